@@ -1,4 +1,4 @@
-//! From what came of a call of a model to the event that records it.
+//! From the outcome of a model call to the event that records it.
 
 use std::time::Duration;
 
@@ -14,21 +14,22 @@ use crate::run::state::Run;
 use crate::spend::Spend;
 use crate::talk::Reply;
 
-/// Times in a row that a model is asked before it counts as gone.
+/// How many times in a row a model is asked before it counts as unavailable.
 const ATTEMPTS_MAX: u32 = 5;
-/// The same if another model can be asked in its place.
+/// The same, if another model can be asked instead.
 const ATTEMPTS_MAX_OF_MANY: u32 = 2;
-/// The pause before the second attempt; each further one is twice as long.
+/// The pause before the second attempt; each further pause is twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause, unless the provider wants a longer one; and the longest that is waited for where somebody else can be asked.
+/// The longest pause, unless the provider asks for a longer one; and the longest that is waited if another model can be
+/// asked.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// The longest pause that a provider is believed to want.
+/// The longest pause that a provider may ask for.
 const PAUSE_WANTED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The code of a program that was ended, or whose end nobody saw.
+/// The code of the failure of a program that was ended, or whose end nobody saw.
 const OUTCOME_UNKNOWN: &str = "agent_outcome_unknown";
 
-/// The failure of a program that was at work when its driver died (E9.12, E9.17).
+/// The failure of a program that was running when its driver died (E9.12, E9.17).
 pub(super) fn lost() -> Failure {
     Failure {
         code: OUTCOME_UNKNOWN.to_owned(),
@@ -39,51 +40,51 @@ pub(super) fn lost() -> Failure {
     }
 }
 
-/// What came of a call of a model.
+/// The outcome of a model call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModelAnswer {
-    /// It answered.
+    /// The model answered.
     Replied {
-        /// What.
+        /// The answer.
         reply: Reply,
-        /// What it cost, as the provider counts; `None` if it does not say. Money is reckoned by the engine.
+        /// The usage, as the provider counts it; `None` if it does not say. The engine calculates the money.
         used: Option<Spend>,
-        /// Which model, as people write it.
+        /// The address of the model, as people write it.
         model: String,
     },
-    /// It did not.
+    /// The model did not answer.
     Failed(ModelFailure),
-    /// It was told to stop before it had.
+    /// The call was stopped before the model answered.
     Stopped,
 }
 
 /// Why a model did not answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFailure {
-    /// What follows from it.
+    /// The kind of failure, which decides what happens next.
     pub kind: ModelFailureKind,
-    /// Why, in words without a prompt or a key.
+    /// Why it failed, in words that contain neither a prompt nor a key.
     pub message: String,
-    /// How long the provider wants to be left alone.
+    /// How long the provider asks to wait.
     pub retry_after: Option<Duration>,
-    /// What it used up nevertheless.
+    /// What it used nevertheless.
     pub used: UsedUp,
 }
 
-/// What a model used up that did not answer.
+/// What a failed model call used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum UsedUp {
-    /// What follows from the kind of its failure: nothing, or what was set aside.
+    /// What follows from the kind of failure: nothing, or what was set aside.
     #[default]
     ByKind,
-    /// Something, and nobody says how much: what was set aside.
+    /// An unknown amount: what was set aside counts.
     Unknown,
-    /// What it said itself. Money is reckoned by the engine.
+    /// What the model itself reported. The engine calculates the money.
     Known(Spend),
 }
 
 impl ModelFailure {
-    /// One of which nobody says how long to wait, nor what it cost.
+    /// A failure without a time to wait or a reported cost.
     #[must_use]
     pub fn new(kind: ModelFailureKind, message: impl Into<String>) -> Self {
         Self {
@@ -95,39 +96,40 @@ impl ModelFailure {
     }
 }
 
-/// What follows when a model does not answer.
+/// The kinds of failure of a model call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ModelFailureKind {
-    /// The key is refused: asking again cannot help.
+    /// The key was refused: asking again cannot help.
     Unauthorised,
-    /// It will not answer this.
+    /// The model refused the request.
     Refused,
-    /// It is to be asked later.
+    /// The provider wants to be asked later.
     RateLimited,
-    /// The request does not fit into its window.
+    /// The request does not fit into the model's window.
     TooLong,
-    /// It could not be reached, or would not begin: nothing was asked that costs something.
+    /// The model could not be reached, or did not begin: nothing was requested that costs something.
     Unreached,
-    /// It did not answer in time, or it broke off: what that costs is not known.
+    /// The model did not answer in time, or broke off: the cost is not known.
     Unavailable,
-    /// It did not answer within the `timeout` of its task: it is not asked again, for that is how long it may take.
+    /// The model did not answer within the `timeout` of its task. It is not asked again, because the task may take no
+    /// longer.
     TimedOut,
-    /// What it sent could not be read.
+    /// The answer could not be read.
     Malformed,
-    /// There is no such model, or it does not take what was asked: asking again cannot help.
+    /// The model does not exist, or does not accept the request: asking again cannot help.
     Invalid,
-    /// It is a program, and the run does not allow it to be started.
+    /// It is a program that the run is not allowed to start.
     Denied,
-    /// It worked by itself, and ended without an answer. It is not asked again: what it did stays done.
+    /// A program worked by itself and ended without an answer. It is not asked again, because what it did stays done.
     Failed,
-    /// It worked by itself, and was ended before it was done: nobody knows what it did.
+    /// A program worked by itself and was ended before it was done: nobody knows what it did.
     Unknown,
 }
 
 impl Run {
-    /// The event that records what came of the call of a model for `node`.
+    /// The event that records the outcome of the model call for `node`.
     ///
-    /// Usage that is not known counts as what was set aside, unless the call was refused before the model began (E9.10).
+    /// Unknown usage counts as what was set aside, unless the call was refused before the model began (E9.10).
     #[must_use]
     pub fn model_answered(
         &self,
@@ -141,21 +143,21 @@ impl Run {
         let pending = agent.pending?;
         let asked = self.model_for(index, pending.purpose.role()).map(|(model, _)| model);
         let price = asked.and_then(|model| model.price);
-        // Where somebody else can be asked, nobody is waited for so long.
+        // If another model can be asked, the wait is shorter.
         let (attempts_max, wanted_max) = match asked.and_then(|model| model.stands_in()) {
             Some(_) => (ATTEMPTS_MAX_OF_MANY, PAUSE_MAX),
             None => (ATTEMPTS_MAX, Duration::MAX),
         };
         let call = pending.call;
         let priced = |used: Spend| Spend {
-            // What it cost is said by a program that knows, or follows from the price and what comes on top of it.
+            // A program may report its cost; otherwise the cost follows from the price, plus any reported surcharge.
             micro_usd: used.micro_usd.saturating_add(price.map_or(0, |price| price.of(&used))),
             model_calls: 1,
             ..used
         };
         match answer {
             ModelAnswer::Replied { mut reply, used, model } => {
-                // Kept as the text that it is: nobody takes that for arguments, and whoever said it is told so (E9.13).
+                // Kept as text, which nothing takes for arguments; the model is told so (E9.13).
                 for call in &mut reply.calls {
                     if is_too_deep(&call.args) {
                         call.args = Value::String(call.args.to_string());
@@ -188,7 +190,7 @@ impl Run {
                 let is_waited_for = wanted.is_none_or(|wanted| wanted <= wanted_max);
                 let again_at = (may_retry && is_waited_for && agent.failures + 1 < attempts_max)
                     .then(|| now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures))));
-                // Nobody waits for what comes too late.
+                // An attempt after the deadline would be of no use.
                 let deadline = self.deadline_around(index);
                 let retry_at = again_at.filter(|at| deadline.is_none_or(|deadline| *at < deadline));
                 let mut message = failure.message;

@@ -1,4 +1,4 @@
-//! How each event moves a task that a model does.
+//! How each event changes a task that a model does.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl Run {
             Event::Rejected { node, problems } => self.rejected(*node, problems),
             Event::PassedOn { node, .. } => {
                 let (_, agent) = self.agent_at(*node, "passed_on")?;
-                // Whoever comes next reads nothing of what the one before it would not do.
+                // The next model reads nothing of what the one before it refused.
                 agent.unread = None;
                 agent.unanswered = None;
                 agent.failures = 0;
@@ -104,7 +104,7 @@ impl Run {
                     _ => 0,
                 };
                 let wanted = reply.map(|reply| reply.calls).unwrap_or_default();
-                // A question is no call of a tool.
+                // A question is not a call of a tool.
                 let is_denied = |call: &&Wanted| call.tool != schema::ASK_PERSON && refused.contains_key(&call.id);
                 agent.denied |= wanted.iter().any(|call| is_denied(&call));
                 let order: Vec<String> = wanted.into_iter().map(|call| call.id).collect();
@@ -200,7 +200,7 @@ impl Run {
         self.ready.remove(&index);
         self.executing.insert(index);
         let warned = self.warning_step(index);
-        // Of a call that is judged it stays known what was called, and how often.
+        // A call that is being judged keeps the line that says what was called, and the number of its attempts.
         if self.nodes[index].kind != NodeKind::Call {
             self.nodes[index].attempt = 1;
             self.nodes[index].call = format!("model, to {}", purpose.as_str().replace('_', " ")).into();
@@ -375,8 +375,8 @@ impl Run {
         }
     }
 
-    /// Makes the node of one call that a model wants. Its id follows from where it stands in the task, the tool and the
-    /// arguments, so the same call after a crash is the same (E9.12).
+    /// Creates the node of one call that a model wants. Its id derives from its number in the task, the tool and the
+    /// arguments, so the same call after a crash has the same id (E9.12).
     fn add_action(&mut self, index: usize, parent: NodeId, number: u32, call: &Wanted) -> usize {
         let name = format!("call-{number}");
         let key = format!("{} {}", call.tool, canonical(call.args.clone()));

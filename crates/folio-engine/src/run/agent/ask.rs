@@ -1,4 +1,4 @@
-//! The next call of a model, or what follows where it cannot be made (E9.10, E9.13).
+//! The next model call, or what happens if it cannot be made (E9.10, E9.13).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,28 +18,29 @@ use crate::run::state::Run;
 use crate::spend::Spend;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 
-/// Calls of models that one task may take for itself.
+/// The most model calls that one task may make.
 const TURNS_MAX: u32 = 40;
-/// Rounds in a row in which nothing that was wanted could be called.
+/// The most rounds in a row in which none of the wanted calls could be made.
 pub(super) const REFUSALS_MAX: u32 = 3;
-/// Why a model is not asked whose price nobody knows, and what helps.
+/// Why a model without a known price is not asked, and what to do about it.
 const UNPRICED: &str = "its budget limits dollars, and nobody knows what the model costs: give it a price in a file of prices, or begin the run with \
 `folio run --allow-unpriced`";
-/// Characters of why no model did something, in the notes of what came out without one.
+/// The most characters of the reason why no model did something, in the notes of the result.
 const WHY_CHARS: usize = 400;
-/// The least time that a call has which the end of the time would overtake.
+/// The shortest timeout of a call that is cut short by the end of the time.
 const ASK_TIME_MIN: Duration = Duration::from_secs(1);
-/// Answers are never given less room than this.
+/// The fewest tokens that an answer is given.
 const ANSWER_TOKENS_MIN: u32 = 64;
 
-/// A call of a model that is to be made.
+/// A model call that has to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskAction {
-    /// For which node.
+    /// The node that the call is for.
     pub node: NodeId,
-    /// Which call of the node, from 1. The same as before if the driver died while the call was under way.
+    /// The number of the node's call, from 1. A repeated call keeps its number if the driver died while it was under
+    /// way.
     pub call: u32,
-    /// What for.
+    /// What the model is asked to do.
     pub purpose: Purpose,
     /// Everything that the model reads, in order.
     pub messages: Vec<Message>,
@@ -47,44 +48,45 @@ pub struct AskAction {
     pub tools: Arc<[ToolOffer]>,
     /// The JSON Schema of its answer; `None` if it answers by calling tools.
     pub answer_schema: Option<Arc<Value>>,
-    /// The most tokens that it may answer with.
+    /// The most tokens of its answer.
     pub answer_tokens: u32,
-    /// How free it is, from 0; `None` for the provider's own default.
+    /// The sampling temperature, from 0; `None` for the provider's own default.
     pub temperature: Option<f32>,
-    /// What the call may come to.
+    /// The most that the call may cost.
     pub reserved: Spend,
-    /// How many models of the role are passed over, because they were of no help: whoever is asked stands in for them (E9.13).
+    /// How many models of the role are passed over because they could not help: the one that is asked stands in for
+    /// them (E9.13).
     pub passed: u32,
-    /// The executor that the task names, or whoever decided on it, if whoever drives the run has it (E9.17).
+    /// The executor that the task or the decision names, if the driver of the run has it (E9.17).
     pub executor: Option<String>,
-    /// Whether a program is started that works by itself: if nobody sees its end, nobody knows what it did.
+    /// Whether this starts an agent program: if nobody sees its end, nobody knows what it did.
     pub is_opaque: bool,
-    /// The session in which the program was at work on this when its driver died: it goes on with that (E9.17).
+    /// The session in which the program was working when its driver died, and which it continues (E9.17).
     pub session: Option<String>,
-    /// Whether a person, or a rule that a person made, allowed that program to be started here.
+    /// Whether a person, or a rule that a person made, approved starting the program here.
     pub allowed: bool,
-    /// How long it may take; who works by itself has a limit of its own.
+    /// How long the call may take; an agent program has its own limit.
     pub timeout: Duration,
-    /// How long one attempt at its task may take, whoever does it, if the task says so.
+    /// How long one attempt at the task may take, whoever does it, if the task says so.
     pub attempt: Option<Duration>,
-    /// The same for the same call, however often it is made.
+    /// A key that stays the same for the same call, however often it is made.
     pub idempotency_key: String,
 }
 
-/// What a model that is to be asked for something comes to.
+/// What has to happen when a model is to be asked.
 enum Asking {
-    /// It is asked.
+    /// The model is asked.
     Ask(Box<AskAction>),
-    /// Some of what was said is put away first.
+    /// A part of the conversation is offloaded first.
     Compact(Box<CompactAction>),
-    /// It is not, because of this limit.
+    /// The model is not asked, because of this limit.
     Over(StopReason),
-    /// It is not, because dollars are limited and nobody knows what it costs.
+    /// The model is not asked, because money is limited and its cost is unknown.
     Unpriced,
 }
 
 impl AskAction {
-    /// The event that records its beginning.
+    /// The event that records the start of the call.
     #[must_use]
     pub fn asked(&self) -> Event {
         Event::Asked {
@@ -101,7 +103,7 @@ impl Run {
     pub(super) fn ask(&self, index: usize, purpose: Purpose, now: Timestamp, has_room: bool) -> Option<Action> {
         let agent = self.agent(index)?;
         let id = self.nodes[index].id;
-        // What time is left is for saying what there is (E9.10).
+        // The time that is left is kept for handing back results (E9.10).
         if self.is_late(index, now) && !self.has_session(index) {
             match purpose {
                 Purpose::Decide => {
@@ -134,7 +136,7 @@ impl Run {
             return Some(Action::Record(self.without_answer(index, purpose, &failure)));
         }
         match self.asking_for(index, purpose, now) {
-            // What was begun and does not fit any more is not handed back as if nothing had been done.
+            // Work that was begun and no longer fits is not handed back as if nothing had been done.
             Ok(Asking::Over(_) | Asking::Unpriced) if self.has_session(index) => {
                 Some(Action::Record(self.without_answer(index, purpose, &answer::lost())))
             }
@@ -152,8 +154,8 @@ impl Run {
         }
     }
 
-    /// The tokens that are set aside for asking a model for `purpose` as things are, whether or not they are left; `None` if that cannot be said
-    /// before something was read.
+    /// The tokens that asking a model for `purpose` would set aside now, whether or not they are left; `None` if
+    /// something has to be read first to tell.
     pub(super) fn tokens_of(&self, index: usize, purpose: Purpose) -> Option<u64> {
         let equipment = self.equipment.as_ref()?;
         let (model, _) = self.model_for(index, purpose.role())?;
@@ -168,7 +170,7 @@ impl Run {
         Some(tokens_in + u64::from((model.answer_tokens / 2).max(ANSWER_TOKENS_MIN)))
     }
 
-    /// The call, or what has to come before it, or the limit that it does not fit into.
+    /// The call, what has to happen before it, or the limit that it exceeds.
     fn asking_for(&self, index: usize, purpose: Purpose, now: Timestamp) -> Result<Asking, BodyNeeded> {
         let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
             return Ok(Asking::Over(StopReason::Unsatisfiable));
@@ -196,7 +198,7 @@ impl Run {
             return Ok(Asking::Over(StopReason::WindowFull));
         }
         let mut answer_tokens = model.answer_tokens.min(u32::try_from(room).unwrap_or(u32::MAX));
-        // What was cut off gets more room once.
+        // An answer that was cut off gets more room once.
         if agent.rejections == 0 && purpose != Purpose::HandBack {
             answer_tokens = answer_tokens.min((model.answer_tokens / 2).max(ANSWER_TOKENS_MIN));
         }
@@ -210,7 +212,7 @@ impl Run {
             })
         };
         if is_last {
-            // The end gets as much room as there is.
+            // The last call gets as much room as there is.
             while answer_tokens / 2 >= ANSWER_TOKENS_MIN
                 && self.refused_by_budget(index, &set_aside(answer_tokens), true).is_some()
             {
@@ -229,8 +231,8 @@ impl Run {
         }
         let is_attempt = matches!(purpose, Purpose::Decide | Purpose::Work);
         let attempt = agent.task.timeout.filter(|_| is_attempt);
-        // Whoever is at work when the time is over would lose what was done before: the last call has time of its own (E9.10). A program has no
-        // last call. What another plan would better is kept as well as it is.
+        // A task that is working when the time is over would lose what was done: its last call has time of its own
+        // (E9.10). A program has no last call. A result that another plan was meant to improve is kept the same way.
         let leaves_time = is_attempt || purpose == Purpose::Replan;
         let before_late = self.time_before_late(index, now).filter(|_| leaves_time && !is_opaque);
         let in_time = before_late.map_or(Duration::MAX, |time| time.max(ASK_TIME_MIN));
@@ -257,7 +259,7 @@ impl Run {
         })))
     }
 
-    /// What follows when a call does not fit into the budget.
+    /// The event if a call does not fit into the budget.
     fn over_budget(&self, index: usize, purpose: Purpose, reason: StopReason) -> Event {
         let node = self.nodes[index].id;
         match purpose {
@@ -273,7 +275,7 @@ impl Run {
         }
     }
 
-    /// What follows when a model does not answer, and will not be asked again (E9.13).
+    /// The event if a model does not answer and will not be asked again (E9.13).
     pub(super) fn without_answer(&self, index: usize, purpose: Purpose, failure: &crate::result::Failure) -> Event {
         match purpose {
             Purpose::Decide | Purpose::Work => self.failing(index, failure.reason, failure.message.clone()),
@@ -288,14 +290,15 @@ impl Run {
         }
     }
 
-    /// What follows when no model does for node `index` what nobody else does either: what there is stands, and its notes say `why`, so
-    /// that whoever reads no more than the result knows it (E9.13).
+    /// The event if no model does something for node `index` that nothing else can do: the result so far counts, and
+    /// its notes say `why`, so that a reader of the result alone knows it (E9.13).
     pub(super) fn without_model_for(&self, index: usize, purpose: Purpose, reason: StopReason, why: &str) -> Event {
         let (event, what) = match purpose {
             Purpose::Replan if self.has_rejected_plan(index) => return self.without_approved_plan(index),
             Purpose::Replan => (self.conclusion(index, Some(reason)), "there is no other plan"),
             Purpose::RollUp => (self.rolled_up_alone(index, reason), "nobody put these together"),
-            // The limit is why there is no more; that it was not put into words is no reason to lose what there is (E9.10).
+            // The limit is the reason why there is no more; that nobody wrote a summary is no reason to lose what there
+            // is (E9.10).
             Purpose::HandBack => {
                 let reason = self.agent(index).and_then(|agent| agent.spent);
                 let proposal = Box::new(self.put_together_unsaid(index, reason, Some(why)));
@@ -309,7 +312,7 @@ impl Run {
         with_first(event, &format!("{what}: {}", cut(why, WHY_CHARS)))
     }
 
-    /// The result that follows from the steps, or from what a model did, without a model (E9.13).
+    /// The result that follows from the steps, or from what a model did, without asking a model (E9.13).
     pub(in crate::run) fn rolled_up(&self, index: usize, reason: Option<StopReason>) -> Event {
         Event::Proposed {
             node: self.nodes[index].id,
@@ -317,24 +320,24 @@ impl Run {
         }
     }
 
-    /// What that is.
+    /// The proposal with that result.
     pub(in crate::run) fn put_together(&self, index: usize, reason: Option<StopReason>) -> Proposal {
         self.put_together_unsaid(index, reason, None)
     }
 
-    /// The same, where whoever was asked to put it into words did not: `unsaid` is why.
+    /// The same, if the model that should have summarized it did not: `unsaid` says why.
     fn put_together_unsaid(&self, index: usize, reason: Option<StopReason>, unsaid: Option<&str>) -> Proposal {
         let mut result = self.roll_up(index);
         if reason.is_some() {
             result.status = result.status.max(Outcome::Partial);
         }
         let agent = self.agent(index);
-        // Nothing that it did was put into words.
+        // Nobody summarized what was done.
         if agent.is_some_and(|agent| !agent.has_plan()) {
             result.status = Outcome::Partial;
             result.notes = self.unfinished(index, reason, unsaid, &result.notes);
         } else if agent.is_some() {
-            // Nobody put them together, so each is told in a line (E9.13).
+            // Nobody combined the results, so each one gets a line (E9.13).
             result.notes = self.with_table(index, &result.notes);
             if let Some(unsaid) = unsaid {
                 result.notes = format!("nobody put it into words: {}; {}", cut(unsaid, WHY_CHARS), result.notes);
@@ -358,7 +361,7 @@ impl Run {
     }
 }
 
-/// `event` with `words` before the notes of what it says that came out.
+/// `event` with `words` before the notes of its result.
 fn with_first(mut event: Event, words: &str) -> Event {
     let notes = match &mut event {
         Event::Proposed { proposal, .. } => &mut proposal.notes,

@@ -1,5 +1,5 @@
-//! What was set aside for a call of a model: freed when it ends, and spent when nobody saw its end (E9.9, E9.10). What a program is given
-//! back whose end nobody saw (E9.17).
+//! What is set aside for a model call: released when the call ends, and spent if nobody saw its end (E9.9, E9.10). And
+//! the sessions in which programs continue if nobody saw their end (E9.17).
 
 use super::schema::ASK_PERSON;
 use super::{Agent, Said, answer};
@@ -10,23 +10,23 @@ use crate::run::state::{JournalError, Run};
 use crate::spend::Spend;
 use crate::talk::{Purpose, Speaker};
 
-/// What a program is given back that was at work when its driver died.
+/// The session of a program that was running when its driver died.
 #[derive(Debug, Clone)]
 pub(in crate::run) struct Session {
-    /// Which program.
+    /// The name of the program.
     program: String,
-    /// How it names its session.
+    /// The program's own name for the session.
     id: String,
 }
 
 impl Agent {
-    /// The session that is to be gone on with. A fork has none, for nobody works in the session of another run.
+    /// The session to continue. A fork has none, because nobody may work in the session of another run.
     pub(super) fn session_id(&self) -> Option<String> {
         let session = self.session.as_ref().filter(|session| !session.id.is_empty());
         session.map(|session| session.id.clone())
     }
 
-    /// Whether nobody needs the call under way any more: what was to be handed back before a limit was raised is not handed back.
+    /// Whether the call under way is no longer needed: it was to hand back results, but the limit was raised meanwhile.
     pub(super) fn is_needless(&self) -> bool {
         let purpose = self.pending.map(|pending| pending.purpose);
         purpose == Some(Purpose::HandBack) && self.spent.is_none()
@@ -34,7 +34,7 @@ impl Agent {
 }
 
 impl Run {
-    /// Frees what was set aside for the call under way, and spends what it cost.
+    /// Releases what was set aside for the call under way, and counts what it cost as spent.
     pub(super) fn settle_call(&mut self, index: usize, spent: &Spend) {
         let Some(agent) = self.nodes[index].agent.as_deref_mut() else {
             return;
@@ -44,7 +44,7 @@ impl Run {
         self.settle(index, &pending.reserved, spent);
     }
 
-    /// It is over: what follows is due.
+    /// Ends the call under way: the next action becomes due.
     pub(super) fn call_ended(&mut self, index: usize) {
         self.executing.remove(&index);
         if self.nodes[index].cancel.is_some() {
@@ -55,7 +55,7 @@ impl Run {
         }
     }
 
-    /// What was being put away is put away anew, and what was set aside for that counts as spent (E9.9).
+    /// Makes an offload that was under way due again; what was set aside for its compactor counts as spent (E9.9).
     pub(in crate::run) fn repeat_compaction(&mut self, index: usize) {
         if let Some(agent) = self.nodes[index]
             .agent
@@ -67,7 +67,7 @@ impl Run {
         self.orphan_call(index);
     }
 
-    /// A call whose end nobody saw: what was set aside for it counts as spent until somebody knows better (E9.9).
+    /// Settles a call whose end nobody saw: what was set aside for it counts as spent until more is known (E9.9).
     pub(in crate::run) fn orphan_call(&mut self, index: usize) {
         if let Some(pending) = self.nodes[index].agent.as_deref().and_then(|agent| agent.pending) {
             self.settle_call(index, &pending.reserved);
@@ -78,7 +78,8 @@ impl Run {
         }
     }
 
-    /// The program that was at work when the driver died is not started again: nobody knows what it did (E9.12).
+    /// Gives up a program that was running when the driver died. It is not started again, because nobody knows what it
+    /// did (E9.12).
     pub(in crate::run) fn lose_call(&mut self, index: usize, purpose: Purpose) {
         self.orphan_call(index);
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
@@ -86,8 +87,8 @@ impl Run {
         }
     }
 
-    /// The call under way is owed again: the same, with the same key, and what was set aside for it counts as spent (E9.9). One that nobody
-    /// needs any more is not: what comes next is another one.
+    /// Makes the call under way due again: the same call with the same key, while what was set aside for it counts as
+    /// spent (E9.9). A call that is no longer needed is not repeated; another one follows.
     pub(in crate::run) fn repeat_call(&mut self, index: usize) {
         if self.agent(index).is_some_and(Agent::is_needless) {
             return self.orphan_call(index);
@@ -105,7 +106,7 @@ impl Run {
         }
     }
 
-    /// A program has a session for its call under way.
+    /// Records that a program has a session for its call under way.
     pub(super) fn session_of(
         &mut self,
         node: NodeId,
@@ -123,7 +124,8 @@ impl Run {
         Ok(())
     }
 
-    /// The event that records that the program which call `call` of `node` started has `session`; `None` if nobody waits for the call any more.
+    /// The event that records the `session` of the program that call `call` of `node` started; `None` if nobody waits
+    /// for the call any more.
     #[must_use]
     pub fn session_began(&self, node: NodeId, call: u32, session: &str) -> Option<Event> {
         let index = self.index(node).ok()?;
@@ -137,13 +139,13 @@ impl Run {
         })
     }
 
-    /// Whether whoever is at work on node `index` can be given back what it was at work on.
+    /// Whether the program that works on node `index` can continue in a session.
     pub(in crate::run) fn has_session(&self, index: usize) -> bool {
         self.agent(index).is_some_and(|agent| agent.session.is_some())
     }
 
-    /// The question to which whoever works on `node` by itself waits for an answer, as the call that asks it, if it was the last that was
-    /// heard of it; and the name of that executor, if it is not the usual one.
+    /// The question that a program working on `node` waits to have answered, as the call that asks it, if that was the
+    /// last thing heard of it; and the name of the executor, if it is not the usual one.
     #[must_use]
     pub fn left_asking(&self, node: NodeId) -> Option<(Option<&str>, &str)> {
         let index = self.index(node).ok()?;
@@ -159,7 +161,8 @@ impl Run {
         Some((executor, &question.id))
     }
 
-    /// Why the session in which node `index` was worked on cannot be gone on with by whoever is asked now: then nobody knows what was done.
+    /// The failure if the executor that is asked now cannot continue the session in which node `index` was worked on:
+    /// nobody knows then what was done.
     pub(super) fn session_lost(&self, index: usize, purpose: Purpose) -> Option<Failure> {
         let session = self.agent(index)?.session.as_ref()?;
         let program = self

@@ -1,7 +1,7 @@
-//! A conversation that outgrows its share of the model's window: which part of it goes (M7.8 V8, E9.16).
+//! A conversation that outgrows its share of the model's window: which part of it is offloaded (M7.8 V8, E9.16).
 //!
-//! What goes is said by the driver's models, whose windows no journal knows; so it is recorded what went, and the fold does the
-//! same whoever drives the run later.
+//! That depends on the windows of the driver's models, which no journal knows; so the part that was offloaded is
+//! recorded, and the fold is the same whoever drives the run later.
 
 use super::prompt::cost;
 use super::{Agent, Said, Stage};
@@ -13,38 +13,39 @@ use crate::run::state::{JournalError, Run};
 use crate::spend::Spend;
 use crate::talk::{Message, Purpose};
 
-/// Per cent of a window from which on a conversation is put away.
+/// The share of the window, in per cent, above which a conversation is offloaded.
 const SHARE: u64 = 80;
-/// Tokens of what stands for what was put away.
+/// The most tokens of the text that replaces the offloaded part.
 const SUMMARY_TOKENS: u64 = 1_200;
-/// Which part of a window that has at most.
+/// The divisor of the window that also limits that text: a tenth of the window.
 const SUMMARY_PART: u64 = 10;
 
-/// Requests that a compactor makes at most.
+/// The most requests that a compactor makes.
 pub const COMPACTOR_CALLS: u64 = 4;
-/// Tokens that it reads besides the messages, in each.
+/// The tokens that it reads in each request in addition to the messages.
 const READING: u64 = 8_000;
 
-/// A part of a task's conversation that is to be put away.
+/// A part of a task's conversation that has to be offloaded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompactAction {
-    /// Of which node.
+    /// The node of the task.
     pub node: NodeId,
-    /// How many pieces of what was said, from the first.
+    /// The number of messages to offload, from the first.
     pub pieces: u32,
-    /// What they say, in order; what stands for earlier ones first. A call and its answer are never parted.
+    /// The content of these messages, in order, after the text that replaces earlier ones. A call is never separated
+    /// from its answer.
     pub messages: Vec<Message>,
-    /// Tokens that what stands for them may cost.
+    /// The most tokens of the text that replaces them.
     pub summary_tokens: u32,
-    /// Tokens of the window.
+    /// The size of the window in tokens.
     pub window: u32,
-    /// What a compactor may come to, which is set aside before it is asked; none if nobody is asked, because nobody is there or the
-    /// budget has no room.
+    /// The most that a compactor may cost, which is set aside before it is asked; `None` if none is asked, because
+    /// there is none or the budget has no room.
     pub reserved: Option<Spend>,
 }
 
 impl CompactAction {
-    /// The event that records that a compactor is asked; none if nobody is.
+    /// The event that records that a compactor is asked; `None` if none is.
     #[must_use]
     pub fn compacting(&self) -> Option<Event> {
         let node = self.node;
@@ -52,26 +53,26 @@ impl CompactAction {
     }
 }
 
-/// Whether a conversation is put away before the model is asked.
+/// Whether a conversation is offloaded before the model is asked.
 pub(super) enum Compaction {
-    /// There is room, or nothing that could go.
+    /// No: there is room, or nothing that could be offloaded.
     Needless,
-    /// This part goes.
+    /// Yes: this part.
     Due(Box<CompactAction>),
-    /// It would have to, and the policy does not allow it.
+    /// It would have to be, but the policy does not allow it.
     Forbidden,
 }
 
 impl Run {
-    /// Whether the conversation of node `index` is to be put away before it is asked for `purpose`, which would cost `tokens_in`,
-    /// and what of it.
+    /// Whether the conversation of node `index` has to be offloaded before it is asked for `purpose`, which would cost
+    /// `tokens_in`, and which part.
     ///
-    /// The last exchange always stays; of what is before it, as much as fits into half of the room that is left.
+    /// The last exchange always stays; of what precedes it, as much as fits into half of the room that is left.
     pub(super) fn compaction(&self, index: usize, purpose: Purpose, tokens_in: u64) -> Result<Compaction, BodyNeeded> {
         let (Some(agent), Some(equipment)) = (self.agent(index), self.equipment.as_ref()) else {
             return Ok(Compaction::Needless);
         };
-        // What was asked by a driver that died is asked again word for word (E9.9).
+        // A request of a driver that died is repeated word for word (E9.9).
         if purpose != Purpose::Work || agent.talk.len() < 2 || agent.is_repeating {
             return Ok(Compaction::Needless);
         }
@@ -91,7 +92,7 @@ impl Run {
         let summary = SUMMARY_TOKENS.min(u64::from(model.window) / SUMMARY_PART);
         let around = tokens_in.saturating_sub(costs.iter().sum());
         let room = limit.saturating_sub(around + summary) / 2;
-        // Behind which pieces the conversation may begin: not between a call and its answer.
+        // The positions at which the rest may begin: not between a call and its answer.
         let starts = (1..talk.len()).rev().filter(|at| talk[*at].answers.is_none());
         let mut cut = 0;
         for at in starts {
@@ -133,7 +134,7 @@ impl Run {
 }
 
 impl Run {
-    /// A compactor is asked for node `index`: a call of a model as any other, until [`Event::Compacted`].
+    /// Notes that a compactor is asked for node `index`: this counts as a model call until [`Event::Compacted`].
     pub(super) fn compacting(&mut self, node: NodeId, reserved: &Spend) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Start, "compacting")?;
         let (_, agent) = self.agent_at(node, "compacting")?;
@@ -145,7 +146,7 @@ impl Run {
         Ok(())
     }
 
-    /// What was said of node `index` is put away, and `spent` is what it cost.
+    /// Notes that the conversation of node `index` was offloaded, at the cost `spent`.
     pub(super) fn compacted(&mut self, index: usize, spent: &Spend) {
         match self.nodes[index]
             .agent
@@ -160,7 +161,7 @@ impl Run {
         }
     }
 
-    /// The event that records that a compactor was stopped; none if nobody wants its task stopped.
+    /// The event that records that a compactor was stopped; `None` if nobody wants the task stopped.
     #[must_use]
     pub fn compaction_stopped(&self, node: NodeId) -> Option<Event> {
         let index = self.index(node).ok()?;
@@ -168,8 +169,8 @@ impl Run {
         (is_asked && self.nodes[index].cancel.is_some()).then(|| self.skipping(index))
     }
 
-    /// The event that records that what was said of `node` cannot be put away: then it does not fit, and what there is is handed back. None if
-    /// nobody goes on with it.
+    /// The event that records that the conversation of `node` cannot be offloaded: it does not fit then, and the task
+    /// hands back what it has. `None` if nobody continues the task.
     #[must_use]
     pub fn compaction_failed(&self, node: NodeId) -> Option<Event> {
         let index = self.index(node).ok()?;
@@ -183,7 +184,8 @@ impl Run {
         })
     }
 
-    /// A compactor that was asked for node `index` ends without anything: nobody knows what it used up, so what was set aside counts (E9.10).
+    /// Ends a compactor for node `index` without a summary: nobody knows what it used, so what was set aside counts
+    /// (E9.10).
     pub(super) fn compaction_given_up(&mut self, index: usize) {
         let agent = self.nodes[index].agent.as_deref_mut();
         if let Some(reserved) = agent.and_then(|agent| agent.compacting.take()) {
@@ -192,7 +194,7 @@ impl Run {
         }
     }
 
-    /// Whether a compactor is asked for node `node`, of whom nobody has heard yet.
+    /// Whether a compactor was asked for node `node` and has not answered yet.
     #[must_use]
     pub fn is_compacting(&self, node: NodeId) -> bool {
         let agent = self.index(node).ok().and_then(|index| self.agent(index));
@@ -201,7 +203,7 @@ impl Run {
 }
 
 impl Agent {
-    /// Puts the first `pieces` of what was said away; `text` stands for them.
+    /// Replaces the first `pieces` messages of the conversation by `text`.
     pub(super) fn put_away(&mut self, pieces: usize, text: &str, book: Option<Box<BookView>>) {
         let gone = self.talk.drain(..pieces.min(self.talk.len()));
         self.done_before.extend(gone.filter_map(|said| match said {

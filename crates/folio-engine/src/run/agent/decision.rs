@@ -1,4 +1,4 @@
-//! From what a model decides of a task, or plans for it, to the event that it comes to (E9.3, E9.5, E9.8).
+//! From a model's decision about a task, or its plan for it, to the resulting event (E9.3, E9.5, E9.8).
 
 use serde_json::{Map, Value};
 
@@ -24,7 +24,7 @@ impl Run {
             first,
             executor: None,
         };
-        // A model that calls a tool instead of answering wants to do it.
+        // A model that calls a tool instead of answering wants to do the task.
         if let Some(first) = reply.calls.first() {
             let reason = match reply.calls.len() - 1 {
                 0 => String::new(),
@@ -72,11 +72,11 @@ impl Run {
                     by: "model".to_owned(),
                     reason,
                     tests,
-                    // A program has tools of its own.
+                    // A program has its own tools.
                     first: first.filter(|_| !works_alone),
                     executor: Some(executor),
                 },
-                // What cannot be mended is done by the usual one.
+                // If the answer cannot be corrected, the usual executor does the task.
                 Err(problem) => self
                     .rejected_for(index, vec![problem])
                     .unwrap_or_else(|| direct("model", reason, tests, first)),
@@ -116,7 +116,7 @@ impl Run {
         }
     }
 
-    /// What the model is told that would do directly what is to be planned, as long as it is told so (E9.3).
+    /// Tells a model that wants to do the task directly that a plan is wanted, as long as it may still be told (E9.3).
     fn plan_instead(&self, index: usize) -> Option<Event> {
         if !self.wants_plan(index) {
             return None;
@@ -125,7 +125,8 @@ impl Run {
         self.rejected_for(index, vec![problem.to_owned()])
     }
 
-    /// Whom a decision says to do it, and whether that is a program; or what is wrong with that. Of a task that names somebody nothing is chosen.
+    /// The executor that a decision names, and whether it is a program or a person; or what is wrong with the name.
+    /// There is no choice for a task that names its executor.
     fn chosen(&self, index: usize, answer: &Value) -> Result<Option<(String, bool)>, String> {
         let name = text_of(answer, "executor");
         let names: Vec<&str> = self.executors_to_choose(index).collect();
@@ -145,7 +146,7 @@ impl Run {
         }
     }
 
-    /// What is wrong with an answer that wants another plan, besides its steps (E9.8).
+    /// What is wrong with an answer that makes another plan, apart from its steps (E9.8).
     fn mistakes_of_replan(&self, index: usize, answer: &Value) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         if text_of(answer, "root_cause").is_empty() {
@@ -217,7 +218,7 @@ impl Run {
                     kept: self.ids_of(&kept),
                 }
             }
-            // The same once more leads nowhere (E9.8).
+            // The same plan once more leads nowhere (E9.8).
             Draft::Again => without(Some(StopReason::Loop)),
             Draft::Pointless(_, why) => self
                 .rejected_for(index, vec![why])
@@ -227,7 +228,7 @@ impl Run {
     }
 }
 
-/// The steps that an answer wants no more.
+/// The steps that an answer drops.
 fn dropped_in(answer: &Value) -> Vec<String> {
     let dropped = answer.get("drop").and_then(Value::as_array);
     let names = dropped.into_iter().flatten().filter_map(Value::as_str);

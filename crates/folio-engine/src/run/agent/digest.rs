@@ -1,4 +1,4 @@
-//! What a model reads of results: those of earlier steps, of calls, of what was done so far.
+//! What a model reads of results: those of earlier steps, of calls, and of what was done so far.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
@@ -16,20 +16,21 @@ use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::Purpose;
 
-/// References of a result that a digest names.
+/// The most references of a result that a digest names.
 const EVIDENCE_SHOWN: usize = 3;
-/// Characters of an output that are worth showing; of one that has less room only a sign is shown that there is one.
+/// The fewest characters of an output that are worth showing; with less room, only a sign shows that there is one.
 const OUTPUT_MIN: usize = 40;
-/// Characters that say how much of an output is left out, and what gives it.
+/// The characters for saying how much of an output is left out and how to read it.
 const LEFT_OUT_CHARS: usize = 96;
-/// Failures of one step after which whoever plans anew is told to split it or to give it up (E9.8).
+/// The number of failures of one step after which a model that plans anew is told to split or give up the step (E9.8).
 const FAILURES: u32 = 3;
-/// Such steps that it is told of.
+/// The most such steps that it is told about.
 const FAILED_SHOWN: usize = 20;
 
 impl Run {
-    /// A line for each result that node `index` may build on: those that it waits for, in plan order, nearest plan last. Of more than there is
-    /// room for the last are told, which are the nearest, and those before them are named.
+    /// A line for each result that node `index` may build on: those of the steps that it waits for, in plan order,
+    /// nearest plan last. If there is no room for all, the last ones, which are the nearest, get a digest, and the ones
+    /// before are only named.
     pub(super) fn results_before(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let mut before = self.given_to(index);
         before.retain(|node| self.nodes[*node].is_terminal() && self.nodes[*node].kind != NodeKind::Sequence);
@@ -54,8 +55,9 @@ impl Run {
         Ok(lines)
     }
 
-    /// The steps whose results node `index` is given, and whatever is in them: of its plan and of those around it what it waits for, or what
-    /// its `needs` name, and what was kept of earlier versions; in plan order, nearest plan last.
+    /// The steps whose results node `index` is given, with their members: from its plan and those around it, the steps
+    /// that it waits for or that its `needs` name, and those kept from earlier versions; in plan order, nearest plan
+    /// last.
     pub(super) fn given_to(&self, index: usize) -> Vec<usize> {
         let mut given = Vec::new();
         let mut at = index;
@@ -72,14 +74,14 @@ impl Run {
         given
     }
 
-    /// The step of `frame` that `index` is, or is inside of.
+    /// The step of `frame` that `index` is or is inside of.
     fn step_of(&self, frame: &crate::run::tree::Frame, index: usize) -> Option<usize> {
         self.and_around(index)
             .find_map(|at| frame.nodes.iter().position(|node| *node == at))
     }
 
-    /// `nodes` with the members of groups in place of the groups, each once; of lists, too, if `items` says so. A group has no
-    /// notes of its own to tell.
+    /// `nodes` with the members of groups in place of the groups, each once; with `items`, also those of lists. A group
+    /// has no notes of its own.
     pub(in crate::run) fn without_groups(&self, nodes: &[usize], items: bool) -> Vec<usize> {
         let mut tasks = Vec::with_capacity(nodes.len());
         let mut seen = HashSet::with_capacity(nodes.len());
@@ -99,9 +101,10 @@ impl Run {
         tasks
     }
 
-    /// A digest of each result: status, notes, the beginning of its output, some of its evidence, its id. Together they have as much room as
-    /// `sizes` gives them, but for a few characters each: each has a part that it always gets, and what is left goes to those that have more to say, twice as much to
-    /// what did not end well (E9.16). Of more than even that has room for, the rest is counted.
+    /// A digest of each result: status, notes, the beginning of its output, some of its evidence, its id. Together they
+    /// have about as much room as `sizes` gives: each has a part that it always gets, and the rest goes to those that
+    /// have more to say, with twice the weight for those that did not end well (E9.16). If there is no room even for
+    /// the parts, the remaining results are only counted.
     pub(super) fn digests(&self, nodes: &[usize], sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let mut ended: Vec<(usize, &NodeResult)> = nodes
             .iter()
@@ -136,8 +139,8 @@ impl Run {
         Ok(lines)
     }
 
-    /// What node `index` came to, in `max` characters, or a few more: its id, its name and how it ended, some of its evidence, its notes, and what
-    /// of its output there is room for then.
+    /// The result of node `index` in about `max` characters: its id, its name and status, some of its evidence, its
+    /// notes, and as much of its output as there is room for.
     pub(super) fn digest(&self, index: usize, result: &NodeResult, max: usize) -> Result<String, BodyNeeded> {
         let node = &self.nodes[index];
         let why = result
@@ -147,7 +150,7 @@ impl Run {
         let id = format!("\n  id: {}", node.id);
         let room = max.saturating_sub(id.len());
         let name = format!("{} ({}{why}) {}", node.path, result.status, self.title(node.id));
-        // However long its name is, half of the room is for what there is to say.
+        // However long the name is, half of the room is for the rest.
         let to_say = result.notes.chars().count() + evidence_of(result, room).chars().count();
         let mut line = short_line(&name, room - to_say.min(room / 2));
         let mut left = room.saturating_sub(line.chars().count());
@@ -167,7 +170,7 @@ impl Run {
         Ok(line + &evidence + &id)
     }
 
-    /// What a tool answered, as the model reads it.
+    /// The answer of a tool, as the model reads it.
     pub(super) fn answer_of(&self, index: usize) -> Result<String, BodyNeeded> {
         let node = &self.nodes[index];
         let Some(result) = &node.result else {
@@ -193,8 +196,8 @@ impl Run {
         Ok(text)
     }
 
-    /// Of the steps that failed in the plan that node `index` has now, those that did so often enough, over all its plans, that they are not to be
-    /// tried once more as they are (E9.8). Of many the first.
+    /// The failed steps in the current plan of node `index` that failed so often, over all its plans, that they should
+    /// not be tried again unchanged (E9.8). Lists only the first ones.
     pub(super) fn failed_again(&self, index: usize) -> Vec<String> {
         let members: Vec<usize> = self.members(index).collect();
         let own = self.frames.iter().enumerate().filter(|(_, frame)| frame.owner == index);
@@ -211,8 +214,8 @@ impl Run {
         lines
     }
 
-    /// How often `step` failed, with what had its name in the other `plans` of its task, if it is in one of them itself: a call by its attempts,
-    /// what a model does by how often it was done.
+    /// How often `step` failed, together with the steps of the same name in the other `plans` of its task, if it is in
+    /// one of them itself: a call counts its attempts, a model's task how often it was done.
     fn times_failed(&self, plans: &[usize], step: usize) -> u32 {
         let attempts = |at: usize| {
             let node = &self.nodes[at];
@@ -220,7 +223,7 @@ impl Run {
                 None => 0,
                 Some(result) if result.status != Outcome::Failed => 0,
                 Some(_) if node.kind == NodeKind::Call => node.attempt.max(1),
-                // What was done once more with what was missing did not do either time.
+                // A task that was sent back failed both times.
                 Some(_) => 1 + self.tally(at).map_or(0, |tally| tally.sent_back),
             }
         };
@@ -237,7 +240,7 @@ impl Run {
         all.into_iter().map(attempts).sum()
     }
 
-    /// What a task did and came to, for whoever judges it or takes it over.
+    /// What a task did and its results, for a judge or for whoever takes it over.
     pub(super) fn done_so_far(&self, index: usize, sizes: Sizes) -> Result<Vec<String>, BodyNeeded> {
         let actions: Vec<usize> = self.nodes[index]
             .children
@@ -247,7 +250,7 @@ impl Run {
             .collect();
         let mut lines = Vec::new();
         let (mut left, mut needed) = (sizes.digests, None);
-        // The last matter most; what does not fit is counted.
+        // The last results matter most; those that do not fit are counted.
         for (more, action) in actions.iter().rev().enumerate() {
             let node = &self.nodes[*action];
             let Some(result) = &node.result else { continue };
@@ -257,7 +260,7 @@ impl Run {
             }
             let output = match self.output_of(*action) {
                 Ok(output) => output,
-                // What is told before it is read, too.
+                // A result that has to be read first counts too.
                 Err(body) => {
                     needed.get_or_insert(body);
                     left = left.saturating_sub(sizes.digest);
@@ -290,19 +293,21 @@ impl Run {
     }
 }
 
-/// All that was made, or the first thing that has to be read: only after each was made, so that all that is lacking is noted at once.
+/// All values, or the first output that has to be read: only after each value was tried, so that all lacking outputs
+/// are recorded at once.
 pub(super) fn all_of<T>(made: impl Iterator<Item = Result<T, BodyNeeded>>) -> Result<Vec<T>, BodyNeeded> {
     let made: Vec<_> = made.collect();
     made.into_iter().collect()
 }
 
-/// A value as a model reads it: text as text, everything else as JSON; what is too long has a beginning and an end, and says
-/// where the rest is.
+/// A value as a model reads it: a text as it is, everything else as JSON; a long one is shown with its beginning and
+/// end, and how to read the rest.
 pub(super) fn shown(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
     without_middle(in_words(value), max, format_args!("result_read node={id} gives them"))
 }
 
-/// The same in at most `max` characters, with what it says of the rest; where that has no room, the beginning, or only a sign.
+/// The same in at most `max` characters, including what it says of the rest; if there is no room for that, the
+/// beginning, or only a sign.
 fn shown_within(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
     let text = in_words(value);
     if fits(&text, max) {
@@ -322,8 +327,8 @@ fn in_words(value: &Value) -> String {
     }
 }
 
-/// A line with the first few references of a result, as many as `max` characters have room for, and how many more there are; empty if there are none, or
-/// no room for any.
+/// A line with the first references of a result, as many as fit into `max` characters, and how many more there are;
+/// empty if there are none or none fits.
 fn evidence_of(result: &NodeResult, max: usize) -> String {
     let all = &result.evidence;
     let with = |shown: usize| {

@@ -1,4 +1,4 @@
-//! What a task that a model does is owed, by its stage (E9.3, E9.6, E9.8, E9.10).
+//! What is due for a task that a model does, by its stage (E9.3, E9.6, E9.8, E9.10).
 
 use std::sync::Arc;
 
@@ -13,17 +13,18 @@ use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{ModelRole, Purpose, Stop};
 
-/// Levels of plans that models may make inside one another, unless the plan says otherwise (E9.10).
+/// The default for the most levels of nested plans that models may make (E9.10).
 const DEPTH_DEFAULT: u32 = 3;
-/// Tokens by which what a step is told may be longer than what its task was told, about: what it is part of, and its own criteria.
+/// The estimated tokens by which the prompt of a step is longer than that of its task: what it is part of, and its own
+/// criteria.
 const STEP_TOLD: u64 = 500;
 
 impl Run {
-    /// What node `index` is owed: `None` if all there is is a call, and there is no room for one.
+    /// What is due for node `index`; `None` if it is a call and there is no room for one.
     pub(in crate::run) fn due_of_agent(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
         let id = self.nodes[index].id;
         let Some(agent) = self.agent(index) else {
-            // Its time begins with what it is told. People need no room.
+            // The task's time begins when it is briefed. A person needs no room.
             return (has_room || self.is_for_person_at(index)).then_some(Action::Brief(id));
         };
         if let Some(reason) = self.no_help(index) {
@@ -55,14 +56,14 @@ impl Run {
                 self.ask(index, Purpose::Aggregate, now, has_room)
             }
             Stage::Verifying => self.verifying(index, now, has_room),
-            // A plan that a person rejected may have one other, if plans are left (E9.8, E9.14).
-            // What was not wanted has an end before anything follows.
+            // After a person rejected a plan, one more may be made, if plans are left (E9.8, E9.14). The rejected steps
+            // have to end before anything follows.
             Stage::Replanning if agent.is_rejected && self.has_unskipped(index) => None,
             Stage::Replanning if agent.is_rejected && !self.may_plan_after_no(index) => {
                 Some(Action::Record(self.without_approved_plan(index)))
             }
             Stage::Replanning => self.ask(index, Purpose::Replan, now, has_room),
-            // A program is not started once more only to say what it did.
+            // A program is not started again only to report what it did.
             Stage::HandingBack if self.works_alone(index, ModelRole::Executor) => {
                 Some(Action::Record(self.rolled_up(index, None)))
             }
@@ -70,8 +71,8 @@ impl Run {
         }
     }
 
-    /// What a model answered before node `index` was paused, or while it was, is read: it was paid for, and would be lost with whatever ends
-    /// the task (E9.9, E9.14). What follows from it waits.
+    /// Reads what a model answered before node `index` was paused, or while it is: the answer was paid for, and would
+    /// be lost with anything that ends the task (E9.9, E9.14). What follows from it waits.
     pub(in crate::run) fn reading_while_paused(&self, index: usize, now: Timestamp) -> Option<Action> {
         let is_unread = |agent: &&Agent| agent.unread.is_some() || agent.unanswered.is_some();
         self.agent(index).filter(is_unread)?;
@@ -79,7 +80,7 @@ impl Run {
         matches!(action, Action::Record(_)).then_some(action)
     }
 
-    /// Which rule says that node `index` is done directly without asking, and why (E9.3).
+    /// The rule by which node `index` is done directly without asking, and why (E9.3).
     fn leaf_rule(&self, index: usize) -> Option<(&'static str, String)> {
         use super::PlanMode;
         let agent = self.agent(index)?;
@@ -112,7 +113,7 @@ impl Run {
                 format!("{left} tokens are left, and a plan and one step need {needed}"),
             ));
         }
-        // Plans are made all the same if somebody wants them and there is a model that makes them.
+        // A plan is made all the same if one is always wanted and there is a model to make it.
         let may_plan = mode == PlanMode::Always && !self.works_alone(index, ModelRole::Planner);
         if self.works_alone(index, ModelRole::Executor) && !may_plan {
             let whose = if self.is_for_person_at(index) {
@@ -125,22 +126,22 @@ impl Run {
         None
     }
 
-    /// The deepest level that plans of models may be on, as the plan of the run says.
+    /// The deepest level for plans of models, according to the plan of the run.
     pub(super) fn deepest_of_models(&self) -> u32 {
         let said = self.plan.budget.depth.unwrap_or(DEPTH_DEFAULT);
         said.min(self.limits.depth_max)
     }
 
-    /// The tokens that are left for node `index`, and those that taking it apart and doing one step of it needs, if those are more: the call that
-    /// decides, the same for the step, and one for its work, each with what is set aside for it now. What the end needs is not among those
-    /// that are left (E9.3).
+    /// The tokens left for node `index`, and the tokens needed to split it up and do one step, if the latter are more:
+    /// the call that decides, one of the same size for the step, and one for its work, each with what is set aside for
+    /// it now. What is kept for the end does not count as left (E9.3).
     fn too_few_tokens_to_plan(&self, index: usize) -> Option<(u64, u64)> {
         let left = self.tokens_left(index)?;
         let role = |role: ModelRole| {
             let (model, _) = self.model_for(index, role)?;
             Some(u64::from(model.window) + u64::from(model.answer_tokens))
         };
-        // No call comes to more than its window; of so much nothing has to be counted.
+        // No call costs more than its window, so nothing has to be counted if that much is left.
         let most = role(ModelRole::Planner)?.saturating_mul(2) + role(ModelRole::Executor)?;
         if left >= most {
             return None;
@@ -153,13 +154,13 @@ impl Run {
         (left < needed).then_some((left, needed))
     }
 
-    /// Whether node `index` is to be taken apart whatever the model thinks of it: the goal, if plans are always wanted (E9.3).
+    /// Whether node `index` must be split up whatever the model decides: the goal, if plans are always wanted (E9.3).
     pub(super) fn wants_plan(&self, index: usize) -> bool {
         let is_wanted = |equipment: &Arc<Equipment>| equipment.plan == super::PlanMode::Always;
         self.nodes[index].parent.is_none() && self.equipment.as_ref().is_some_and(is_wanted)
     }
 
-    /// Whether a program that works by itself stands behind `role` for node `index`, or a person.
+    /// Whether a program or a person fills `role` for node `index`.
     pub(super) fn works_alone(&self, index: usize, role: ModelRole) -> bool {
         let is_program = || {
             let model = self.model_for(index, role);
@@ -168,8 +169,8 @@ impl Run {
         (role == ModelRole::Executor && self.is_for_person_at(index)) || is_program()
     }
 
-    /// The model that is asked in `role` for node `index`: the usual one, the executor that its task names, or whoever stands in for it
-    /// because it was of no help; and how many those are.
+    /// The model that is asked in `role` for node `index`: the usual one, the executor that its task names, or the one
+    /// that stands in because these could not help; and how many were passed over.
     pub(in crate::run) fn model_for(&self, index: usize, role: ModelRole) -> Option<(&ModelSpec, u32)> {
         let equipment = self.equipment.as_deref()?;
         let passed = self.agent(index).map_or(0, Agent::passed_over);
@@ -178,15 +179,15 @@ impl Run {
         Some(usual.after(passed))
     }
 
-    /// The executor that the task of node `index` names, or else whoever decided on it, if there is one of that name.
+    /// The executor that the task of node `index` names, or else the decision, if it exists.
     pub(in crate::run) fn executor_of(&self, index: usize) -> Option<(&String, &NamedExecutor)> {
         let agent = self.agent(index)?;
         let name = agent.task.executor.as_ref().or(agent.executor.as_ref())?;
         self.equipment.as_deref()?.executors.get_key_value(name)
     }
 
-    /// Whose turn it is to be asked for node `id`, which a model does: the executor that is named for it, if one is, and how many of those
-    /// who could be asked are passed over, because they were of no help (E9.13, E9.17).
+    /// Who is asked next for node `id`, which a model does: the name of its executor, if it has one, and how many
+    /// models were passed over because they could not help (E9.13, E9.17).
     #[must_use]
     pub fn whose_turn(&self, id: NodeId) -> Option<(Option<&str>, u32)> {
         let agent = self.agent(self.index(id).ok()?)?;
@@ -194,14 +195,14 @@ impl Run {
         Some((named, agent.passed_over()))
     }
 
-    /// The names of whoever may be chosen for node `index` by whoever decides on it: nobody, if its task says who does it.
+    /// The executors that a decision may choose for node `index`: none if its task names one.
     pub(super) fn executors_to_choose(&self, index: usize) -> impl Iterator<Item = &str> {
         let is_open = self.agent(index).is_some_and(|agent| agent.task.executor.is_none());
         let equipment = self.equipment.as_deref().filter(|_| is_open);
         equipment.into_iter().flat_map(Equipment::others)
     }
 
-    /// Why whoever was asked last for node `index` was of no help, if somebody else can be asked (E9.13).
+    /// Why the model that was asked last for node `index` could not help, if another one can be asked (E9.13).
     fn no_help(&self, index: usize) -> Option<String> {
         let agent = self.agent(index)?;
         let (purpose, why) = match (&agent.unread, &agent.unanswered) {
@@ -219,19 +220,20 @@ impl Run {
         (!is_too_long || next.window > model.window).then_some(why)
     }
 
-    /// How many plans node `index` is inside of: those of models, and those that were written.
+    /// The number of plans around node `index`, both of models and written by people.
     pub(in crate::run) fn plans_around(&self, index: usize) -> u32 {
         let parents = self.and_around(index).skip(1);
         let plans = parents.filter(|parent| matches!(self.nodes[*parent].kind, NodeKind::Plan | NodeKind::Model));
         u32::try_from(plans.count()).unwrap_or(u32::MAX)
     }
 
-    /// Nodes that stand in plans: calls that models make are counted for themselves, and the run itself stands in none.
+    /// The number of nodes that belong to plans: calls that models make are counted separately, and the run itself
+    /// belongs to no plan.
     pub(in crate::run) fn nodes_in_plans(&self) -> usize {
         self.nodes.len().saturating_sub(self.actions + 1)
     }
 
-    /// Whether a step failed that the plan needs.
+    /// Whether a required step of the plan failed.
     pub(super) fn has_failed_step(&self, index: usize) -> bool {
         self.members(index).any(|member| {
             let node = &self.nodes[member];
@@ -247,7 +249,7 @@ impl Run {
         self.agent(index).is_some_and(|agent| agent.is_rejected)
     }
 
-    /// Whether steps of a rejected plan, or what is in them, have not been skipped yet.
+    /// Whether some steps of a rejected plan, or nodes in them, have not been skipped yet.
     fn has_unskipped(&self, index: usize) -> bool {
         let mut rest = self.nodes[index].children.clone();
         rest.retain(|child| self.nodes[*child].superseded_by > 0);
@@ -260,7 +262,7 @@ impl Run {
         false
     }
 
-    /// Whether there may be another plan after a person rejected one: once for a task, within the numbers of E9.8.
+    /// Whether another plan may follow one that a person rejected: once for each task, within the limits of E9.8.
     fn may_plan_after_no(&self, index: usize) -> bool {
         let Some(agent) = self.agent(index) else { return false };
         if self.has_nobody() {
@@ -272,7 +274,7 @@ impl Run {
             && self.replans < self.limits.replans_in_run_max
     }
 
-    /// Whether node `index` may plan anew; if not, the reason to give if there is one (E9.8).
+    /// Whether node `index` may plan anew; if not, the reason to give, if there is one (E9.8).
     pub(super) fn may_replan(&self, index: usize) -> Result<(), Option<StopReason>> {
         let Some(agent) = self.agent(index) else {
             return Err(None);
@@ -281,7 +283,7 @@ impl Run {
         if done >= self.replans_max(index) || self.replans >= self.limits.replans_in_run_max {
             return Err(None);
         }
-        // Two versions without a criterion that was not met before: a third will not help.
+        // If a version met no further criterion, another one will not help.
         if let [.., before, _] = agent.versions.as_slice() {
             let met = agent.met();
             if !met.iter().any(|id| !before.met.contains(id)) {
@@ -291,7 +293,8 @@ impl Run {
         Ok(())
     }
 
-    /// The nodes whose results make up that of node `index`: of what is done without a plan, because none found a yes, its calls.
+    /// The nodes whose results make up that of node `index`; if it was done directly because no plan was approved, its
+    /// calls.
     pub(in crate::run) fn members(&self, index: usize) -> impl Iterator<Item = usize> {
         let is_direct = self.agent(index).is_some_and(|agent| agent.is_direct);
         let children = self.nodes[index].children.iter().copied();
@@ -299,7 +302,7 @@ impl Run {
         calls.chain(self.steps_shown(index).filter(move |_| !is_direct))
     }
 
-    /// The same as people see them: the steps of its last plan, whatever became of it.
+    /// The same as people see it: the steps of its last plan, whatever happened to it.
     pub(in crate::run) fn steps_shown(&self, index: usize) -> impl Iterator<Item = usize> {
         let node = &self.nodes[index];
         let members = match &node.plan {
@@ -310,7 +313,7 @@ impl Run {
         members.iter().copied()
     }
 
-    /// Times that node `index` may plan anew.
+    /// How many times node `index` may plan anew.
     fn replans_max(&self, index: usize) -> u32 {
         self.least_around(index, self.limits.replans_max, |budget| budget.replans)
     }

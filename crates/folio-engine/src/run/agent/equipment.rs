@@ -1,4 +1,4 @@
-//! What a run may ask models for. Not part of the journal: whoever drives the run says it anew.
+//! What a run may ask models for. Not part of the journal: each driver of the run provides it anew.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,21 +16,21 @@ use crate::plan::{HUMAN, Known};
 use crate::spend::Spend;
 use crate::talk::{ModelRole, ToolOffer};
 
-/// Whether a task may be taken apart (E9.3).
+/// Whether a task may be split up (E9.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanMode {
-    /// The root always is; the rest as the model decides.
+    /// The root always is; for other tasks the model decides.
     Always,
-    /// As the model decides.
+    /// The model decides.
     #[default]
     Auto,
-    /// Never: the model does it.
+    /// Never: the model does the task directly.
     Never,
 }
 
 impl PlanMode {
-    /// The name as it is written.
+    /// The mode's name as it is written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -41,18 +41,19 @@ impl PlanMode {
     }
 }
 
-/// Whose criteria a judge looks at (E9.6). Those that a machine can check, and those of a person, are checked whatever it is.
+/// Which criteria a judge decides (E9.6). Criteria that a machine or a person checks are not affected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Judging {
-    /// Those of whoever wanted the task done. What a model wrote for the steps of its own plan is what the step says of itself.
+    /// The criteria of whoever wanted the task done. For those that a model wrote for the steps of its own plan, the
+    /// step's own claim counts.
     #[default]
     Wanted,
-    /// All of them: one more call for each step of a model's plan that has criteria.
+    /// All criteria: one more call for each step of a model's plan that has criteria.
     All,
 }
 
-/// What a million tokens cost, in millionths of a US dollar.
+/// The price of a million tokens, in millionths of a US dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Price {
     /// Tokens that are read.
@@ -61,13 +62,14 @@ pub struct Price {
     pub tokens_cached: u64,
     /// Tokens that are written.
     pub tokens_out: u64,
-    /// Tokens that the provider puts into its cache, if those cost more than tokens that are read. How many those are is known afterwards.
+    /// Tokens that the provider writes into its cache, if those cost more than tokens that are read. Their number is
+    /// known only afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_written: Option<u64>,
 }
 
 impl Price {
-    /// The most that `spend` may come to, rounded up: all that is read may be put into the provider's cache.
+    /// The most that `spend` may cost, rounded up: the provider may put everything that is read into its cache.
     #[must_use]
     pub fn at_most(&self, spend: &Spend) -> u64 {
         let dearest = Self {
@@ -77,7 +79,7 @@ impl Price {
         dearest.of(spend)
     }
 
-    /// What `spend` costs, rounded up, without what it costs more to put tokens into the cache.
+    /// What `spend` costs, rounded up, without the surcharge for tokens written into the cache.
     #[must_use]
     pub fn of(&self, spend: &Spend) -> u64 {
         let fresh = spend.tokens_in.saturating_sub(spend.tokens_cached);
@@ -91,37 +93,40 @@ impl Price {
     }
 }
 
-/// A program, or an agent on another machine, that does a task by itself. What it did when nobody saw its end is not known (E9.17: `opaque`).
+/// A program, or an agent on another machine, that does a task by itself. If nobody saw its end, what it did is not
+/// known (E9.17: `opaque`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentProgram {
-    /// Its name, as people write it.
+    /// The name of the program, as people write it.
     pub name: String,
-    /// What whoever is asked whether it may be given work is shown: `{"argv": […]}`, the command that starts it, `{"url": "…"}` or `{"tool": "…"}`.
+    /// What a person who is asked for approval is shown: `{"argv": […]}`, the command that starts it, `{"url": "…"}` or
+    /// `{"tool": "…"}`.
     pub shown: Value,
 }
 
-/// One model, as far as the engine has to know it.
+/// A model, as far as the engine has to know it.
 #[derive(Debug, Clone)]
 pub struct ModelSpec {
-    /// Counts what a text costs it.
+    /// Counts the tokens of a text for this model.
     pub tokens: Arc<dyn Tokens>,
-    /// Tokens of a request and its answer together.
+    /// The most tokens of a request and its answer together.
     pub window: u32,
-    /// The most tokens that one answer may have.
+    /// The most tokens of one answer.
     pub answer_tokens: u32,
-    /// What it costs; `None` if nobody knows.
+    /// The price; `None` if it is not known.
     pub price: Option<Price>,
-    /// Who answers, if it is one that works by itself; `None` for a model that only answers.
+    /// The agent program behind it, if it works by itself; `None` for a model that only answers.
     pub program: Option<AgentProgram>,
-    /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13). A program stands in for nobody, and
-    /// nobody for a program.
+    /// The model that is asked instead if this one is unavailable, refuses, or writes nonsense (E9.13). A program never
+    /// stands in for a model, nor a model for a program.
     pub fallback: Option<Arc<Self>>,
-    /// What all its prompts have in common; nothing at first.
+    /// The costs of the common parts of its prompts; empty at first.
     pub fixed: FixedCosts,
 }
 
 impl ModelSpec {
-    /// `spend` with what it may cost by the price of this model, or with its calls as such of which nobody knows that.
+    /// `spend` with the most that it may cost by this model's price, or with its calls marked as unpriced if there is
+    /// none.
     pub(in crate::run) fn priced(&self, spend: Spend) -> Spend {
         let (micro_usd, unpriced_calls) = match self.price {
             Some(price) => (price.at_most(&spend), 0),
@@ -134,7 +139,7 @@ impl ModelSpec {
         }
     }
 
-    /// The one that is asked when those before it, `passed` of them, were of no help, or the last there is; and how many stand before it.
+    /// The model to ask when `passed` models could not help, or the last one; and how many come before it.
     pub(super) fn after(&self, passed: u32) -> (&Self, u32) {
         let (mut model, mut before) = (self, 0);
         while before < passed
@@ -145,53 +150,54 @@ impl ModelSpec {
         (model, before)
     }
 
-    /// Who is asked in its place.
+    /// The model that stands in for this one.
     pub(super) fn stands_in(&self) -> Option<&Self> {
         let next = self.fallback.as_deref().filter(|next| next.program.is_none());
         next.filter(|_| self.program.is_none())
     }
 }
 
-/// Somebody who works on tasks that name it (E9.17).
+/// An executor that works on tasks that name it (E9.17).
 #[derive(Debug, Clone)]
 pub struct NamedExecutor {
-    /// How it is asked.
+    /// The model or program behind it.
     pub model: ModelSpec,
-    /// What it is good for, in a line; may be empty.
+    /// What it is good for, in one line; may be empty.
     pub about: String,
-    /// What it is told of tools, by its own window; by default found out when a run first needs it.
+    /// The tools that it is told about, by its own window; by default determined when a run first needs it.
     pub offered: OfferedTools,
 }
 
-/// What a run may ask models for, and who else is there.
+/// The models that a run may ask, and who else can do tasks.
 #[derive(Clone)]
 pub struct Equipment {
-    /// The model that decides, plans and puts together.
+    /// The model that decides, plans and combines results.
     pub planner: ModelSpec,
     /// The model that works with tools.
     pub executor: ModelSpec,
     /// The model that judges.
     pub judge: ModelSpec,
-    /// The model that puts summaries, if there is one.
+    /// The model that writes summaries, if there is one.
     pub compactor: Option<ModelSpec>,
-    /// Who else may work on tasks, by the name that a task says (`executor`); what it says of itself stands there for whoever plans.
+    /// Further executors, by the name that a task uses (`executor`), each with a line for the model that plans.
     pub executors: BTreeMap<String, NamedExecutor>,
-    /// What people may be asked to do by whoever plans or decides, in a line; nobody chooses them without it. A plan that names them
-    /// ([`HUMAN`](crate::plan::HUMAN)) needs nobody's leave.
+    /// What people may be asked to do by a model that plans or decides, in one line; without it, models cannot choose
+    /// people. A plan that names them ([`HUMAN`](crate::plan::HUMAN)) does not need it.
     pub human: Option<String>,
     /// The tools that executors may call.
     pub tools: Vec<ToolOffer>,
-    /// What an executor is told of them; by default found out when a run first needs it.
+    /// The tools that the executor is told about; by default determined when a run first needs it.
     pub offered: OfferedTools,
     /// What plans are checked against.
     pub known: Known,
-    /// What holds for scratchbooks: where the view stands, whether tools are listed, whether conversations are put away.
+    /// The policy for scratchbooks: where the view stands, whether tools are listed, whether conversations are
+    /// offloaded.
     pub book: ScratchbookPolicy,
     /// Whether a person is there to answer questions.
     pub has_person: bool,
-    /// Whether tasks may be taken apart.
+    /// Whether tasks may be split up.
     pub plan: PlanMode,
-    /// Whose criteria are judged.
+    /// Which criteria are judged.
     pub judging: Judging,
     /// How long one call of a model may take.
     pub timeout: Duration,
@@ -208,7 +214,7 @@ impl Equipment {
         }
     }
 
-    /// Who may be chosen for a task besides the usual executor.
+    /// The names of the executors that may be chosen for a task besides the usual one.
     pub(super) fn others(&self) -> impl Iterator<Item = &str> {
         let human = self.human.as_ref().map(|_| HUMAN);
         self.executors.keys().map(String::as_str).chain(human)

@@ -1,4 +1,4 @@
-//! Which of the references that a model gives are any (E9.7).
+//! Which of the references that a model gives are valid (E9.7).
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,10 @@ use crate::result::{Evidence, Outcome};
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 
-/// References that one result may have; more are counted as a defect of the answer.
+/// The most references of one result; more count as a defect of the answer.
 const EVIDENCE_MAX: usize = 64;
 
-/// The references of an answer that are any, and how many are not.
+/// The valid references of an answer, and the number of invalid ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Checked {
     pub(super) evidence: Vec<Evidence>,
@@ -43,8 +43,9 @@ impl<'g> Reference<'g> {
 }
 
 impl Run {
-    /// Checks what a model gives as evidence for node `index`: a task or a call has to be in its subtree or among what it was
-    /// given, a call has to have succeeded; a file, an address or an observation has to be one that something there named.
+    /// Checks what a model gives as evidence for node `index`: a task or a call has to be in its subtree or among what
+    /// it was given, and a call has to have succeeded; a file, an address or an observation has to be one that
+    /// something there named.
     pub(super) fn checked_evidence(&self, index: usize, given: Option<&Value>) -> Checked {
         let mut checked = Checked::default();
         let mut tops = vec![index];
@@ -61,7 +62,7 @@ impl Run {
             let found = reference.and_then(|reference| {
                 let is_in = self.is_in(&is_top, &reference);
                 let named = named.get(&(reference.kind, reference.id));
-                // What a result that was given rests on is shown with it.
+                // The evidence of a given result is shown with it.
                 let found = match reference.is_of_node() {
                     true => self.node_as_evidence(&reference).filter(|_| is_in || named.is_some()),
                     false => named.copied().cloned(),
@@ -83,7 +84,7 @@ impl Run {
         self.index(id).ok().filter(|_| reference.is_of_node())
     }
 
-    /// Whether `reference` is to a node that is one of `tops`, or below one.
+    /// Whether `reference` is to a node in `tops`, or below one.
     fn is_in(&self, tops: &HashSet<usize>, reference: &Reference<'_>) -> bool {
         self.referred(reference)
             .is_some_and(|referred| self.and_around(referred).any(|at| tops.contains(&at)))
@@ -94,7 +95,8 @@ impl Run {
         let result = node.result.as_ref()?;
         let went_well = result.status == Outcome::Ok;
         let is_call = matches!(node.kind, NodeKind::Action | NodeKind::Call) && went_well;
-        // A step that failed may be pointed at. What a model wanted called is no step, whatever it is called here.
+        // A step that failed may be referred to. A failed call that a model wanted is not a step, whatever the
+        // reference calls it.
         let is_step = node.kind != NodeKind::Action || went_well;
         if reference.kind == "tool_call" && !is_call || !is_step {
             return None;
@@ -107,8 +109,8 @@ impl Run {
         })
     }
 
-    /// Those of the references `wanted` that a result at or below one of `tops` has as its own evidence, by kind and id. Each result is looked at
-    /// once, however many are wanted.
+    /// Those of the references `wanted` that occur as evidence of a result at or below one of `tops`, by kind and id.
+    /// Each result is examined once, however many are wanted.
     fn named_below<'r, 'w>(
         &'r self,
         tops: Vec<usize>,

@@ -15,28 +15,29 @@ use crate::lines::line_of;
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
 
-/// Characters of a question that are always shown.
+/// The characters of a question that are always shown.
 const QUESTION_MIN: usize = 80;
 
-/// What a person answered to a question.
+/// A person's answer to a question.
 #[derive(Debug, Clone)]
 pub(in crate::run) struct Fact {
     /// The question, as it was asked.
     pub(super) question: String,
-    /// The answer as a model is told it, with who gave it.
+    /// The answer as a model is told it, with the name of whoever gave it.
     pub(super) said: String,
-    /// The entry that has all of it.
+    /// The entry with the whole answer.
     pub(super) entry: EntryId,
 }
 
 impl Fact {
-    /// The answer, and by whom.
+    /// The answer, and who gave it.
     pub(super) fn parts(&self) -> (&str, &str) {
         let (answer, by) = self.said.rsplit_once(ANSWERED_BY).unwrap_or((&self.said, ""));
         (answer, by.strip_suffix(')').unwrap_or(by))
     }
 
-    /// What a model is told in at most about `max` characters: of a long answer the beginning and the end, and where the rest is.
+    /// What a model is told, in at most about `max` characters: the beginning and end of a long answer, and where the
+    /// rest is.
     fn told(&self, max: usize) -> String {
         if self.said.chars().count() <= max {
             return self.said.clone();
@@ -48,7 +49,7 @@ impl Fact {
 }
 
 impl Run {
-    /// `said` as a model reads it: the answer of a person as far as there is room for one.
+    /// `said` as a model reads it: a person's answer is shortened to the room that there is.
     pub(super) fn bounded(&self, mut said: Message) -> Message {
         let max = self.sizes(Purpose::Work).answer;
         if said.speaker == Speaker::Tool
@@ -60,8 +61,8 @@ impl Run {
         said
     }
 
-    /// Whether among `refused` is what a person answered elsewhere and node `index` was not told in its conversation so far: who asks that has not
-    /// asked in vain.
+    /// Whether `refused` contains an answer that a person gave elsewhere and that the conversation of node `index` did
+    /// not contain yet: then the question was not in vain.
     pub(super) fn is_told_answer(&self, index: usize, refused: &BTreeMap<String, String>) -> bool {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         refused.values().any(|told| {
@@ -70,8 +71,8 @@ impl Run {
         })
     }
 
-    /// What people answered anywhere in the run, besides what node `index` was just told in answer to its own question. All of it has a part
-    /// of the room that there is for results; of more answers than that has room for, the rest is counted.
+    /// Adds what people answered anywhere in the run, except what node `index` was told in answer to its own question.
+    /// All answers share a part of the room for results; those that do not fit are counted.
     pub(super) fn put_answers(&self, text: &mut String, index: usize, sizes: Sizes) {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         let is_told = |fact: &&Fact| {

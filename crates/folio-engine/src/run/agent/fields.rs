@@ -1,4 +1,4 @@
-//! What single fields of an answer say (E9.13).
+//! What individual fields of an answer say (E9.13).
 
 use folio_memory::excerpt::cut;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::schema::FINISH;
 use crate::result::{Finding, Outcome, Severity};
 
-/// What is missing, as an answer says of a criterion; `other` if it says nothing.
+/// What is missing according to what an answer says of a criterion; `other` if it does not say.
 pub(super) fn gap_of(said: &Value, other: &str) -> String {
     match text_of(said, "gap") {
         gap if gap.is_empty() => other.to_owned(),
@@ -14,7 +14,7 @@ pub(super) fn gap_of(said: &Value, other: &str) -> String {
     }
 }
 
-/// What a judge says of one criterion; `None` if that is none of what there is to say.
+/// A judge's finding on one criterion; `None` if it is not one of the possible findings.
 pub(super) fn finding_of(said: &Value) -> Option<Finding> {
     match word_of(said, "finding")?.as_str() {
         "met" => Some(Finding::Met),
@@ -24,13 +24,13 @@ pub(super) fn finding_of(said: &Value) -> Option<Finding> {
     }
 }
 
-/// The word that stands under `key`, however it is written.
+/// The word under `key`, in lower case and without white space around it.
 pub(super) fn word_of(answer: &Value, key: &str) -> Option<String> {
     let said = answer.get(key).and_then(Value::as_str)?;
     Some(said.trim().to_lowercase())
 }
 
-/// How bad a failure is, as whoever failed says.
+/// The severity of a failure, as reported by whoever failed.
 pub(super) fn severity_of(answer: &Value) -> Option<Severity> {
     match word_of(answer, "severity")?.as_str() {
         "hard" => Some(Severity::Hard),
@@ -39,8 +39,8 @@ pub(super) fn severity_of(answer: &Value) -> Option<Severity> {
     }
 }
 
-/// What an answer says of how it went: well, if it says nothing of that. A word that is none of those that there are is no success, but
-/// a mistake to be put right (E9.13).
+/// The status that an answer reports; `ok` if it reports none. An unknown word is not success, but a mistake to be
+/// corrected (E9.13).
 pub(super) fn status_of(answer: &Value) -> Result<Outcome, String> {
     let said = match answer.get("status") {
         None | Some(Value::Null) => return Ok(Outcome::Ok),
@@ -57,7 +57,7 @@ pub(super) fn status_of(answer: &Value) -> Result<Outcome, String> {
     }
 }
 
-/// How a task went, as the arguments of `finish` say, with what was said beside them; or everything that is wrong with them.
+/// The status of a task by the arguments of `finish` and the text beside them; or everything that is wrong with them.
 pub(super) fn finished(args: &Value, beside: &str) -> Result<Outcome, Vec<String>> {
     if !args.is_object() {
         return Err(vec![format!("the arguments of {FINISH} are not a JSON object")]);
@@ -79,8 +79,8 @@ pub(super) fn finished(args: &Value, beside: &str) -> Result<Outcome, Vec<String
     }
 }
 
-/// What of a result is not of the form that whoever wrote it was told, besides its status. What may be left out may be null; keys that the form
-/// does not have do no harm; and which of the references are any is found out where they are looked up (E9.7).
+/// What in a result, apart from its status, does not follow the form that its author was told. Optional fields may be
+/// null, and unknown keys do no harm; whether references are valid is found out when they are looked up (E9.7).
 pub(super) fn mistakes_in(result: &Value) -> Vec<String> {
     let given = |key: &str| result.get(key).filter(|value| !value.is_null());
     let shown = |value: &Value| cut(&value.to_string(), 100);
@@ -106,12 +106,13 @@ pub(super) fn mistakes_in(result: &Value) -> Vec<String> {
     problems
 }
 
-/// The criterion that something is said of, by whoever did it or by a judge, who calls it otherwise.
+/// The id of the criterion that is meant, which a judge writes under another key than whoever did the task.
 pub(super) fn criterion_in(said: &Value) -> Option<&str> {
     ["id", "criterion"].iter().find_map(|key| said.get(*key)?.as_str())
 }
 
-/// What whoever did it says of one criterion, in the form that it was told or in that of a judge; `None` if that is neither.
+/// What whoever did the task claims about one criterion, in the form that it was told or in that of a judge; `None` if
+/// it is neither.
 pub(super) fn claim_of(said: &Value) -> Option<Finding> {
     let unmet = || Finding::Unmet(gap_of(said, "whoever did it does not say what is missing"));
     match said.get("met").and_then(Value::as_bool) {

@@ -1,5 +1,5 @@
-//! What stands in many prompts alike, and what it costs: counted once for all runs that share a model, because to count it is most of what
-//! making a prompt takes.
+//! Text that many prompts have in common, and its cost: counted once for all runs that share a model, because counting
+//! tokens is most of the work of making a prompt.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,10 +11,10 @@ use super::{ModelSpec, schema};
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose};
 
-/// Texts and forms that are remembered: the rules for each purpose, and the form of the answer to it.
+/// The most texts and forms that are remembered: the rules for each purpose, and the form of the answer to it.
 const KEPT: usize = 24;
 
-/// What is fixed in prompts of a model, with what it costs. Found when it is first needed; a copy finds it anew.
+/// The fixed parts of a model's prompts, with their costs. Filled on first use; a clone starts empty.
 #[derive(Debug, Default)]
 pub struct FixedCosts(Mutex<Vec<(Fixed, u64)>>);
 
@@ -31,13 +31,13 @@ impl Clone for FixedCosts {
 }
 
 impl FixedCosts {
-    /// What `text` costs, which many prompts have.
+    /// The cost of `text`, which many prompts contain.
     pub(super) fn of_text(&self, text: &str, tokens: &dyn Tokens) -> u64 {
         let is_it = |fixed: &Fixed| matches!(fixed, Fixed::Text(known) if known == text);
         self.find(is_it, || (Fixed::Text(text.to_owned()), text.to_owned()), tokens)
     }
 
-    /// What `schema` costs, if it is one that many prompts share.
+    /// The cost of `schema`, if many prompts share it.
     pub(super) fn of_schema(&self, schema: &Arc<Value>, tokens: &dyn Tokens) -> u64 {
         let is_it = |fixed: &Fixed| matches!(fixed, Fixed::Schema(known) if Arc::ptr_eq(known, schema));
         self.find(
@@ -62,7 +62,8 @@ impl FixedCosts {
 }
 
 impl Run {
-    /// The form of the answer to `purpose` when `model` is asked for node `index`, and what it costs; none if it answers by calling tools.
+    /// The form of the answer to `purpose` when `model` is asked for node `index`, and its cost; `None` if the answer
+    /// consists of calls of tools.
     pub(super) fn form(&self, index: usize, purpose: Purpose, model: &ModelSpec) -> (Option<Arc<Value>>, u64) {
         let Some(form) = schema::of(purpose, model.program.is_some()) else {
             return (None, 0);
@@ -83,10 +84,10 @@ impl Run {
         }
     }
 
-    /// What `messages`, everything that `model` reads when it is asked for node `index`, cost it.
+    /// The cost of `messages`, which are everything that `model` reads when it is asked for node `index`.
     pub(super) fn cost_of(&self, index: usize, messages: &[Message], model: &ModelSpec) -> u64 {
         let tokens = &*model.tokens;
-        // A scratchbook may stand in the rules, and is another one each time.
+        // A scratchbook may be part of the rules, and differs each time.
         let has_book = self.agent(index).is_some_and(|agent| agent.book.is_some());
         let [rules, task, said @ ..] = messages else {
             return cost(messages, tokens);
@@ -96,7 +97,7 @@ impl Run {
         } else {
             model.fixed.of_text(&rules.text, tokens)
         };
-        // Whoever plans is told of all tools behind the task.
+        // A model that plans reads the list of all tools after the task.
         let listed = self.equipment.as_ref().map(|equipment| {
             let named = self.executor_of(index).map(|(_, named)| named);
             equipment.offered(named).listed.as_str()

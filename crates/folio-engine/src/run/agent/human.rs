@@ -1,4 +1,5 @@
-//! Tasks that a person does (E9.17): one is handed over as a question, nobody else waits for it, and what is answered is what came of it.
+//! Tasks that a person does (E9.17): the task is handed over as a question, nothing else waits for it, and the answer
+//! is its result.
 
 use std::fmt::Write as _;
 
@@ -17,15 +18,15 @@ use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Purpose, Reply, Speaker, Stop};
 
-/// What such a question says in the place of the call of a model, before how often the task was handed over.
+/// The prefix in such a question's `call`, before the number of times that the task was handed over.
 const OF_TASK: &str = "task:";
-/// Characters of a task as a person reads it.
+/// The most characters of a task as a person reads it.
 const TASK_CHARS: usize = 20_000;
-/// How an answer begins that is no success.
+/// The words with which an answer begins that is not a success.
 const OUTCOMES: [&str; 2] = ["failed", "partial"];
 
 impl Question {
-    /// Whether a task is handed over with it, instead of something being asked about one.
+    /// Whether the question hands over a task, instead of asking something about one.
     #[must_use]
     pub fn is_task(&self) -> bool {
         self.call.starts_with(OF_TASK)
@@ -33,7 +34,7 @@ impl Question {
 }
 
 impl Run {
-    /// Whether `node` is a task that a person does, because its plan or whoever decided on it says so.
+    /// Whether a person does `node`, because its plan or the decision on it says so.
     #[must_use]
     pub fn is_for_person(&self, node: NodeId) -> bool {
         self.index(node).is_ok_and(|index| self.is_for_person_at(index))
@@ -57,7 +58,7 @@ impl Run {
             .map_or(0, |tally| tally.handed)
     }
 
-    /// Hands node `index` to a person.
+    /// Hands node `index` over to a person.
     pub(super) fn handing_over(&self, index: usize, now: Timestamp) -> Action {
         let text = match self.handed_over(index) {
             Ok(text) => text,
@@ -77,7 +78,7 @@ impl Run {
         })
     }
 
-    /// Node `index` as a person reads it.
+    /// The task of node `index` as a person reads it.
     fn handed_over(&self, index: usize) -> Result<String, BodyNeeded> {
         let mut text = String::new();
         let Some(agent) = self.agent(index) else {
@@ -118,8 +119,8 @@ impl Run {
     }
 }
 
-/// What a person answered, as whoever works alone answers. An object with `notes` is taken as it is, any other JSON is the output; of
-/// a text the first word may say that it is no success.
+/// A person's answer in the form in which a program answers. An object with `notes` is taken unchanged, other JSON
+/// becomes the output; a text may begin with a word that says that it is not a success.
 pub(super) fn handed_back(answer: &str) -> Reply {
     let answer = answer.trim();
     let said = match value_in(answer) {

@@ -1,21 +1,24 @@
-//! A task that a model does: what was said, where it stands, and how each event moves it (E9.3, E9.6 to E9.8, E9.13, E9.14).
+//! A task that a model does: its conversation, its stage, and how each event changes it (E9.3, E9.6 to E9.8, E9.13,
+//! E9.14).
 //!
-//! - `progress`: where such a task stands, and what was said in it; `apply`: how each event moves it
+//! - `progress`: the stage and the conversation of such a task; `apply`: how each event changes it
 //! - `equipment`: what a run may ask models for
-//! - `offer`: which tools a model is told of, and how much
-//! - `due`: what such a task is owed, by its stage; `ask`: the next call of a model; `verify`: what is checked of what came out
-//! - `compact`: which part of what was said goes when it outgrows the model's window
-//! - `told`: what it is told of memory; `prompt`: what a model reads; `rules`: what it is told to do; `digest`: what it reads of results,
-//!   and `sizes`: how much of them; `schema`: the form of its answer; `fixed`: what many have in common
-//! - `read`: from a reply to the event that it comes to; `decision`: one that decides or plans; `wanted`: one that wants calls;
-//!   `fields`: what its fields say
-//! - `repair`: from a text to the JSON that was meant; `object`: what of it is taken
-//! - `roll_up`: results that are too many to be read at once are put together in parts first
+//! - `offer`: which tools a model is told about, and in how much detail
+//! - `due`: what is due for such a task, by its stage; `ask`: the next model call; `verify`: the checks of its result
+//! - `compact`: which part of the conversation is offloaded when it outgrows the model's window
+//! - `told`: what it is told of memory; `prompt`: what a model reads; `rules`: its instructions; `digest`: what it
+//!   reads of results, and `sizes`: how much of them; `schema`: the form of its answer; `fixed`: what many prompts have
+//!   in common
+//! - `read`: from a reply to the event that results; `decision`: a reply that decides or plans; `wanted`: one that
+//!   wants calls; `fields`: what its fields say
+//! - `repair`: from a text to the JSON that was meant; `object`: which part of it is accepted
+//! - `roll_up`: results that are too many to be read at once are combined in parts first
 //! - `people`: criteria that a person checks; `facts`: what people answered
-//! - `plan`: which plans of a model are carried out, `similar` and `evidence` are two of its tests
-//! - `unfinished`: what is said of a task that was stopped before it was done
-//! - `rejected`: what whoever wrote what cannot be used reads; `human`: what a person is asked to do
-//! - `answer`: from what came of a call to the event that records it; `calls`: one that ended, or whose end nobody saw
+//! - `plan`: which plans of a model are carried out; `similar` and `evidence` are two of its tests
+//! - `unfinished`: the notes of a task that was stopped before it was done
+//! - `rejected`: what the author of an unusable answer reads; `human`: what a person is asked to do
+//! - `answer`: from the outcome of a call to the event that records it; `calls`: calls that ended, or whose end nobody
+//!   saw
 
 mod answer;
 mod apply;
@@ -68,13 +71,13 @@ use super::state::{JournalError, Run};
 use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Criterion, Slug, Step, Task};
 
-/// Times that a model is told what is wrong with its answer before a rule takes its place (E9.13).
+/// How often a model is told what is wrong with its answer before a rule decides instead (E9.13).
 const REJECTIONS_MAX: u32 = 2;
-/// Times that a leaf is done again with what is missing (E9.8).
+/// How often a leaf is sent back, told what is missing (E9.8).
 const SENT_BACK_MAX: u32 = 1;
 
 impl Run {
-    /// What node `index` is to do, if a model does it: its task, or the goal of the run.
+    /// The task of node `index`, if a model does it: its own, or the goal of the run.
     pub(super) fn task_of_model(&self, index: usize) -> Arc<Task> {
         match &self.nodes[index].step {
             Some(Step::Task(task)) => Arc::clone(task),
@@ -101,7 +104,8 @@ impl Run {
         }
     }
 
-    /// Moves node `id` along the table, if a model does it or it is checked like that: else nothing changes.
+    /// Moves node `id` along the table, if a model does it or its result is checked in the same way; otherwise changes
+    /// nothing.
     fn agent_steps_to(&mut self, id: NodeId, by: Move, event: &'static str) -> Result<usize, JournalError> {
         self.agent_at(id, event)?;
         self.step_to(id, by)
@@ -115,7 +119,7 @@ impl Run {
         }
     }
 
-    /// Ends what a task that a model did kept in mind.
+    /// Drops the state of a task that a model did and that has ended.
     pub(super) fn agent_ended(&mut self, index: usize) {
         self.orphan_call(index);
         self.asking.remove(&index);
@@ -123,7 +127,7 @@ impl Run {
         self.nodes[index].agent = None;
     }
 
-    /// What is counted of whoever does, or did, node `index`; `None` if nobody was asked about it.
+    /// The counts of whoever does, or did, node `index`; `None` if nobody was asked for it.
     pub(super) fn tally(&self, index: usize) -> Option<Tally> {
         let of_agent = |agent: &Agent| Tally {
             calls: agent.calls,
@@ -134,7 +138,7 @@ impl Run {
         self.agent(index).map(of_agent).or(self.nodes[index].tally)
     }
 
-    /// A child of a task that a model does has ended.
+    /// Notes that a child of a task that a model does has ended.
     pub(super) fn child_of_agent_ended(&mut self, parent: usize) {
         let node = &self.nodes[parent];
         if node.children_left > 0 || node.cancel.is_some() {

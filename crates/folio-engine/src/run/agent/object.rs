@@ -1,4 +1,4 @@
-//! What a reply says as an object, and what of one that was cut off is taken (E9.13).
+//! The object in a reply, and which part of it is accepted if the reply was cut off (E9.13).
 
 use folio_memory::excerpt::cut;
 use serde::de::IgnoredAny;
@@ -11,17 +11,17 @@ use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{Purpose, Reply, Stop};
 
-/// Characters of a model's own text that becomes notes.
+/// The most characters of a model's own text that become notes.
 pub(super) const NOTES_CHARS: usize = 4_000;
 
-/// What is never taken if an answer ended inside it: what is missing there would be missed by nobody.
+/// Keys that are not accepted if the answer ended inside their value, because nobody would notice what is missing.
 const WHOLE_OR_NOT: [&str; 5] = ["steps", "output", "verdicts", "action", "drop"];
 
 /// The object of a reply.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) value: Value,
-    /// Whether its end is missing, and why, as far as that is known.
+    /// Which part of its end is missing.
     missing: Missing,
 }
 
@@ -33,7 +33,7 @@ enum Missing {
 }
 
 impl Answer {
-    /// What is said of an answer that was closed where it ended, for its place in the journal.
+    /// The remark, for the journal, on an answer that had to be closed where it ended.
     pub(super) fn remark(&self) -> &'static str {
         match self.missing {
             Missing::Nothing => "",
@@ -42,7 +42,7 @@ impl Answer {
         }
     }
 
-    /// How it went, as the answer says; but what was cut off is not done, whatever it says of itself.
+    /// The status that the answer reports; but an answer that was cut off is not done, whatever it reports.
     pub(super) fn status(&self) -> Result<Outcome, Vec<String>> {
         let said = status_of(&self.value).map_err(|problem| vec![problem])?;
         Ok(match self.missing {
@@ -51,15 +51,15 @@ impl Answer {
         })
     }
 
-    /// Why it went no better, if that is how it was read.
+    /// Why the status is not better, if the way it was read is the reason.
     pub(super) fn stop_reason(&self) -> Option<StopReason> {
         (self.missing == Missing::Rest).then_some(StopReason::Unparseable)
     }
 }
 
 impl Run {
-    /// Whether the answer in `reply` is read, but is not by itself the object that it was to be: it stands in a fence or in other words, has
-    /// commas too many, or was not closed. It stays in the journal as it was given.
+    /// Whether the answer in `reply` can be read, but is not by itself the object that was asked for: it is in a fence
+    /// or in other text, has extra commas, or was not closed. The journal keeps it as it was given.
     pub(super) fn is_mended(&self, index: usize, purpose: Purpose, reply: &Reply) -> bool {
         let text = reply.text.trim();
         let is_object = purpose != Purpose::Work || self.works_alone(index, purpose.role());
@@ -70,8 +70,8 @@ impl Run {
             && self.object_of(index, purpose, reply).is_ok()
     }
 
-    /// The object of the reply that node `index` has, or what is wrong with it. What was cut off at its limit is asked for once more before
-    /// it is closed, for then it gets more room.
+    /// The object in the reply to node `index`, or what is wrong with it. An answer that was cut off at its limit is
+    /// requested once more before it is closed, because it gets more room then.
     pub(super) fn object_of(&self, index: usize, purpose: Purpose, reply: &Reply) -> Result<Answer, Vec<String>> {
         let is_cut = reply.stop == Stop::Length;
         let so_far = if is_cut {
@@ -98,13 +98,13 @@ impl Run {
             Ended::Inside(_) | Ended::Between => None,
         };
         if purpose == Purpose::HandBack {
-            // It is the last call: what is whole counts.
+            // This is the last call, so what is complete counts.
             if let (Some(key), Some(object)) = (inside, value.as_object_mut()) {
                 object.remove(key);
             }
             return Ok(Answer { value, missing });
         }
-        // A program has as much room as it takes, and would do all of it again.
+        // A program takes as much room as it needs, and would do all of it again.
         let gets_more = || {
             let is_first = self.agent(index).is_some_and(|agent| agent.rejections == 0);
             is_first && !self.works_alone(index, purpose.role())
@@ -117,8 +117,8 @@ impl Run {
     }
 }
 
-/// The notes of an answer, and its output. Of notes that are too long the beginning stays: the whole of them is the output if there is no
-/// other, and else they say how much is left out.
+/// The notes of an answer, and its output. Of long notes the beginning stays: the whole text becomes the output if
+/// there is no other, otherwise the notes say how much is left out.
 pub(super) fn noted(notes: &str, answer: &Value) -> (String, Value) {
     let notes = notes.trim();
     let output = answer.get("output").cloned().unwrap_or(Value::Null);
@@ -135,7 +135,7 @@ pub(super) fn noted(notes: &str, answer: &Value) -> (String, Value) {
     (format!("{begin}\n[{more} of {all} characters left out]"), output)
 }
 
-/// `text` with a remark on how it was read.
+/// `text` followed by a remark on how it was read.
 pub(super) fn remarked(text: String, remark: &str) -> String {
     if remark.is_empty() {
         return text.trim().to_owned();

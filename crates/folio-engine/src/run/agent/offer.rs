@@ -1,4 +1,5 @@
-//! Which tools a model is told of, and how much: a small window has no place for every word about each (seed 003, goals 3 and 5).
+//! Which tools a model is told about, and in how much detail: a small window has no room for everything about each
+//! (seed 003, goals 3 and 5).
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,28 +11,28 @@ use super::schema::{self, ASK_PERSON, FINISH};
 use super::{Equipment, ModelSpec, NamedExecutor};
 use crate::talk::{Need, ToolOffer};
 
-/// Per cent of a window that definitions of tools have at most.
+/// The most that definitions of tools may take of a window, in per cent.
 const SHARE: u64 = 48;
-/// Characters of a description that was shortened to its first sentence.
+/// The most characters of a description that was shortened to its first sentence.
 const SENTENCE_CHARS: usize = 120;
 
-/// The tools of an executor, as its model is told of them.
+/// The tools of an executor, as its model is told about them.
 #[derive(Debug)]
 pub(in crate::run) struct Offered {
-    /// Those that it is told of.
+    /// The tools that the model is told about.
     pub(super) tools: Arc<[ToolOffer]>,
-    /// Names of those for which there is no room.
+    /// The names of the tools for which there is no room.
     pub(super) left_out: Vec<String>,
-    /// What their definitions cost.
+    /// The cost of their definitions in tokens.
     pub(super) cost: u64,
-    /// A line for each, for whoever plans.
+    /// A line for each tool, for a model that plans.
     pub(super) listed: String,
-    /// What is said of them besides their definitions, for a system prompt; may be empty.
+    /// What a system prompt says about them in addition to their definitions; may be empty.
     pub(super) told: String,
 }
 
-/// What the model of an executor is told of the tools of an [`Equipment`]: found when a run first needs it, for all that share the
-/// equipment. A copy of the equipment finds it anew.
+/// What the model of an executor is told about the tools of an [`Equipment`]: determined when a run first needs it, for
+/// all who share the equipment. A clone determines it anew.
 #[derive(Debug, Default)]
 pub struct OfferedTools(OnceLock<Offered>);
 
@@ -42,7 +43,7 @@ impl Clone for OfferedTools {
 }
 
 impl Equipment {
-    /// What the model of an executor is told of tools: of the usual one, or of `named`.
+    /// What the model of an executor is told about tools: of the usual executor, or of `named`.
     pub(super) fn offered<'e>(&'e self, named: Option<&'e NamedExecutor>) -> &'e Offered {
         let usual = (&self.offered, &self.executor);
         let (found, model) = named.map_or(usual, |named| (&named.offered, &named.model));
@@ -56,8 +57,9 @@ impl Equipment {
 }
 
 impl Offered {
-    /// What of `equipment` the `model` of an executor is told: everything if that costs at most 48 % of its window, or else the
-    /// first sentence of each description and no words about arguments, and what is still too much is left out, by its need.
+    /// The tools of `equipment` that the `model` of an executor is told about: everything if that costs at most 48 % of
+    /// its window; otherwise only the first sentence of each description and no text about arguments, and if that is
+    /// still too much, the least needed tools are left out.
     pub(super) fn of(equipment: &Equipment, model: &ModelSpec) -> Self {
         let ModelSpec { tokens, window, .. } = model;
         let tokens = &**tokens;
@@ -81,7 +83,7 @@ impl Offered {
         let mut left = room;
         let mut stays = vec![false; tools.len()];
         for at in order {
-            // Without those there would be nothing that it could do, or no end.
+            // Without these, the model could do nothing, or never end.
             let is_there = tools[at].need == Need::Always || costs[at] <= left;
             if is_there {
                 left = left.saturating_sub(costs[at]);
@@ -105,13 +107,13 @@ impl Offered {
     }
 }
 
-/// What a definition costs, a little more rather than less.
+/// The estimated cost of a definition, rather too high than too low.
 pub(super) fn cost(tool: &ToolOffer, tokens: &dyn Tokens) -> u64 {
     let text = |text: &str| u64::from(tokens.count(text));
     text(&tool.description) + text(&tool.args_schema.to_string()) + text(&tool.name) + super::prompt::PER_MESSAGE
 }
 
-/// Leaves the first sentence of the description, and of the schema what a call is checked by.
+/// Shortens the description to its first sentence, and the schema to what a call is checked against.
 fn shorten(tool: &mut ToolOffer) {
     let sentence = tool
         .description
@@ -121,10 +123,10 @@ fn shorten(tool: &mut ToolOffer) {
     without_words(Arc::make_mut(&mut tool.args_schema));
 }
 
-/// Takes out what only people and models read, and what the check of a call tells when it is wrong.
+/// Removes what only people and models read, and what the check of a call reports if it is violated.
 fn without_words(schema: &mut Value) {
     let Value::Object(fields) = schema else { return };
-    // In `properties` these would be names of arguments.
+    // Inside `properties` these would be names of arguments.
     for word in [
         "description",
         "title",
@@ -149,7 +151,7 @@ fn without_words(schema: &mut Value) {
     }
 }
 
-/// The tools that only an executor has.
+/// The tools that only executors have.
 fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
     let finish = ToolOffer {
         name: FINISH.to_owned(),

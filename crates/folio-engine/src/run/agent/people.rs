@@ -1,5 +1,5 @@
-//! What people answer: questions of models (E9.14), whether a criterion is met, and whether the command of one may run (E9.6). The task waits
-//! for all of them in the same way.
+//! What people answer: questions of models (E9.14), whether a criterion is met, and whether the command of a criterion
+//! may run (E9.6). The task waits for all of these in the same way.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
 use crate::talk::{Message, Purpose, Speaker};
 
-/// What a question about a criterion says in the place of the call of a model.
+/// The prefix in the `call` of a question about a criterion.
 const OF_CRITERION: &str = "criterion:";
-/// And a question about the command of one, before its hash and the criterion.
+/// The prefix in the `call` of a question about the command of a criterion, before its hash and the criterion's id.
 const OF_COMMAND: &str = "command:";
-/// Characters of a criterion that a question about its command tells. The command itself is told whole.
+/// The most characters of the criterion in a question about its command. The command itself is shown whole.
 const CRITERION_CHARS: usize = 300;
-/// What stands between an answer and who gave it, for models.
+/// The text between an answer and the name of whoever gave it, for models.
 pub(super) const ANSWERED_BY: &str = "\n(answered by ";
-/// Characters of a question.
+/// The most characters of a question.
 const QUESTION_CHARS: usize = 2_000;
-/// Who answers where nobody is there.
+/// The name that an answer carries where nobody is there.
 const NOBODY: &str = "nobody";
 
-/// `said` without who said it, if it is the answer of a person.
+/// `said` without the name of whoever answered, if it is a person's answer.
 pub(super) fn without_name(mut said: Message) -> Message {
     if said.speaker == Speaker::Tool
         && let Some(at) = said.text.rfind(ANSWERED_BY)
@@ -42,34 +42,37 @@ pub(super) fn without_name(mut said: Message) -> Message {
 }
 
 impl Question {
-    /// The criterion that it is about, if it is about one.
+    /// The id of the criterion that the question is about, if it is about one.
     pub(crate) fn criterion(&self) -> Option<&str> {
         let of_command = || Some(self.call.strip_prefix(OF_COMMAND)?.split_once(':')?.1);
         self.call.strip_prefix(OF_CRITERION).or_else(of_command)
     }
 
-    /// Whether `answer` is one: any where nothing is to be chosen from, and of a criterion, besides *yes*, whatever is missing (E9.6).
+    /// Whether `answer` is acceptable: any text if there are no options; for a criterion, besides *yes*, also whatever
+    /// is missing (E9.6).
     #[must_use]
     pub fn takes(&self, answer: &str) -> bool {
         let chosen = self.options.is_empty() || self.options.iter().any(|option| option == answer);
         chosen || self.call.starts_with(OF_CRITERION)
     }
 
-    /// Whether it asks for leave to run a command, which only a person gives (E9.6, E9.14): it waits for a yes, and is answered in no other way.
+    /// Whether it asks for permission to run a command, which only a person gives (E9.6, E9.14): it waits for an
+    /// approval, and cannot be answered in any other way.
     #[must_use]
     pub fn is_permission(&self) -> bool {
         self.call.starts_with(OF_COMMAND)
     }
 
-    /// Whether a model asks it, of which nobody is asked twice.
+    /// Whether a model asks it; the same question of a model is asked only once.
     fn is_of_model(&self) -> bool {
         self.criterion().is_none() && !self.is_task()
     }
 }
 
 impl Run {
-    /// What a person is to answer, in the order of the tree: the node and its question. What several ask at the same time is asked once
-    /// (E9.14). What asks for leave to run a command is not among them: that is [`Run::waiting`].
+    /// The questions that people have to answer, in the order of the tree, each with its node. A question that several
+    /// tasks ask at the same time is listed once (E9.14). Requests for permission to run a command are not included:
+    /// see [`Run::waiting`].
     #[must_use]
     pub fn questions(&self) -> Vec<(NodeId, &Question)> {
         let mut asked = HashSet::new();
@@ -80,19 +83,20 @@ impl Run {
             .collect()
     }
 
-    /// The commands of criteria that wait for a yes.
+    /// The commands of criteria that wait for approval.
     pub(in crate::run) fn permissions(&self) -> impl Iterator<Item = (usize, &Question)> {
         self.asked_of_people().filter(|(_, question)| question.is_permission())
     }
 
-    /// Of what is being stopped nobody is asked any more, although nobody has written down yet that it has ended.
+    /// The questions that wait for people. A task that is being stopped no longer asks, even if its end is not recorded
+    /// yet.
     fn asked_of_people(&self) -> impl Iterator<Item = (usize, &Question)> {
         let waiting = self.asking.iter().copied();
         let waiting = waiting.filter(|index| self.nodes[*index].state == NodeState::WaitingInput);
         waiting.filter_map(|index| Some((index, self.agent(index)?.question.as_deref()?)))
     }
 
-    /// What was answered since to a question of another task that says the same, and by whom.
+    /// The answer that was given meanwhile to the same question of another task, and by whom.
     pub(in crate::run) fn answered_meanwhile(&self, question: &Question) -> Option<(String, String)> {
         let fact = self
             .answers
@@ -102,20 +106,20 @@ impl Run {
         Some((answer.to_owned(), by.to_owned()))
     }
 
-    /// Whether somebody is there who could answer.
+    /// Whether a person is there who could answer.
     pub(in crate::run) fn has_person(&self) -> bool {
         let is_told = self.equipment.as_ref().is_some_and(|equipment| equipment.has_person);
-        // Of a run without models nothing else is known.
+        // For a run without models, this is the only sign.
         is_told || self.asks_first.is_some()
     }
 
-    /// Whether a person is to say whether `criterion` is met, and can.
+    /// Whether a person has to say whether `criterion` is met, and is there to say it.
     pub(super) fn asks_person(&self, criterion: &Criterion) -> bool {
         criterion.check == Check::Human && self.has_person()
     }
 
-    /// Whether what the plan wants observed of `node` follows from its end alone: of every task but a call that ends with its answer, whose
-    /// tool wants something written, too.
+    /// Whether the observations of `node` follow from its end alone: true for every task except a call that ends with
+    /// its answer, whose tool has observations of its own to write.
     #[must_use]
     pub fn is_observed_at_end(&self, node: NodeId) -> bool {
         let is_by_answer = |index: usize| self.nodes[index].kind == NodeKind::Call && self.tally(index).is_none();
@@ -123,7 +127,8 @@ impl Run {
             .is_some_and(|(index, task)| !task.observe.is_empty() && !is_by_answer(index))
     }
 
-    /// Whether somebody else than the engine checks any of `criteria`: a judge or a person, if there is one, or the runner.
+    /// Whether something other than the engine checks any of `criteria`: a judge or a person, if there is one, or the
+    /// runner.
     pub(in crate::run) fn is_checked_by_others(&self, criteria: &[Criterion]) -> bool {
         let is_by_others = |criterion: &Criterion| match criterion.check {
             Check::Judge => self.equipment.is_some(),
@@ -134,7 +139,8 @@ impl Run {
         criteria.iter().any(is_by_others)
     }
 
-    /// Has what a call or a written plan came to checked as what a model proposes is, if others than the engine check it (E9.6).
+    /// Has the result of a call or a written plan checked in the same way as a model's proposal, if something other
+    /// than the engine checks it (E9.6).
     pub(super) fn is_to_be_checked(&mut self, index: usize) {
         if !self.may_be_checked(index) {
             return;
@@ -147,7 +153,7 @@ impl Run {
         self.nodes[index].agent = Some(Box::new(agent));
     }
 
-    /// Whether node `index` is a call or a plan of which nobody has begun to check what came out.
+    /// Whether node `index` is a call or a plan whose result is not being checked yet.
     pub(super) fn may_be_checked(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         node.agent.is_none() && matches!(node.kind, NodeKind::Call | NodeKind::Plan)
@@ -169,7 +175,8 @@ impl Run {
         }
     }
 
-    /// The event that asks whether the command of `check` of node `index` may run; nothing if it needs no yes, or has it.
+    /// The event that asks whether the command of `check` of node `index` may run; `None` if it needs no approval, or
+    /// has it.
     pub(super) fn asking_to_run(&self, index: usize, check: &mut CheckCall) -> Option<Event> {
         if check.tool != SHELL || check.allowed || !self.asks_before(SHELL, &check.args) {
             return None;
@@ -182,7 +189,7 @@ impl Run {
             return None;
         }
         let criterion = agent.task.criteria.iter().find(|c| c.id == check.criterion)?;
-        // What is allowed stands first and whole; the criterion is somebody's words, and cannot push it out of sight.
+        // The command comes first and whole; the text of the criterion cannot push it out of sight.
         let criterion = self.criterion_words(index, criterion);
         let criterion = words::seen(&criterion.split_whitespace().collect::<Vec<_>>().join(" "));
         let text = format!(
@@ -202,7 +209,7 @@ impl Run {
         })
     }
 
-    /// The event for a question about a criterion that nobody is there to answer: that is no failure of the task.
+    /// The event for a question about a criterion that nobody is there to answer: this is not a failure of the task.
     pub(in crate::run) fn nobody_checks(&self, index: usize) -> Event {
         Event::Answered {
             node: self.nodes[index].id,
@@ -211,13 +218,13 @@ impl Run {
         }
     }
 
-    /// How many verdicts there are on what node `node` came to.
+    /// The number of verdicts on the result of node `node`.
     pub(crate) fn verdicts_on(&self, node: NodeId) -> usize {
         let agent = self.index(node).ok().and_then(|index| self.agent(index));
         agent.map_or(0, |agent| agent.verdicts.len())
     }
 
-    /// Takes in what somebody answered.
+    /// Takes in a person's answer.
     pub(super) fn answered_by(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
         let agent = self.agent(self.index(node)?);
         let question = agent.and_then(|agent| agent.question.as_deref());
@@ -243,7 +250,7 @@ impl Run {
         Ok(())
     }
 
-    /// Takes in what somebody said of a criterion, or of its command, which it was asked about.
+    /// Takes in a person's answer about a criterion or its command.
     fn criterion_answered(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Verify, "answered")?;
         self.asking.remove(&index);
@@ -279,7 +286,7 @@ impl Run {
     }
 }
 
-/// `yes`, with or without more, is met; everything else is not, and says why.
+/// `yes`, with or without more words, means met; everything else means unmet, and says why.
 pub(super) fn finding_of(answer: &str, by: &str) -> Finding {
     if by == NOBODY {
         return Finding::Unverifiable("nobody was there who could say it".to_owned());
@@ -302,8 +309,8 @@ fn words_of(text: &str) -> String {
     words.join(" ")
 }
 
-/// A question as it is compared with others: in lower case, without the space that is too much and the marks at its end (E9.14). Nothing else
-/// is left out, for a sign in it may make it another.
+/// The form in which questions are compared: in lower case, without extra white space or punctuation at the end
+/// (E9.14). Nothing else is dropped, because any other character may make it a different question.
 pub(super) fn normalised(question: &str) -> String {
     let words: Vec<&str> = question.split_whitespace().collect();
     let words = words.join(" ").to_lowercase();

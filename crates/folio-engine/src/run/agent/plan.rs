@@ -1,4 +1,4 @@
-//! Which plans of a model are carried out (E9.1, E9.3): what is wrong with one, and what makes it none.
+//! Which plans of a model are carried out (E9.1, E9.3): what is wrong with a plan, and what makes it pointless.
 
 use std::collections::BTreeSet;
 
@@ -11,26 +11,26 @@ use crate::plan::{self, Graph, GraphNode, Known, Slug, Step, Task, Work};
 use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 
-/// Steps of a model's plan, unless the plan around it says otherwise (E9.10).
+/// The default for the most steps of a model's plan (E9.10).
 const CHILDREN_DEFAULT: u32 = 12;
-/// A step that is more like its task than this says the task again.
+/// A step whose text is more similar to its task than this only repeats the task.
 const LIKENESS_MAX: f64 = 0.8;
 
-/// What a model's plan comes to.
+/// The outcome of checking a model's plan.
 pub(super) enum Draft {
-    /// It can be carried out: the steps as they are recorded.
+    /// The plan can be carried out: its steps as they are recorded.
     Good(Value),
-    /// It is none, and the task is done directly: which rule says so, and why.
+    /// The plan is pointless, and the task is done directly: the rule that says so, and why.
     Pointless(&'static str, String),
-    /// It is wrong: everything that is.
+    /// The plan has these mistakes.
     Wrong(Vec<String>),
-    /// It was tried before.
+    /// The plan was tried before.
     Again,
 }
 
 impl Run {
-    /// Looks at the steps that a model wants node `index` to be taken apart into. `kept` are steps of earlier plans whose
-    /// results still count.
+    /// Checks the steps into which a model wants to split node `index`. `kept` are steps of earlier plans whose results
+    /// still count.
     pub(super) fn draft_plan(&self, index: usize, steps: &Value, kept: &[usize]) -> Draft {
         let Some(items) = steps.as_array().filter(|items| !items.is_empty()) else {
             return Draft::Wrong(vec!["steps is not a list with at least one step".to_owned()]);
@@ -54,7 +54,7 @@ impl Run {
                 known.limits.children
             )]);
         }
-        // The same plan again is no other one, whatever became of its steps (E9.8).
+        // The same plan again is not another one, whatever happened to its steps (E9.8).
         let hash = plan::hash_of(&plan.steps);
         let is_plan_of = |at: usize| {
             let versions = self.agent(at).map_or(&[][..], |agent| &agent.versions);
@@ -78,8 +78,8 @@ impl Run {
         }
         let mut tasks = Vec::new();
         collect_tasks(&plan.steps, &mut tasks);
-        // A group around it makes no more of it; but what is done for each of a list is more than one, and one other step after a plan
-        // that failed is not the task.
+        // A group around a single step makes it no more than one; but the body of a list counts as more than one, and a
+        // single other step after a failed plan is not the task itself.
         let is_first = self.agent(index).is_none_or(|agent| agent.versions.is_empty());
         let is_one = is_first && matches!(tasks.as_slice(), [task] if !matches!(task.work, Work::Plan(_)));
         if kept.is_empty() && is_one && !has_list(&plan.steps) {
@@ -127,7 +127,7 @@ impl Run {
             limits: plan::Limits {
                 children,
                 steps: children.saturating_mul(4),
-                // It is on `level` itself.
+                // The plan itself is on `level`.
                 depth: deepest.saturating_add(1).saturating_sub(level).max(1),
                 ..known.limits
             },
@@ -142,8 +142,8 @@ impl Run {
         }
     }
 
-    /// The steps of node `index` that ended well and stay when it plans anew, without those that are named in `dropped`. Of a group that did
-    /// not, what is in it and did (E9.8).
+    /// The steps of node `index` that succeeded and stay when it plans anew, without those named in `dropped`. For a
+    /// group that did not succeed, the members that did (E9.8).
     pub(super) fn kept_steps(&self, index: usize, dropped: &[String]) -> Vec<usize> {
         let mut rest: Vec<usize> = self.members(index).collect();
         rest.reverse();
@@ -162,15 +162,15 @@ impl Run {
         kept
     }
 
-    /// The steps of the plan that node `index` has, those that it kept of the versions before it included.
+    /// The steps of the current plan of node `index`, including those kept from earlier versions.
     pub(in crate::run) fn whole_plan(&self, index: usize) -> Vec<Step> {
         let steps = self.steps_shown(index).filter_map(|at| self.nodes[at].step.as_ref());
         steps.map(Step::unnamed).collect()
     }
 
-    /// Whether `steps` and those that are `kept` are a version of the plan that node `index` had: whoever plans anew writes only what is not ok,
-    /// and if that is word for word what it was, nothing is different. A list that is written again is: of its items only what did not go
-    /// well is done.
+    /// Whether `steps` together with the `kept` ones are a version of the plan that node `index` had: a model that
+    /// plans anew writes only what is not ok, and if that is word for word the same, nothing has changed. A list that
+    /// is written again is a change: only those of its items are done that did not succeed.
     fn is_rest_of_version(&self, index: usize, steps: &[Step], kept: &[usize]) -> bool {
         let kept: Vec<Step> = kept
             .iter()
@@ -186,7 +186,7 @@ impl Run {
         !has_list(steps) && versions.iter().flat_map(|version| &version.wholes).any(is_rest)
     }
 
-    /// How node `index` may be named by whoever plans: its slug, its path, its id.
+    /// The names that a model may use for node `index`: its slug, its path, its id.
     pub(super) fn names_of(&self, index: usize) -> [String; 3] {
         let view = self.view(index);
         [view.slug(), view.path, &*self.nodes[index].id.to_string()].map(str::to_owned)
@@ -197,7 +197,7 @@ impl Run {
     }
 }
 
-/// That a step has the name of one that stays.
+/// The message that a step has the id of a step that is kept.
 fn taken(node: &GraphNode) -> String {
     format!(
         "the id `{}` is that of a step that is kept: choose another, or name it in `drop`",
@@ -205,8 +205,8 @@ fn taken(node: &GraphNode) -> String {
     )
 }
 
-/// `steps` as they stand beside those that are kept: a group or a sequence without a name goes by its place in the plan, and gets another where
-/// `kept` has that already.
+/// `steps` as they go beside the kept ones: an unnamed group or sequence is named by its place in the plan, and gets
+/// another name if `kept` contains that one.
 fn beside(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step> {
     let slugs: Vec<Slug> = graph.roots().map(|root| graph.nodes[root].slug.clone()).collect();
     let named = |(step, slug): (Step, Slug)| {
@@ -221,8 +221,8 @@ fn beside(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step>
     steps.into_iter().zip(slugs).map(named).collect()
 }
 
-/// `steps` without those of `kept`, which are taken out of it as they are found. What is left of a group without a name is no group any more if
-/// it is one step.
+/// `steps` without those in `kept`, which are removed from it as they are found. If a single step is left of an unnamed
+/// group, that step replaces the group.
 fn without(steps: &[Step], kept: &mut Vec<Step>) -> Vec<Step> {
     let mut rest = Vec::with_capacity(steps.len());
     for step in steps {
@@ -245,7 +245,7 @@ fn without(steps: &[Step], kept: &mut Vec<Step>) -> Vec<Step> {
     rest
 }
 
-/// Whether something in it is done for each item of a list.
+/// Whether something in `steps` is done for each item of a list.
 fn has_list(steps: &[Step]) -> bool {
     let is_one = |step: &Step| matches!(step, Step::ForEach(_));
     steps.iter().any(|step| is_one(step) || has_list(step.members()))

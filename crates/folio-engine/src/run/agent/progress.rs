@@ -1,4 +1,4 @@
-//! A task that a model does, while it goes on: where it stands, what was said, what is counted.
+//! A task that a model does, while it runs: its stage, its conversation, its counts.
 
 use std::sync::Arc;
 
@@ -9,151 +9,152 @@ use crate::result::{Failure, Finding, StopReason, Verdict};
 use crate::spend::Spend;
 use crate::talk::{Message, Purpose, Reply, Speaker};
 
-/// Where a task that a model does stands between its calls.
+/// The stage of a task that a model does, between its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::run) enum Stage {
-    /// Whether it is taken apart is to be decided.
+    /// It has to be decided whether the task is split up.
     Deciding,
-    /// It is being done.
+    /// The task is being done.
     Working,
-    /// Its steps are at work, or have ended.
+    /// Its steps are running, or have ended.
     Children,
-    /// Its result is to be made of theirs.
+    /// The results of its steps have to be combined.
     Aggregating,
-    /// Its result is to be checked.
+    /// Its result has to be checked.
     Verifying,
-    /// Another plan is to be made.
+    /// Another plan has to be made.
     Replanning,
-    /// It is to hand back what it has.
+    /// It has to hand back what it has.
     HandingBack,
 }
 
-/// A call of a model that is under way.
+/// A model call that is under way.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::run) struct Pending {
     pub(in crate::run) call: u32,
     pub(in crate::run) purpose: Purpose,
     pub(in crate::run) reserved: Spend,
-    /// Whether it is a program that works by itself.
+    /// Whether it is an agent program.
     pub(in crate::run) is_opaque: bool,
 }
 
-/// One piece of a task's conversation.
+/// One message of a task's conversation.
 #[derive(Debug, Clone)]
 pub(in crate::run) enum Said {
-    /// Something that stands as it was said.
+    /// A message that is kept as it was said.
     Message(Message),
-    /// The result of a node below, as the answer to the call of that id.
+    /// The result of a node below, as the answer to the call with that id.
     Result { id: String, node: usize },
 }
 
 /// A version of a task's plan.
 #[derive(Debug, Clone, Default)]
 pub(in crate::run) struct Version {
-    /// The hash of its steps, and those of what people made of it.
+    /// The hash of its steps, and those of the versions that people made of it.
     pub(in crate::run) hashes: Vec<String>,
-    /// Its steps, those that it kept of the versions before it included, and the same of what people made of it.
+    /// All its steps, including those kept from earlier versions; and the same for the versions that people made of it.
     pub(in crate::run) wholes: Vec<Vec<Step>>,
-    /// The required criteria that were met when it had been carried out.
+    /// The required criteria that were met after it had been carried out.
     pub(in crate::run) met: Vec<String>,
-    /// What whoever put its steps together said of them, if another one took its place then.
+    /// What the model that combined the results of its steps said of them, if another version replaced it then.
     pub(in crate::run) came_to: String,
 }
 
-/// What is known of a task that a model did once it has ended: so many of them are in a run that nothing else of them is kept.
+/// What is kept of a task that a model did after it has ended. A run has too many of these to keep more.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::run) struct Tally {
-    /// Calls of models.
+    /// The number of model calls.
     pub(in crate::run) calls: u32,
-    /// Calls that were made again because nobody saw their end.
+    /// The number of calls that were repeated because nobody saw their end.
     pub(in crate::run) repeated: u32,
-    /// Times that it was handed to a person.
+    /// How often it was handed to a person.
     pub(super) handed: u32,
-    /// Times that it was done once more with what was missing.
+    /// How often it was sent back, told what was missing.
     pub(super) sent_back: u32,
 }
 
-/// A task that a model does, while it goes on.
+/// A task that a model does, while it runs.
 #[derive(Debug)]
 pub(in crate::run) struct Agent {
     pub(in crate::run) task: Arc<Task>,
     pub(in crate::run) stage: Stage,
-    /// What memory holds for it, and whether it was told so since it was taken apart the last time, or another plan was wanted.
+    /// What memory holds for it, and whether it was briefed since it was last split up or another plan was wanted.
     pub(in crate::run) memory: Arc<str>,
     pub(in crate::run) is_told: bool,
-    /// What stands in its scratchbook.
+    /// The view of its scratchbook.
     pub(in crate::run) book: Option<Box<BookView>>,
-    /// What stands for what was said before `talk` and is put away.
+    /// The text that replaces the offloaded part of the conversation, before `talk`.
     pub(in crate::run) before: String,
-    /// The calls of tools whose answers are put away.
+    /// The calls of tools whose answers are offloaded.
     pub(in crate::run) done_before: Vec<usize>,
-    /// Calls of models so far.
+    /// The number of model calls so far.
     pub(in crate::run) calls: u32,
     pub(in crate::run) pending: Option<Pending>,
-    /// The session of the program that the call under way started, or, while it is owed again, of the one that nobody saw the end of.
+    /// The session of the program that the call under way started, or, if that call is due again, of the program whose
+    /// end nobody saw.
     pub(in crate::run) session: Option<calls::Session>,
-    /// What was set aside for a compactor that is asked.
+    /// What was set aside for a compactor that was asked.
     pub(in crate::run) compacting: Option<Spend>,
-    /// A reply that nothing was concluded from yet.
+    /// A reply that was not evaluated yet.
     pub(in crate::run) unread: Option<(Purpose, Box<Reply>)>,
-    /// A model that did not answer and will not be asked again.
+    /// The failure of a model that did not answer and will not be asked again.
     pub(in crate::run) unanswered: Option<(Purpose, Failure)>,
-    /// What was said in this stage.
+    /// The conversation in this stage.
     pub(in crate::run) talk: Vec<Said>,
-    /// Models in a row, from the usual one, that were of no help in this stage.
+    /// How many models, from the usual one on, could not help in this stage.
     pub(in crate::run) passed: u32,
-    /// Calls in a row that came to nothing.
+    /// The number of failed calls in a row.
     pub(in crate::run) failures: u32,
-    /// Answers in a row that could not be used.
+    /// The number of unusable answers in a row.
     pub(in crate::run) rejections: u32,
-    /// What was wrong with the last answer, if nothing of it could be used.
+    /// What was wrong with the last answer, if nothing in it was usable.
     pub(in crate::run) wrong: Option<String>,
-    /// Rounds in a row in which every call was refused.
+    /// The number of rounds in a row in which every call was refused.
     pub(in crate::run) refusals: u32,
-    /// Calls of tools so far, and whether one was wanted and not made.
+    /// The number of calls of tools so far, and whether one was wanted and not made.
     pub(in crate::run) actions: u32,
     pub(in crate::run) denied: bool,
-    /// Times that it was done again because something was missing.
+    /// How often it was sent back because something was missing.
     pub(in crate::run) sent_back: u32,
-    /// Calls of models that were made again because nobody saw their end.
+    /// The number of model calls that were repeated because nobody saw their end.
     pub(in crate::run) repeated: u32,
-    /// Plans of models so far. What a person made of one takes its place.
+    /// The plans of models so far. A version that a person made of one is part of it.
     pub(in crate::run) versions: Vec<Version>,
     pub(in crate::run) proposal: Option<Box<Proposal>>,
-    /// What its plan came to, while another one waits for a yes.
+    /// The result of its plan, while another one waits for approval.
     pub(in crate::run) until_now: Option<Box<Proposal>>,
     pub(in crate::run) verdicts: Vec<Verdict>,
     /// Whether commands that check it have begun, and nobody has seen their end.
     pub(in crate::run) has_begun_checks: bool,
-    /// The commands of its criteria that a person allowed, as the questions name them.
+    /// The commands of its criteria that a person approved, as the questions name them.
     pub(in crate::run) allowed_commands: Vec<String>,
-    /// The limit that was reached, and what it did until then; why there was no judge, or none that could be read.
+    /// The limit that was reached and the stage before that; why no judge answered, or none could be read.
     pub(in crate::run) spent: Option<StopReason>,
     pub(in crate::run) unjudged: Option<StopReason>,
     pub(in crate::run) was_at: Stage,
-    /// Why people rejected plans for it, and whether another is to be made because of the last.
+    /// Why people rejected plans for it, and whether another plan has to follow the last one.
     pub(in crate::run) rejected_plans: Vec<String>,
     pub(in crate::run) is_rejected: bool,
-    /// Whether no plan found a yes, so that it is done without one: then those that it had count for nothing.
+    /// Whether no plan was approved, so that it is done without one: the plans that it had do not count then.
     pub(in crate::run) is_direct: bool,
     pub(in crate::run) question: Option<Box<Question>>,
-    /// Times that it was handed to a person.
+    /// How often it was handed to a person.
     pub(in crate::run) handed: u32,
-    /// Who works on it, if whoever decided said so.
+    /// The executor that works on it, if the decision chose one.
     pub(in crate::run) executor: Option<String>,
-    /// The per cent of its budget that the model is told of.
+    /// The percentage of its budget that the model is warned about.
     pub(in crate::run) warned: Option<u64>,
-    /// Whether the next call is one whose driver died: then it is the same, word for word (E9.9).
+    /// Whether the next call repeats one whose driver died: it is the same, word for word (E9.9).
     pub(in crate::run) is_repeating: bool,
-    /// What was said beside the work: to a judge, or when handing back.
+    /// The messages beside the work: to a judge, or when handing back.
     pub(in crate::run) aside: Vec<Said>,
 }
 
 impl Agent {
-    /// How many of those who could be asked are passed over (E9.13).
+    /// How many models are passed over (E9.13).
     pub(super) fn passed_over(&self) -> u32 {
-        // The last time that an answer is asked for again, somebody else is asked if there is anybody: the next one after whoever was passed
-        // over.
+        // The last time that an unusable answer is requested again, another model is asked if there is one: the next
+        // one after those passed over.
         self.passed + u32::from(self.rejections >= REJECTIONS_MAX)
     }
 
@@ -203,12 +204,12 @@ impl Agent {
         }
     }
 
-    /// Whether it was taken apart, by a plan that counts.
+    /// Whether it was split up by a plan that counts.
     pub(in crate::run) fn has_plan(&self) -> bool {
         !self.versions.is_empty() && !self.is_direct
     }
 
-    /// The criteria of which nobody has said whether they are met.
+    /// The criteria without a verdict.
     pub(in crate::run) fn open_criteria(&self) -> impl Iterator<Item = &Criterion> {
         let has_verdict = |criterion: &Criterion| self.verdicts.iter().any(|v| v.criterion == criterion.id);
         self.task
@@ -223,7 +224,7 @@ impl Agent {
         met.map(|v| v.criterion.clone()).collect()
     }
 
-    /// A person rejected its last plan: there may be another one.
+    /// Notes that a person rejected its last plan: another one may follow.
     pub(in crate::run) fn plan_was_rejected(&mut self, by: &str, reason: &str) {
         self.rejected_plans.push(format!("{by}: {reason}"));
         self.is_rejected = true;
@@ -231,18 +232,19 @@ impl Agent {
         self.enter(Stage::Replanning);
     }
 
-    /// The limit that stopped it was raised before it had handed back what it has.
+    /// Notes that the limit that stopped it was raised before it had handed back what it has.
     pub(in crate::run) fn goes_on(&mut self) {
         self.spent = None;
         self.stage = self.was_at;
-        // What came of the call for handing back is nothing to go by any more, whether it answered or not.
+        // The outcome of the call for handing back is obsolete, whether there was an answer or not.
         self.unread = None;
         self.unanswered = None;
         self.failures = 0;
         self.aside.clear();
     }
 
-    /// A person made another plan of its last one: it takes its place, and costs no re-plan. What the model had planned is known as planned.
+    /// Replaces its last plan by the version that a person made, which does not count as a re-plan. What the model had
+    /// planned still counts as tried.
     pub(in crate::run) fn plan_was_edited(&mut self, hash: String, whole: Vec<Step>) {
         if let Some(last) = self.versions.last_mut() {
             last.hashes.push(hash);
@@ -258,7 +260,7 @@ impl Agent {
         self.voice().push(Said::Message(message));
     }
 
-    /// Where what is said now belongs.
+    /// The conversation that the current stage writes to.
     pub(super) fn voice(&mut self) -> &mut Vec<Said> {
         match self.stage {
             Stage::Verifying | Stage::HandingBack => &mut self.aside,
@@ -268,14 +270,14 @@ impl Agent {
         }
     }
 
-    /// Takes the reply that was concluded from into the conversation.
+    /// Moves the reply that was evaluated into the conversation.
     pub(super) fn take_reply(&mut self) -> Option<Box<Reply>> {
         let (_, reply) = self.unread.take()?;
         self.say(Message::assistant(reply.text.clone(), reply.calls.clone()));
         Some(reply)
     }
 
-    /// Another plan is asked for: what was met so far is what the next has to better.
+    /// Enters the planning of another version: it has to improve on the criteria met so far.
     pub(super) fn replan(&mut self) {
         if self.stage != Stage::Replanning {
             let met = self.met();
@@ -299,9 +301,9 @@ impl Agent {
             self.rejections = 0;
             self.refusals = 0;
             self.aside.clear();
-            // What happens from here on whoever puts it together, or plans anew, has not heard of.
+            // The model that combines the results or plans anew has not heard of what happens from here on.
             self.is_told &= !matches!(stage, Stage::Children | Stage::Replanning);
-            // Nothing of what was said while deciding is needed for working; what was done while working is needed for
+            // Nothing that was said while deciding is needed for working; what was done while working is needed for
             // handing back.
             if !matches!(stage, Stage::Working | Stage::HandingBack | Stage::Verifying) {
                 self.forget_talk();
@@ -309,7 +311,7 @@ impl Agent {
         }
     }
 
-    /// Answers every call of the last thing that the model said which has no answer yet.
+    /// Answers every call in the model's last message that has no answer yet.
     pub(super) fn answer_calls(&mut self, text: &str) {
         let voice = &*self.voice();
         let Some(at) = voice.iter().rposition(

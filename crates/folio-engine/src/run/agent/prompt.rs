@@ -1,7 +1,7 @@
-//! What a model reads: rules, the task with everything around it, what was said (E9.2, seed 000).
+//! What a model reads: rules, the task with everything around it, the conversation (E9.2, seed 000).
 //!
-//! The same run gives the same bytes, whatever the order in which things ended: results stand in plan order. What changes
-//! from call to call stands last, so that providers find the beginning in their caches.
+//! The same run gives the same bytes, in whatever order things ended: results are in plan order. What changes from call
+//! to call comes last, so that providers find the beginning in their caches.
 
 use std::fmt::Write as _;
 
@@ -25,12 +25,12 @@ use crate::run::tree::NodeKind;
 use crate::talk::{Message, ModelRole, Purpose, ToolOffer};
 use crate::template::{self, RESULT_READ, References, Scope};
 
-/// Tokens that a message costs besides its text.
+/// The tokens that a message costs in addition to its text.
 pub(super) const PER_MESSAGE: u64 = 6;
-/// Per cent of a budget at which a model is told (E9.10).
+/// The percentages of a budget at which a model is warned (E9.10).
 const WARNINGS: [u64; 3] = [95, 80, 50];
 
-/// What `messages` cost, a little more rather than less.
+/// The estimated cost of `messages` in tokens, rather too high than too low.
 pub(super) fn cost(messages: &[Message], tokens: &dyn Tokens) -> u64 {
     let text = |text: &str| u64::from(tokens.count(text));
     let said = messages.iter().map(|message| {
@@ -44,7 +44,7 @@ pub(super) fn cost(messages: &[Message], tokens: &dyn Tokens) -> u64 {
 }
 
 impl Run {
-    /// Everything that a model reads when node `index` asks it for `purpose`.
+    /// Everything that a model reads when it is asked for node `index` and `purpose`.
     pub(super) fn messages(&self, index: usize, purpose: Purpose) -> Result<Vec<Message>, BodyNeeded> {
         let works_alone = self.works_alone(index, purpose.role());
         let mut system = format!("{}\n\n{COMMON}", rules(purpose, works_alone));
@@ -72,7 +72,7 @@ impl Run {
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
                 matches!(agent.stage, Stage::Aggregating | Stage::Replanning)
             }
-            // What a judge sees is data, and what is handed back is told, not gone on with.
+            // What a judge sees is data, and what is handed back is reported, not continued.
             Purpose::Judge | Purpose::HandBack => false,
         };
         if is_talking {
@@ -80,7 +80,7 @@ impl Run {
                 messages.push(Message::user(self.before_block(index)));
             }
             let talk = self.talk(index)?.into_iter();
-            // Whoever is told an answer elsewhere may read it word for word.
+            // A program may read answers word for word, because it is told them elsewhere.
             messages.extend(talk.map(|said| if works_alone { people::without_name(said) } else { said }));
         }
         if matches!(purpose, Purpose::Judge | Purpose::HandBack) {
@@ -97,7 +97,7 @@ impl Run {
         Ok(messages)
     }
 
-    /// What was said in the stage that node `index` is in, as a model reads it: without what is put away.
+    /// The conversation in the current stage of node `index`, as a model reads it, without the offloaded part.
     pub(super) fn talk(&self, index: usize) -> Result<Vec<Message>, BodyNeeded> {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         let is_told_elsewhere = self.works_alone(index, ModelRole::Executor);
@@ -108,8 +108,8 @@ impl Run {
         }))
     }
 
-    /// What stands for what was said before and is put away: a summary, and a line for each call, the last ones if there are
-    /// many. With its id a call's whole result can be read.
+    /// What replaces the offloaded part of the conversation: a summary, and a line for each call, the last ones if
+    /// there are many. With the id of a call, its whole result can be read.
     fn before_block(&self, index: usize) -> String {
         let mut text = String::from("# What was said before\n");
         let Some(agent) = self.agent(index) else { return text };
@@ -145,7 +145,7 @@ impl Run {
         Sizes::of(window)
     }
 
-    /// The warning that is due, in per cent of the fullest budget.
+    /// The warning that is due, as the percentage used of the fullest budget.
     pub(super) fn warning_step(&self, index: usize) -> Option<u64> {
         let spent = self.per_cent_spent(index);
         WARNINGS.into_iter().find(|step| spent >= *step)
@@ -206,7 +206,8 @@ impl Run {
                 line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
         }
-        // As they were planned, and as its share came to when it began: what is left of them depends on who was quicker.
+        // As planned, and with the task's share as it was at its start: what is left of the limits depends on which
+        // task was quicker.
         let shared = self.nodes[of].shared.as_deref().copied().unwrap_or_default();
         let budget = task.budget.within(&shared);
         if budget != Budget::default() && matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
@@ -302,7 +303,7 @@ impl Run {
         Ok(lines)
     }
 
-    /// Title and description of a node, filled in.
+    /// The title and description of a node, filled in.
     pub(super) fn words_of(&self, index: usize) -> Result<(String, String), BodyNeeded> {
         let task = match self.agent(index) {
             Some(agent) => std::sync::Arc::clone(&agent.task),
@@ -311,7 +312,7 @@ impl Run {
         Ok((self.title_told(index, &task), self.filled(index, &task.description)?))
     }
 
-    /// What node `index`, which is `task`, is called where it is told of.
+    /// The title of node `index`, whose task is `task`, in a prompt.
     fn title_told(&self, index: usize, task: &Task) -> String {
         if self.nodes[index].parent.is_none() {
             task.title.clone()
@@ -320,13 +321,13 @@ impl Run {
         }
     }
 
-    /// A template of node `index`, filled in; as it stands if that cannot be done.
+    /// A template of node `index`, filled in; unchanged if that is not possible.
     pub(super) fn filled(&self, index: usize, text: &str) -> Result<String, BodyNeeded> {
         self.filled_in(index, text, None)
     }
 
-    /// As [`Run::filled`], for a model: of long results it has the beginning and the end, for it can look at the rest (E9.2). Inputs,
-    /// and what people wrote, it has in no other place.
+    /// Like [`Run::filled`], for a model: of long results it gets the beginning and the end, because it can read the
+    /// rest (E9.2). Inputs, and what people wrote, are in no other place.
     fn excerpted(&self, index: usize, text: &str, sizes: Sizes) -> Result<String, BodyNeeded> {
         self.filled_in(index, text, Some(sizes))
     }
@@ -340,7 +341,7 @@ impl Run {
         Ok(self.put_in(text, &references, &scope, sizes))
     }
 
-    /// As [`Run::excerpted`], for a criterion of node `index`, which may name what that has come to, too (E9.6).
+    /// Like [`Run::excerpted`], for a criterion of node `index`, which may also name the node's own result (E9.6).
     fn criterion_told(&self, index: usize, text: &str, sizes: Sizes) -> Result<String, BodyNeeded> {
         if !template::is_template(text) {
             return Ok(text.to_owned());
@@ -357,7 +358,7 @@ impl Run {
         let filled = self.templates.render_text(text, scope);
         let filled = match (sizes.filter(|_| reads_results), filled) {
             (Some(sizes), Ok(whole)) if !fits(&whole, sizes.digests) => {
-                // What its author wrote, and the inputs, have a place beside what results give.
+                // What the author wrote, and the inputs, do not count against the room for results.
                 let inputs = references.inputs.iter().filter_map(|name| self.inputs.get(name));
                 let beside = text.len() + inputs.map(|input| input.to_string().len()).sum::<usize>();
                 let max = sizes.digests + beside;
@@ -389,8 +390,8 @@ impl Run {
         Ok(())
     }
 
-    /// Adds what node `index` is told as data, between tags that nothing inside can close: their name is made of all that is inside. Whoever
-    /// works on a task reads such tags, and writes what its judge reads (E9.6).
+    /// Adds what node `index` is told as data, between tags that nothing inside can close, because their name is
+    /// derived from the content. Whoever works on a task reads such tags, and writes what its judge reads (E9.6).
     pub(super) fn put_inside(&self, text: &mut String, index: usize, inside: &str) {
         let tag = format!("data-{}", self.nodes[index].id.child(0, "data", inside));
         let _ = writeln!(text, "<{tag}>\n{inside}\n</{tag}>");
@@ -402,7 +403,7 @@ impl Run {
         self.put_inside(text, index, inside.trim_end());
     }
 
-    /// Where an executor's scratchpad stands (seed 000).
+    /// Adds where the executor's scratchpad is (seed 000).
     fn put_place(&self, index: usize, text: &mut String) {
         let node = self.nodes[index].id;
         let (branch, workspace) = (branch_page(self, node), workspace_page(self.id));
@@ -414,7 +415,7 @@ impl Run {
         );
     }
 
-    /// The tools in short, for whoever decides which is called first.
+    /// Adds a short list of the tools, for a model that decides which one is called first.
     fn put_tools(&self, index: usize, text: &mut String) {
         let Some(equipment) = &self.equipment else { return };
         let named = self.executor_of(index).map(|(_, named)| named);
@@ -432,7 +433,7 @@ impl Run {
     }
 }
 
-/// What an executor is told of its tools besides their definitions.
+/// What an executor is told about its tools in addition to their definitions.
 pub(super) fn told_of_tools(equipment: &Equipment, offered: &Offered) -> String {
     let mut told = String::new();
     if equipment.book.includes_tool_list() {
@@ -461,7 +462,7 @@ pub(super) fn list_of(tools: &[ToolOffer]) -> String {
     text
 }
 
-/// `system` with a view of the scratchbook in it, or the message that holds the view behind all others (M7.8 V6).
+/// `system` with a view of the scratchbook in it, or with the message that holds the view after all others (M7.8 V6).
 fn placed(system: String, book: &BookView) -> (String, Option<String>) {
     let request = view::Request {
         system,

@@ -1,5 +1,5 @@
-//! From a model's reply to the event that it comes to (E9.3, E9.13). What it comes to is recorded, so that a later version
-//! that reads replies differently folds old journals as they were.
+//! From a model's reply to the event that results (E9.3, E9.13). The result is recorded, so that a later version that
+//! reads replies differently folds old journals unchanged.
 
 use std::fmt::Write as _;
 use std::mem::discriminant;
@@ -22,16 +22,17 @@ use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Purpose, Reply, Stop, Wanted};
 
-/// Why a task is not `ok` that says it is.
+/// Why a task is not `ok` although it says so.
 const NOTHING_DONE: &str = " (no call that it wanted went well)";
-/// Characters of what steps came to, in the notes of what they were put together to.
+/// The most characters of the results of steps, in the notes of the combined result.
 const WHY_CHARS: usize = 400;
-/// Why nothing follows from an answer of which nothing can be made.
+/// Why nothing follows from an unreadable answer.
 const UNREAD: &str = "what the model answered could not be read";
-/// Characters of what was wrong with it.
+/// The most characters of what was wrong with it.
 pub(super) const WRONG_CHARS: usize = 200;
 
-/// That what a model answered could not be read, and the first of its `problems`: who reads only the result has not seen what it was told.
+/// The message that a model's answer could not be read, with the first of its `problems`, for a reader of the result
+/// who has not seen what the model was told.
 pub(super) fn unread(problems: &[String]) -> String {
     match problems.first() {
         Some(problem) => format!("{UNREAD}: {}", cut(problem, WRONG_CHARS)),
@@ -40,7 +41,7 @@ pub(super) fn unread(problems: &[String]) -> String {
 }
 
 impl Run {
-    /// What follows from the reply that node `index` has.
+    /// The event that follows from the reply to node `index`.
     pub(super) fn reading(&self, index: usize, purpose: Purpose, reply: &Reply, now: Timestamp) -> Event {
         if reply.stop == Stop::Refusal {
             return self.declined(index, purpose, reply);
@@ -56,7 +57,7 @@ impl Run {
         }
     }
 
-    /// The model will not: it is not asked again (E9.13).
+    /// The model refuses: it is not asked again (E9.13).
     fn declined(&self, index: usize, purpose: Purpose, reply: &Reply) -> Event {
         let notes = match reply.text.trim() {
             "" => "the model would not do it".to_owned(),
@@ -101,7 +102,7 @@ impl Run {
                 let remark = if bounded == status { "" } else { NOTHING_DONE };
                 self.proposed(index, (bounded, None), &notes, args, remark)
             }
-            // What it says is done may be what was not called.
+            // What it says is done may be in the calls that were not made.
             Ok(status) => {
                 let how = (status.max(Outcome::Partial), unread.1);
                 self.proposed(index, how, &notes, args, &beside)
@@ -113,7 +114,7 @@ impl Run {
                     String::new()
                 };
                 self.rejected_for(index, problems).unwrap_or_else(|| {
-                    // What it wrote is what there is (E9.13).
+                    // What it wrote is the result (E9.13).
                     let has_output = args.get("output").is_some_and(|output| !output.is_null());
                     let written = match args {
                         _ if !notes.is_empty() || has_output => notes,
@@ -122,7 +123,7 @@ impl Run {
                         other => other.to_string(),
                     };
                     let how = match status_of(args) {
-                        // Why it failed is not that this could not be read.
+                        // That this could not be read is not why it failed.
                         Ok(Outcome::Failed) => (Outcome::Failed, None),
                         _ => unread,
                     };
@@ -132,7 +133,7 @@ impl Run {
         }
     }
 
-    /// A task whose every call was refused or failed is not done, whatever it says of itself: somebody else has to say so (E9.7).
+    /// A task whose calls were all refused or failed is not done, whatever it says: a judge has to find so (E9.7).
     fn bounded_by_calls(&self, index: usize, status: Outcome) -> Outcome {
         let calls = self.nodes[index].children.iter().map(|child| &self.nodes[*child]);
         let mut results = calls
@@ -147,7 +148,7 @@ impl Run {
         }
     }
 
-    /// Whether a judge has to find that node `index` is done before it is.
+    /// Whether a judge has to confirm that node `index` is done.
     fn is_judged(&self, index: usize) -> bool {
         let is_one = |criterion: &Criterion| criterion.required && criterion.check == Check::Judge;
         !self.is_step_of_model(index) && self.criteria_of(index).iter().any(is_one)
@@ -169,11 +170,11 @@ impl Run {
                 return self.rejected_for(index, problems).unwrap_or_else(unread);
             }
         };
-        // No better than the steps are.
+        // The result is no better than those of the steps.
         let rolled = self.roll_up(index);
         let status = match rolled.status {
             Outcome::Ok => said,
-            // Nothing failed: there is nothing because somebody did not want it (E9.11).
+            // Nothing failed: there is no result because somebody stopped the steps (E9.11).
             Outcome::Cancelled if said == Outcome::Failed => Outcome::Cancelled,
             _ => said.max(Outcome::Partial),
         };
@@ -208,7 +209,7 @@ impl Run {
         }
     }
 
-    /// What an answer with output, evidence and findings of its own comes to, with a remark on how it was read.
+    /// The event for an answer with its own output, evidence and claims, with a remark on how it was read.
     pub(super) fn proposed(
         &self,
         index: usize,
@@ -230,7 +231,8 @@ impl Run {
         if checked.evidence.is_empty() && self.agent(index).is_some_and(super::Agent::has_plan) {
             checked.evidence = self.roll_up(index).evidence;
         }
-        // Who says that going on cannot help says that it cannot be done; who only says that it failed says no more than that (E9.4).
+        // An answer that says that going on cannot help says that the task cannot be done; one that only says that it
+        // failed says no more than that (E9.4).
         let severity = severity_of(answer).filter(|_| status == Outcome::Failed);
         let stop_reason = match (status, severity) {
             (Outcome::Failed, Some(Severity::Hard)) => stop_reason.or(Some(StopReason::Unsatisfiable)),
@@ -253,8 +255,9 @@ impl Run {
         }
     }
 
-    /// What an answer says of criteria that a model wrote for a step of its own plan. A judge looks at the criteria of whoever
-    /// wanted the task done; these are the means to them, unless whoever started the run wants all of them judged.
+    /// What an answer claims about criteria that a model wrote for a step of its own plan. A judge decides the criteria
+    /// of whoever wanted the task done; these are only means to them, unless the submitter of the run wants all of them
+    /// judged.
     fn claims(&self, index: usize, answer: &Value) -> Vec<Verdict> {
         let is_all = |equipment: &Arc<Equipment>| equipment.judging == Judging::All;
         if !self.is_step_of_model(index) || self.equipment.as_ref().is_some_and(is_all) {
@@ -268,7 +271,7 @@ impl Run {
             let of_it = said.filter(|claim| is_of(claim, criterion, &criteria));
             let mut findings = of_it.map(|claim| claim_of(claim).unwrap_or_else(unread));
             let finding = match findings.next() {
-                // Who says two things of one criterion has said neither.
+                // Two different claims about one criterion count as none.
                 Some(first) if findings.any(|other| discriminant(&other) != discriminant(&first)) => {
                     Finding::Unverifiable("whoever did it says two things of it".to_owned())
                 }
@@ -305,7 +308,7 @@ impl Run {
             return self.unjudged(index, "the task is gone");
         };
         let given = answer["verdicts"].as_array().cloned().unwrap_or_default();
-        // What a person is asked about is not for a judge to say.
+        // A judge does not decide what a person is asked about.
         let judged = || agent.open_criteria().filter(|criterion| !self.asks_person(criterion));
         let asked = judged().filter(|criterion| criterion.check != Check::Human);
         let problems = mistakes_in_verdicts(&answer["verdicts"], asked, &agent.task.criteria);
@@ -323,7 +326,7 @@ impl Run {
                 .map(|said| finding_of(said).unwrap_or_else(unread));
             let finding = match findings.next() {
                 _ if criterion.check == Check::Human => Finding::Unverifiable("nobody was asked".to_owned()),
-                // Who says two things of one criterion has said neither.
+                // Two different findings on one criterion count as none.
                 Some(first) if findings.any(|other| discriminant(&other) != discriminant(&first)) => {
                     Finding::Unverifiable("the judge contradicts itself".to_owned())
                 }
@@ -340,7 +343,7 @@ impl Run {
     }
 }
 
-/// What is wrong with the `verdicts` of a judge: each of the criteria `asked` about has to have one that can be read.
+/// What is wrong with the `verdicts` of a judge: each of the criteria `asked` about needs one that can be read.
 fn mistakes_in_verdicts<'c>(
     verdicts: &Value,
     asked: impl Iterator<Item = &'c Criterion>,
@@ -364,7 +367,7 @@ fn mistakes_in_verdicts<'c>(
     asked.filter_map(mistake).collect()
 }
 
-/// What is said of a result that is taken although it is not of the form that it was to have.
+/// The remark on a result that is accepted although it is not in the form that was asked for.
 fn wrong_form(problems: &[String]) -> String {
     let problems = cut(&problems.join("; "), WRONG_CHARS);
     format!(" (not in the form that was asked for: {problems})")
@@ -377,7 +380,7 @@ fn is_of(said: &Value, criterion: &Criterion, all: &[Criterion]) -> bool {
     name.and_then(|name| criterion_meant(name, ids)) == Some(criterion.id.as_str())
 }
 
-/// What is said of the calls that stand beside `finish` and are not made; nothing if it stands alone.
+/// The remark on the calls beside `finish`, which are not made; empty if there are none.
 fn beside_finish(finish: &Wanted, reply: &Reply) -> String {
     let others = reply.calls.iter().filter(|call| !std::ptr::eq(*call, finish));
     let mut words: Vec<String> = others

@@ -1,23 +1,24 @@
-//! What whoever wrote an answer that cannot be used reads when it is asked for again (E9.13). Whatever was written, there has to be room for that.
+//! What the author of an unusable answer reads when it is asked again (E9.13). Whatever was written, there has to be
+//! room for that.
 
 use folio_memory::excerpt::cut;
 
 use super::schema;
 use crate::talk::Purpose;
 
-/// Characters that are shown of such an answer.
+/// The most characters of such an answer that are shown.
 const ANSWER_CHARS: usize = 16_000;
-/// Problems that are told of it.
+/// The most problems that are reported.
 const PROBLEMS_TOLD: usize = 60;
-/// Characters of one of them.
+/// The most characters of one problem.
 const PROBLEM_CHARS: usize = 600;
 
-/// What is shown of the answer `text`.
+/// The part of the answer `text` that is shown.
 pub(super) fn shown(text: &str) -> String {
     cut(text, ANSWER_CHARS)
 }
 
-/// That the `problems` of what was answered to `purpose` are to be put right, and the part of its form that they are about.
+/// The request to correct the `problems` of an answer to `purpose`, with the part of its form that they are about.
 pub(super) fn put_right(purpose: Purpose, problems: &[String]) -> String {
     let mut told: Vec<String> = problems
         .iter()
@@ -34,7 +35,7 @@ pub(super) fn put_right(purpose: Purpose, problems: &[String]) -> String {
     format!("That cannot be used:\n{listed}\n{form}Answer again, with all of it put right.")
 }
 
-/// Lines as a list of markdown.
+/// Lines as a markdown list.
 pub(super) fn listed(lines: &[String]) -> String {
     lines
         .iter()

@@ -1,4 +1,5 @@
-//! From what a model wrote to the JSON that it meant (E9.13): fences, prose around it, commas too many, brackets not closed.
+//! From what a model wrote to the JSON that it meant (E9.13): handles fences, prose around it, extra commas, unclosed
+//! brackets.
 
 use folio_memory::depth_exceeds;
 use folio_memory::readable::read_unrounded;
@@ -10,50 +11,51 @@ use serde_json::Value;
 pub struct Repaired {
     /// The value.
     pub value: Value,
-    /// Whether anything but the value itself had to be left out or put in.
+    /// Whether something outside the value had to be dropped, or something added.
     pub is_repaired: bool,
-    /// Where the text ended, if that was before the object did, which was closed there.
+    /// Where the text ended, if the object was cut off and had to be closed there.
     pub ended: Option<Ended>,
 }
 
-/// Where a text ended before the object in it did.
+/// Where in an object its text ended too early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// Between two keys of the object.
     Between,
-    /// Inside what the object has under this key.
+    /// Inside the value of this key.
     Inside(String),
 }
 
-/// Brackets that may be inside one another; more is not worth reading.
+/// The most nested brackets; deeper text is not worth reading.
 const DEPTH_MAX: usize = 128;
 
-/// Lists and objects that may be inside one another in what a model says, as in what tools take and give. A store could not read back much more,
-/// with what stands around it.
+/// The deepest nesting of lists and objects in what a model says, and in what tools take and return. With what
+/// surrounds it, a store could not read back much more.
 const LEVELS_MAX: usize = 64;
 
-/// The same of what is made of several of those: of results by a template, or of the steps of a plan.
+/// The same for values that are made from several of those: results by a template, or the steps of a plan.
 const MADE_LEVELS_MAX: usize = 80;
 
-/// Whether lists and objects in `value` are nested deeper than anybody reads.
+/// Whether lists and objects in `value` are nested too deeply to be read.
 pub(super) fn is_too_deep(value: &Value) -> bool {
     depth_exceeds(value, LEVELS_MAX)
 }
 
-/// Why `value`, which was made of others, is of no use, if it is nested too deep to be stored.
+/// Why `value`, which was made from others, cannot be used, if it is nested too deeply to be stored.
 pub(in crate::run) fn too_deep_to_keep(value: &Value) -> Option<String> {
     let message = || format!("lists and objects are nested more than {MADE_LEVELS_MAX} deep");
     depth_exceeds(value, MADE_LEVELS_MAX).then(message)
 }
 
-/// Objects that are looked for in prose. Braces that begin none, as those of code do, or an empty one, are passed over.
+/// The most objects that are looked for in prose. Braces that do not begin an object, such as those of code, or that
+/// begin an empty one, are skipped.
 const PLACES_MAX: usize = 16;
 
-/// The JSON object that `text` is, or that it comes to: the last one that has every one of `required`, before all others one that stands in a
-/// fence; mended where it can be without guessing at what it says.
+/// The JSON object in `text`: the last one that has all keys in `required`, with preference for one in a fence;
+/// repaired where that is possible without guessing what it says.
 ///
-/// Brackets at the end are closed only if every one of `required` is a key of the object afterwards: what was cut off before
-/// the end of something that is needed is not made up. If nothing has all of them, the first object counts.
+/// Brackets at the end are closed only if the object then has all keys in `required`: needed content that was cut off
+/// is not made up. If no object has all of them, the first one counts.
 ///
 /// # Errors
 ///
@@ -62,7 +64,7 @@ pub fn object(text: &str, required: &[&str]) -> Result<Repaired, String> {
     object_of(text, required, required)
 }
 
-/// The same of an object that may do with those keys that are `needed`, but is closed only with all that are `required`.
+/// The same for an object that is accepted with the keys in `needed`, but closed only if it has all in `required`.
 pub(super) fn object_of(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired, String> {
     let read = any_object(text, needed, required)?;
     if is_too_deep(&read.value) {
@@ -84,7 +86,7 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
         return Err("the answer is empty".to_owned());
     }
     let mut problem = "there is no JSON object in the answer".to_owned();
-    // An object that lacks something, one that has all of it, and one of those that stands in a fence.
+    // The first object that lacks a key, the last complete one, and the last complete one in a fence.
     let (mut first, mut last, mut fenced) = (None, None, None);
     let (mut at, mut is_in_fence, mut places) = (0, false, 0);
     while places < PLACES_MAX {
@@ -103,7 +105,7 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
         let scanned = scan(rest);
         let end = start + scanned.bytes;
         let read = value_in(&scanned.text);
-        // Of what ended in a key, or before there was anything of its value, all before that is there.
+        // If the text ended in a key, or before its value began, everything before that is there.
         let begun = || value_in(scanned.before_key.as_deref()?).ok();
         match read.or_else(|error| begun().ok_or(error)) {
             Ok(value @ Value::Object(_)) if scanned.ended.is_none() => {
@@ -116,7 +118,7 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
                 };
                 *place = Some(value);
             }
-            // It is the last that was said, so nothing before it counts.
+            // This is the last thing that was said, so nothing before it counts.
             Ok(value @ Value::Object(_)) => {
                 let missing = lacking(&value, required);
                 if !missing.is_empty() {
@@ -129,7 +131,7 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
                 });
             }
             Ok(_) => at = start + 1,
-            // What is inside an object is not the object that was meant.
+            // An object inside a broken one is not the one that was meant.
             Err(error) if scanned.ended.is_some() => return Err(not_json(&error)),
             Err(error) => {
                 problem = not_json(&error);
@@ -145,7 +147,7 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
     })
 }
 
-/// What `text` says; a number for which there is no room is the text that it is, so that it keeps its digits.
+/// The value that `text` says; a number that does not fit stays a text, so that it keeps its digits.
 pub(super) fn value_in(text: &str) -> serde_json::Result<Value> {
     read_unrounded(text.as_bytes())
 }
@@ -154,16 +156,16 @@ fn not_json(error: &serde_json::Error) -> String {
     format!("the answer is not JSON: {error}")
 }
 
-/// What JSON stands between in a text.
+/// The marks around JSON in a text.
 const FENCE: &str = "```";
 
-/// Those of `keys` that `object` has not.
+/// Those of `keys` that `object` lacks.
 fn lacking<'k>(object: &Value, keys: &[&'k str]) -> Vec<&'k str> {
     let keys = keys.iter().copied();
     keys.filter(|key| object.get(key).is_none()).collect()
 }
 
-/// Whether `text`, which begins with a brace, goes on as an object does: with a key, or what there is of one, or with its end.
+/// Whether `text`, which begins with a brace, continues like an object: with a key, or a part of one, or with its end.
 fn begins_object(text: &str) -> bool {
     let Some(key) = text[1..].trim_start().strip_prefix('"') else {
         return is_empty(text);
@@ -172,25 +174,25 @@ fn begins_object(text: &str) -> bool {
         .is_none_or(|(_, rest)| rest.trim_start().starts_with(':'))
 }
 
-/// Whether what begins with the brace that `text` begins with ends at once.
+/// Whether the brace at the beginning of `text` is closed at once.
 fn is_empty(text: &str) -> bool {
     text[1..].trim_start().starts_with('}')
 }
 
 struct Scanned {
     text: String,
-    /// Bytes of what it was read from.
+    /// The number of bytes that were read.
     bytes: usize,
-    /// Where the text ended, if the value had not.
+    /// Where the text ended, if it ended before the value did.
     ended: Option<Ended>,
-    /// The same, if it had not, without the last key on its level and what came after that.
+    /// In that case, the text without the last key on its top level and everything after it.
     before_key: Option<String>,
 }
 
-/// Where in an object a text has come to.
+/// The position of a text within an object.
 #[derive(Default)]
 struct Keys {
-    /// The text that began last on the level of its keys, as it is written.
+    /// The last text that began on the level of its keys, as it is written.
     text: String,
     /// The key whose value is not complete.
     open: Option<String>,
@@ -202,11 +204,11 @@ fn scan(text: &str) -> Scanned {
     let mut open: Vec<char> = Vec::new();
     let mut keys = Keys::default();
     let (mut in_string, mut escaped) = (false, false);
-    // What there is before the key on the first level that came last.
+    // The length of the text before the last key on the top level.
     let mut before_key = 0;
     for (at, c) in text.char_indices() {
         if in_string {
-            // A line break inside a string is one that somebody forgot to escape.
+            // A line break inside a string is one that should have been escaped.
             match c {
                 '\n' if !escaped => out.push_str("\\n"),
                 '\r' if !escaped => {}
@@ -259,7 +261,7 @@ fn scan(text: &str) -> Scanned {
         }
     }
     let is_whole = open.len() <= DEPTH_MAX;
-    // A text, a list and an object say where they end; of a number nobody knows.
+    // A text, a list and an object show where they end; a number does not.
     let is_complete = open.len() == 1 && !in_string && out.trim_end().ends_with(['"', ']', '}']);
     let ended = match keys.open {
         Some(key) if !is_complete => Ended::Inside(key),

@@ -1,8 +1,9 @@
-//! Results that are too many to be read at once (E9.16): parts of them, next to one another in the plan, are put into one first.
+//! Results that are too many to be read at once (E9.16): parts of them that are adjacent in the plan are combined
+//! first.
 //!
-//! Each part is a node with a result, below the task that puts all of it together. A model makes it while the budget has room beside
-//! what is kept for the end; what no model made is a list of what is there. Which parts there are is recorded, because the room that a
-//! model has is said by who drives the run and not by the journal.
+//! Each part is a node with a result, below the task that combines them all. A model makes it as long as the budget has
+//! room besides what is kept for the end; otherwise it is a list of the results. The parts are recorded, because the
+//! room that a model has depends on the driver of the run, not on the journal.
 
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ use crate::run::tree::{Cancel, NodeKind};
 use crate::talk::{Purpose, Reply};
 
 impl Run {
-    /// What node `index` puts together, in the order of the plan: the results of its steps, those of groups and lists one by one, or
-    /// what stands for them.
+    /// What node `index` combines, in the order of the plan: the results of its steps, with those in groups and lists
+    /// one by one, or the roll-ups that stand for them.
     pub(super) fn inputs_of(&self, index: usize) -> Vec<usize> {
         let node = &self.nodes[index];
         if !node.gathers.is_empty() {
@@ -33,7 +34,7 @@ impl Run {
         self.without_groups(&members, true)
     }
 
-    /// How many results each part has, if what node `index` puts together is too much to be read at once.
+    /// How many results each part has, if node `index` has too many results to be read at once.
     pub(super) fn parts_due(&self, index: usize) -> Option<Vec<u32>> {
         if self.nodes[index].state != NodeState::RunningChildren {
             return None;
@@ -51,7 +52,7 @@ impl Run {
         Some(sizes.map(|size| u32::try_from(size).unwrap_or(u32::MAX)).collect())
     }
 
-    /// Makes a roll-up for each of `parts` of what node `id` puts together.
+    /// Creates a roll-up for each of the `parts` of what node `id` combines.
     pub(super) fn make_roll_ups(&mut self, at: Timestamp, id: NodeId, parts: &[u32]) -> Result<(), JournalError> {
         let index = self.index(id)?;
         let inputs = self.inputs_of(index);
@@ -112,7 +113,7 @@ impl Run {
         node
     }
 
-    /// What was put together in parts is another set of results from now on.
+    /// Drops the roll-ups of node `index`, because its results have changed.
     pub(in crate::run) fn forget_roll_ups(&mut self, index: usize) {
         if self.nodes[index].kind == NodeKind::RollUp || self.nodes[index].gathers.is_empty() {
             return;
@@ -125,7 +126,7 @@ impl Run {
         }
     }
 
-    /// The event that records what a model made of a part of the results.
+    /// The event that records the result that a model made of a part of the results.
     pub(super) fn read_roll_up(&self, index: usize, reply: &Reply) -> Event {
         let read = match self.object_of(index, Purpose::RollUp, reply) {
             Ok(read) => read,
@@ -150,7 +151,7 @@ impl Run {
         self.roll_up_ended(index, result)
     }
 
-    /// The event that records what stands for a part of the results without a model: what each came to, in a line (E9.13).
+    /// The event that records a part of the results without a model: each result in a line (E9.13).
     pub(in crate::run) fn rolled_up_alone(&self, index: usize, reason: StopReason) -> Event {
         let mut result = self.roll_up(index);
         result.status = result.status.max(Outcome::Partial);
@@ -159,13 +160,13 @@ impl Run {
         self.roll_up_ended(index, result)
     }
 
-    /// `notes` with the results that node `index` puts together, a line for each.
+    /// `notes` followed by the results that node `index` combines, one line each.
     pub(super) fn with_table(&self, index: usize, notes: &str) -> String {
         let table = self.table(index);
         cut(format!("{notes}\n{}", table.join("\n")).trim_end(), NOTES_CHARS)
     }
 
-    /// A line for each result that node `index` puts together: its path, how it ended, its first words.
+    /// A line for each result that node `index` combines: its path, its status, its first words.
     fn table(&self, index: usize) -> Vec<String> {
         let inputs = self.inputs_of(index);
         let room = (NOTES_CHARS / (inputs.len() + 2)).max(40);
@@ -179,7 +180,7 @@ impl Run {
         inputs.iter().filter_map(line).collect()
     }
 
-    /// Whatever the results say, that they were put together went well, or partly.
+    /// The event that ends a roll-up: whatever the results say, combining them succeeded, fully or partly.
     fn roll_up_ended(&self, index: usize, result: NodeResult) -> Event {
         let status = if result.status == Outcome::Ok {
             Outcome::Ok

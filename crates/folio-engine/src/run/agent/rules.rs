@@ -1,4 +1,4 @@
-//! What a model is told to do, by what it is asked for (E9.2, seed 000).
+//! The instructions for a model, by what it is asked for (E9.2, seed 000).
 
 use crate::talk::Purpose;
 

@@ -1,4 +1,4 @@
-//! The forms that models answer in, and the tools that only they have.
+//! The forms in which models answer, and the tools that only they have.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,15 +12,15 @@ pub(super) const FINISH: &str = "finish";
 /// The tool by which an executor asks a person.
 pub(super) const ASK_PERSON: &str = "ask_person";
 
-// Each form is one value for all requests: with the prompts of many tasks at the same time it would be there as often.
+// Each form is one value for all requests: otherwise the prompts of many simultaneous tasks would each hold a copy.
 static DECISION: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(decision()));
 static RESULT: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(result_form()));
 static ROLL_UP: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(roll_up()));
 static VERDICTS: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(verdicts()));
 static OTHER_PLAN: LazyLock<Arc<Value>> = LazyLock::new(|| Arc::new(other_plan()));
 
-/// The JSON Schema of the answer to `purpose`; `None` if the answer is calls of tools, which a program that works alone does
-/// not make.
+/// The JSON Schema of the answer to `purpose`; `None` if the answer consists of calls of tools, which a program that
+/// works alone does not make.
 pub(super) fn of(purpose: Purpose, works_alone: bool) -> Option<Arc<Value>> {
     match purpose {
         Purpose::Work => works_alone.then(result),
@@ -32,12 +32,12 @@ pub(super) fn of(purpose: Purpose, works_alone: bool) -> Option<Arc<Value>> {
     }
 }
 
-/// The result of a task.
+/// The form of a task's result.
 pub(super) fn result() -> Arc<Value> {
     Arc::clone(&RESULT)
 }
 
-/// The form of the answer to `purpose`, or of what ends it.
+/// The form of the answer to `purpose`, or of what ends the work.
 fn form_of(purpose: Purpose) -> &'static Value {
     match purpose {
         Purpose::Decide => &DECISION,
@@ -48,14 +48,14 @@ fn form_of(purpose: Purpose) -> &'static Value {
     }
 }
 
-/// The keys that an answer to `purpose` has to have.
+/// The keys that an answer to `purpose` must have.
 pub(super) fn required(purpose: Purpose) -> Vec<&'static str> {
     let keys = form_of(purpose)["required"].as_array().into_iter().flatten();
     keys.filter_map(Value::as_str).collect()
 }
 
-/// The part of the form of an answer to `purpose` that `problems` are about: the keys that they name, or all of them if they name none. Of
-/// somebody at work, who calls tools, only the end has a form.
+/// The part of the form of an answer to `purpose` that `problems` are about: the keys that they name, or all keys if
+/// they name none. An executor calls tools, so only the end of its work has a form.
 pub(super) fn fragment(purpose: Purpose, problems: &[String]) -> Option<Value> {
     let form = form_of(purpose);
     let is_named = |key: &&String| problems.iter().any(|problem| names(problem, key));
@@ -80,14 +80,14 @@ pub(super) fn fragment(purpose: Purpose, problems: &[String]) -> Option<Value> {
     Some(canonical(part))
 }
 
-/// Whether `problem` has `key` in it as a word.
+/// Whether `problem` contains `key` as a word.
 fn names(problem: &str, key: &str) -> bool {
     problem
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .any(|word| word == key)
 }
 
-/// A step of a plan, or a list of which each item gets one.
+/// The form of a step of a plan, or of a list whose items each get one.
 fn step() -> Value {
     let texts = || json!({"type": "array", "items": {"type": "string"}});
     json!({
@@ -110,7 +110,7 @@ fn step() -> Value {
     })
 }
 
-/// Those of them without which nothing can be made of it.
+/// The key without which an answer is of no use.
 pub(super) fn needed(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Decide => "decision",
@@ -120,7 +120,7 @@ pub(super) fn needed(purpose: Purpose) -> &'static str {
     }
 }
 
-/// `form`, the answer of whoever decides, with a choice of which of `names` does the task; `None` if there is none.
+/// `form`, the form of a decision, with a choice of which of `names` does the task; `None` if there are no names.
 pub(super) fn with_executors<'n>(form: &Value, names: impl Iterator<Item = &'n str>) -> Option<Value> {
     let names: Vec<&str> = names.collect();
     if names.is_empty() {
@@ -217,7 +217,7 @@ fn result_form() -> Value {
     })
 }
 
-/// What stands for a part of the results.
+/// The form of a result that stands for a part of the results.
 fn roll_up() -> Value {
     json!({
         "type": "object",

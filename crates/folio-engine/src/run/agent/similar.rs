@@ -1,10 +1,11 @@
-//! How like two texts are, by their words: whether a plan only says again what it is a plan for (E9.3).
+//! How similar two texts are by their words: whether a plan only repeats what it is a plan for (E9.3).
 
 use std::collections::BTreeSet;
 
 use folio_memory::text::is_of_spaceless;
 
-/// From 0, no word in common, to 1, the same words (Dice's coefficient). Two texts without words are not alike.
+/// The similarity from 0, no word in common, to 1, the same words (Dice's coefficient). Two texts without words are not
+/// similar.
 pub(super) fn likeness(one: &str, other: &str) -> f64 {
     let (one, other) = (words(one), words(other));
     let shared = one.intersection(&other).count();
@@ -18,7 +19,7 @@ pub(super) fn likeness(one: &str, other: &str) -> f64 {
     }
 }
 
-/// The words of `text`. Of a script without spaces every two characters in a row are one.
+/// The words of `text`. In a script without spaces, every two adjacent characters count as a word.
 fn words(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for word in text

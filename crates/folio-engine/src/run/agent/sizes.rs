@@ -1,17 +1,17 @@
-//! How much of what there is a model is shown.
+//! How much of the available text a model is shown.
 
-/// Characters that a digest of a result always gets.
+/// The characters that a digest of a result always gets.
 pub(super) const DIGEST_MIN: usize = 200;
 
-/// Characters of texts that a model is shown at most, by the tokens of its window: what is longer is cut, with the way to the
-/// rest. A small window has no place for what a large one has.
+/// The most characters of texts that a model is shown, by the tokens of its window: longer texts are cut, with a hint
+/// at how to read the rest. A small window has no room for what a large one has.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
-    /// Of one result's notes and output, for a later step; the rest is there for `result_read`.
+    /// For the notes and output of one result, for a later step; the rest can be read with `result_read`.
     pub(super) digest: usize,
-    /// Of all results together.
+    /// For all results together.
     pub(super) digests: usize,
-    /// Of a tool's answer.
+    /// For the answer of a tool.
     pub(super) answer: usize,
 }
 
@@ -25,26 +25,27 @@ impl Sizes {
         }
     }
 
-    /// Of how many results there is room for the least that each gets.
+    /// The number of results for which there is room if each gets the minimum.
     pub(super) fn results_max(self) -> usize {
         (self.digests / DIGEST_MIN).max(2)
     }
 
-    /// Of all answers of people together.
+    /// For all answers of people together.
     pub(super) fn answers(self) -> usize {
         self.digests / 3
     }
 }
 
-/// How much a result has to say, and how much that weighs.
+/// How much a result has to say, and with which weight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Need {
     pub(super) chars: usize,
     pub(super) weight: usize,
 }
 
-/// The parts of `total` that each of `needs` gets: what all get, and of the rest by weight what is needed beyond. No more than is
-/// needed, and together no more than `total`, if that is enough for what all get.
+/// The part of `total` that each of `needs` gets: the minimum for all, and the rest by weight for what is needed
+/// beyond. No part is more than needed, and together they are no more than `total`, if that suffices for the minimum of
+/// all.
 pub(super) fn shares(needs: &[Need], total: usize) -> Vec<usize> {
     let floor = |need: &Need| need.chars.min(DIGEST_MIN);
     let rest = total.saturating_sub(needs.iter().map(floor).sum());

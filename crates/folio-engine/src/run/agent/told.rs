@@ -1,4 +1,5 @@
-//! What a task that a model does is told of memory: before its first call, and again when what it was taken apart into has ended (E9.16).
+//! What a task that a model does is told of memory: before its first call, and again when the steps that it was split
+//! into have ended (E9.16).
 
 use std::sync::Arc;
 
@@ -12,8 +13,9 @@ use crate::spend::Allowance;
 use crate::talk::Purpose;
 
 impl Run {
-    /// Whether whoever is asked for `purpose` has to be told first what memory holds by now: what steps and people wrote since the
-    /// task was taken apart stands nowhere else. Whoever is asked once more for what a driver died over is told the same (E9.9).
+    /// Whether a model asked for `purpose` has to be told first what memory holds now: what steps and people wrote
+    /// since the task was split up is nowhere else. A call that repeats one whose driver died is told the same as
+    /// before (E9.9).
     pub(super) fn is_untold(&self, index: usize, purpose: Purpose) -> bool {
         let is_planners = matches!(purpose, Purpose::Aggregate | Purpose::Replan);
         let is_told = self
@@ -22,7 +24,7 @@ impl Run {
         is_planners && !is_told && self.equipment.is_some()
     }
 
-    /// Folds in what a task was told: of memory, and of its scratchbook. With the first time it begins, within `limits`.
+    /// Folds in what a task was told of memory and of its scratchbook. The first time begins the task, within `limits`.
     pub(super) fn told(
         &mut self,
         at: Timestamp,
@@ -41,14 +43,14 @@ impl Run {
         let agent = Agent::new(self.task_of_model(index), memory, book);
         (self.nodes[index].agent, self.nodes[index].started_at) = (Some(Box::new(agent)), Some(at));
         self.begin_time(index);
-        // From here on there may be something to be read.
+        // From here on there may be something to read.
         if self.ready.remove(&index) || was_held_back {
             self.make_ready(index);
         }
         Ok(())
     }
 
-    /// `memory`, kept once for all who are told the same one after the other.
+    /// `memory`, stored once for all who are told the same one after the other.
     fn memory_told(&mut self, memory: &str) -> Arc<str> {
         if *self.last_told != *memory {
             self.last_told = Arc::from(memory);

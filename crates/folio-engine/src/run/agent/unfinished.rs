@@ -1,4 +1,4 @@
-//! What is said of a task that was stopped before it was done: why, what there is of it, and what was to be done (E9.10, E9.13).
+//! The notes of a task that was stopped before it was done: why, what was done, and what was to be done (E9.10, E9.13).
 
 use folio_memory::excerpt::cut;
 
@@ -7,12 +7,12 @@ use super::read::WRONG_CHARS;
 use crate::result::StopReason;
 use crate::run::state::Run;
 
-/// Characters of what was to be done.
+/// The most characters of what was to be done.
 const TITLE_CHARS: usize = 200;
 
 impl Run {
-    /// The notes of node `index`, which a model did without a plan and did not end. `unsaid` is why whoever did it did not put it into words, and
-    /// `counts` what its calls came to.
+    /// The notes of node `index`, which a model did without a plan and did not finish. `unsaid` is why its model did
+    /// not summarize it, and `counts` are the results of its calls.
     pub(super) fn unfinished(
         &self,
         index: usize,

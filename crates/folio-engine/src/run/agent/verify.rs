@@ -1,4 +1,4 @@
-//! What is checked of a proposal, and what a task comes to when all of it is (E9.6, E9.8).
+//! The checks of a proposal, and the result of a task after all of them (E9.6, E9.8).
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ use crate::talk::Purpose;
 use crate::template::is_template;
 
 impl Run {
-    /// What is still to be checked of a proposal, or what follows when all of it is.
+    /// The next check of a proposal, or what follows when all are done.
     pub(super) fn verifying(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
         let agent = self.agent(index)?;
         let proposal = agent.proposal.as_deref()?;
@@ -37,7 +37,7 @@ impl Run {
                 let why = "not judged, because something else is missing";
                 return Some(Action::Record(self.unverified(index, why, |_| true)));
             }
-            // A judge comes first: whoever is asked need not look at what is wanting.
+            // A judge comes first, so that a person need not look at an insufficient result.
             if others.iter().any(|criterion| criterion.check != Check::Human) {
                 if self.equipment.is_none() {
                     return Some(Action::Record(self.unjudged(index, "there is no model to judge it")));
@@ -66,8 +66,9 @@ impl Run {
         Some(Action::Record(self.conclusion(index, None)))
     }
 
-    /// Whether what is `proposed` is looked at. Of what was not finished nobody has to say that it is not what was wanted; but of a plan that
-    /// failed, for whoever put it together, it is told what is missing, because another may do (E9.8): unless it was said that none can.
+    /// Whether what is `proposed` is judged. Nobody has to say that unfinished work is not what was wanted; but for a
+    /// plan that failed, whoever combined its results is told what is missing, because another plan may help (E9.8),
+    /// unless it was said that none can.
     fn is_to_be_judged(&self, index: usize, agent: &Agent, proposed: &Proposal) -> bool {
         let counts = match proposed.status {
             Outcome::Ok | Outcome::Partial => true,
@@ -110,13 +111,13 @@ impl Run {
         Action::Verify(Box::new(CheckAction { node, calls, writes }))
     }
 
-    /// Notes that commands begin to check what node `node` came to.
+    /// Notes that commands begin to check the result of node `node`.
     pub(super) fn check_begins(&mut self, node: NodeId, begins: &CheckBegins) -> Result<(), JournalError> {
         let index = self.step_to(node, Move::Verify)?;
         self.ready.remove(&index);
         self.executing.insert(index);
         let (_, agent) = self.agent_at(node, "checked")?;
-        // Those that a driver died over count already (E9.9).
+        // Commands that a driver died over are counted already (E9.9).
         if !std::mem::replace(&mut agent.has_begun_checks, true) {
             self.spend(index, &spend_of(begins.commands));
         }
@@ -124,7 +125,7 @@ impl Run {
         Ok(())
     }
 
-    /// Notes that they have ended, if any had begun.
+    /// Notes that the commands have ended, if any had begun.
     pub(super) fn check_ended(&mut self, index: usize) {
         if self.executing.remove(&index) {
             self.give_back_resources(index);
@@ -145,12 +146,13 @@ impl Run {
         Some(checked(self.nodes[index].id, verdicts))
     }
 
-    /// Nobody could say whether what is still open holds, but for what a person is asked about: that never counts as met (E9.6).
+    /// The event that nobody could say whether the open criteria hold, except those that a person is asked about: this
+    /// never counts as met (E9.6).
     pub(super) fn unjudged(&self, index: usize, why: &str) -> Event {
         self.unverified(index, why, |criterion| !self.asks_person(criterion))
     }
 
-    /// The same for `reason`, which the result has, too.
+    /// The same for `reason`, which the result also gets.
     pub(super) fn unjudged_for(&self, index: usize, reason: StopReason, why: &str) -> Event {
         Event::Checked {
             node: self.nodes[index].id,
@@ -160,7 +162,8 @@ impl Run {
         }
     }
 
-    /// There are no calls of tools left for the commands that are to check: nobody can say whether those criteria hold (E9.10).
+    /// The event that no calls of tools are left for the commands of checks: nobody can say whether those criteria hold
+    /// (E9.10).
     fn uncounted(&self, index: usize, reason: StopReason) -> Event {
         let is_command = |criterion: &Criterion| matches!(criterion.check, Check::Command { .. });
         Event::Checked {
@@ -171,7 +174,7 @@ impl Run {
         }
     }
 
-    /// Of the open criteria that are among `which`, nobody can say whether they hold.
+    /// The event that nobody can say whether those open criteria hold that `which` selects.
     fn unverified(&self, index: usize, why: &str, which: impl Fn(&Criterion) -> bool) -> Event {
         checked(self.nodes[index].id, self.open_verdicts(index, why, which))
     }
@@ -187,7 +190,7 @@ impl Run {
         })
     }
 
-    /// What is missing, a line for each required criterion that is not met.
+    /// What is missing, one line for each required criterion that is not met.
     pub(super) fn gaps(&self, index: usize) -> Vec<String> {
         let Some(agent) = self.agent(index) else {
             return Vec::new();
@@ -209,7 +212,7 @@ impl Run {
             .collect()
     }
 
-    /// The result of a task whose proposal is checked.
+    /// The result of a task whose proposal has been checked.
     pub(in crate::run) fn conclusion(&self, index: usize, reason: Option<StopReason>) -> Event {
         let node = &self.nodes[index];
         let Some(proposal) = node.agent.as_deref().and_then(|agent| agent.proposal.as_deref()) else {
@@ -220,7 +223,7 @@ impl Run {
         self.concluded(index, proposal, verdicts, reason)
     }
 
-    /// The result of a task that came to `proposal`, of which `verdicts` say whether it is what was wanted.
+    /// The result of a task with this `proposal`, whose `verdicts` say whether it is what was wanted.
     pub(in crate::run) fn concluded(
         &self,
         index: usize,
@@ -242,7 +245,7 @@ impl Run {
         let unjudged = agent.and_then(|agent| agent.unjudged);
         let (said, stopped) = (result.stop_reason, result.stop_reason.or(unjudged));
         let criteria = self.criteria_of(index);
-        // Nothing has to be read again for words that name nothing.
+        // Criteria whose texts name nothing need no output to be read again.
         let names_some = criteria.iter().any(|criterion| is_template(&criterion.text));
         let output = names_some.then(|| self.value_of(&proposal.output)).flatten();
         let criteria = match &output {
@@ -255,12 +258,12 @@ impl Run {
         }
         let is_unmet = |verdict: &Verdict| verdict.required && matches!(verdict.finding, Finding::Unmet(_));
         if result.verdicts.iter().any(is_unmet) {
-            // A plan of a model of which something was done is not nothing: its parent sees what there is (E9.8).
+            // A model's plan with some work done is not nothing: its parent sees what there is (E9.8).
             let is_of_model = node.kind != NodeKind::Plan && agent.is_some_and(Agent::has_plan);
             let has_some = is_of_model && self.members(index).any(|member| self.nodes[member].is_ok());
             result.status = if has_some { Outcome::Partial } else { Outcome::Failed };
             result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
-            // That nobody judged the rest is not why this is missing, unless there was no more of something.
+            // A missing judgement is not the reason for an unmet criterion, unless a limit caused it.
             let limit = unjudged.filter(|reason| reason.is_limit());
             result.stop_reason = Some(said.or(limit).unwrap_or(StopReason::CriteriaUnmet));
         }
@@ -275,17 +278,17 @@ impl Run {
         }
     }
 
-    /// How bad a failure is that whoever did the task tells, with the severity that it `said` of it, if any: soft, unless it says
-    /// otherwise, the rest needs the result, or a `reason` of the engine's own makes it hard. What its steps failed of makes nothing
-    /// hard here: whoever puts them together decides (E9.4).
+    /// The severity of a failure that whoever did the task reports, with the severity that it `said`, if any: soft,
+    /// unless it says otherwise, later steps need the result, or the engine's own `reason` makes it hard. Failures of
+    /// its steps make nothing hard here: whoever combines them decides (E9.4).
     fn severity_said(&self, index: usize, said: Option<Severity>, reason: Option<StopReason>) -> Severity {
         let ruled = self.severity_of(index, reason.unwrap_or(StopReason::CriteriaUnmet));
-        // A later step that reads it cannot do without it, whatever is said.
+        // A later step that reads the result cannot do without it, whatever was said.
         ruled.max(said.unwrap_or(Severity::Soft))
     }
 }
 
-/// Of `criteria` nobody can say whether they hold.
+/// Verdicts that nobody can say whether `criteria` hold.
 pub(in crate::run) fn unverifiable<'c>(criteria: impl IntoIterator<Item = &'c Criterion>, why: &str) -> Vec<Verdict> {
     let criteria = criteria.into_iter();
     let verdict = |criterion: &Criterion| Verdict {
@@ -296,7 +299,7 @@ pub(in crate::run) fn unverifiable<'c>(criteria: impl IntoIterator<Item = &'c Cr
     criteria.map(verdict).collect()
 }
 
-/// What was found of criteria.
+/// The event with findings on criteria.
 pub(in crate::run) fn checked(node: NodeId, verdicts: Vec<Verdict>) -> Event {
     Event::Checked {
         node,

@@ -1,4 +1,4 @@
-//! What whoever works on a task wants to have called, or asks a person (E9.3, E9.11).
+//! What whoever works on a task wants to call, or asks a person (E9.3, E9.11).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,11 +16,12 @@ use crate::result::{Outcome, StopReason};
 use crate::run::state::Run;
 use crate::talk::{ModelRole, Purpose, Reply, Stop, Wanted};
 
-/// Calls of tools that one reply may want.
+/// The most calls of tools in one reply.
 pub(super) const CALLS_MAX: usize = 16;
-/// How often the same look may fail before it is not made again: what is out of reach for a moment may be there the second time.
+/// How often the same reading call may fail before it is refused: what is out of reach for a moment may be there the
+/// second time.
 const FAILED_LOOKS_MAX: usize = 2;
-/// The longest time that an answer of a person is waited for if a time is said: what is longer is no time.
+/// The longest time to wait for a person's answer; a longer one is ignored.
 const WAIT_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 impl Run {
@@ -44,7 +45,7 @@ impl Run {
             {
                 return event;
             }
-            // What it wrote is what there is (E9.13).
+            // What it wrote is the result (E9.13).
             let reason = Some(StopReason::Unparseable);
             let written = match reply.text.trim() {
                 "" => "the model said nothing, and called nothing",
@@ -75,7 +76,8 @@ impl Run {
         Event::Wants { node, calls, refused }
     }
 
-    /// What a program that worked by itself says of its task, which is checked as every answer is (E9.13, E9.17).
+    /// The event for what a program that worked by itself says of its task, which is checked like every answer (E9.13,
+    /// E9.17).
     fn read_alone(&self, index: usize, reply: &Reply) -> Event {
         let read = self.object_of(index, Purpose::Work, reply);
         match read.and_then(|read| Ok((read.status()?, read))) {
@@ -143,7 +145,8 @@ impl Run {
         })
     }
 
-    /// Why the question of `call` is not asked, in words for the model; where nobody is there, its default holds (E9.14).
+    /// Why the question of `call` is not asked, in words for the model; where nobody is there, its default holds
+    /// (E9.14).
     fn unasked(&self, call: &Wanted) -> String {
         let text = |key: &str| call.args.get(key).and_then(Value::as_str).map(str::trim);
         if text("question").is_none_or(str::is_empty) {
@@ -161,7 +164,7 @@ impl Run {
         }
     }
 
-    /// What the tool of `call` does not take, as far as that is known before it is called.
+    /// What the tool of `call` does not accept, as far as that is known before the call.
     fn mistakes_in(&self, call: &Wanted) -> Vec<String> {
         let tools = self
             .equipment
@@ -171,7 +174,8 @@ impl Run {
         known.map_or_else(Vec::new, |known| known.mistakes(&call.args))
     }
 
-    /// The same calls that were made since something was changed last, the latest first (seed 000: no identical action twice).
+    /// The identical calls that were made since something last changed, the latest first (seed 000: no identical action
+    /// twice).
     fn made_before(&self, index: usize, call: &Wanted) -> Vec<usize> {
         let mut same = Vec::new();
         for said in self.agent(index).iter().flat_map(|agent| agent.talk.iter().rev()) {
@@ -200,7 +204,7 @@ impl Run {
         Some(fact.said.clone())
     }
 
-    /// The question that a model has for a person; `None` if it was answered before, or is none.
+    /// The question that a model has for a person; `None` if it was answered before, or is not a valid question.
     fn read_question(&self, index: usize, call: &Wanted, reply: &Reply, now: Timestamp) -> Option<Event> {
         let node = self.nodes[index].id;
         let text = call.args.get("question").and_then(Value::as_str).map(str::trim)?;
@@ -231,7 +235,7 @@ impl Run {
     }
 }
 
-/// How long an answer to the question of `call` is waited for; as long as it takes if that is not said.
+/// How long to wait for an answer to the question of `call`; `None` to wait as long as it takes.
 fn time_of(call: &Wanted) -> Option<Duration> {
     let minutes = call
         .args
