@@ -268,7 +268,7 @@ mod tests {
             of(Purpose::RollUp, "there is no JSON object in it"),
             ["evidence", "notes", "output"]
         );
-        // `give_up` is no `give`, and whoever calls tools need not end.
+        // `give_up` does not count as `give`, and an executor that calls tools need not end.
         assert_eq!(of(Purpose::Replan, "you give too much"), of(Purpose::Replan, "?"));
         assert_eq!(keys_of(Purpose::Work, "there is no tool `echoo`"), None);
         assert_eq!(of(Purpose::Work, "`status` is none of ok, partial, failed"), ["status"]);
