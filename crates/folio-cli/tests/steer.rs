@@ -81,7 +81,7 @@ fn a_plan_is_shown_edited_and_handed_back_while_nobody_drives_it_e9_14() {
         + "- [ ] Between {#between}\n  ```yaml\n  do: {tool: text, args: {op: echo, value: 9}}\n  ```\n";
     folio.file("plan.md", text.replace("60000", "1"));
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "plan.md"]), @"
-    ! error[step_begun]: steps that have begun stay as they are: wait would be changed
+    ! error[step_begun]: steps that have begun cannot be edited: wait would be changed
     !   hint: leave those steps as `folio plan show RUN` prints them; cancel one with `folio cancel RUN --node NODE`
     = 4
     ");
@@ -91,7 +91,7 @@ fn a_plan_is_shown_edited_and_handed_back_while_nobody_drives_it_e9_14() {
     ! no process drives r1; resume it with `folio resume r1`
     ");
     assert_snapshot!(folio.seen(&["plan", "edit", "r1", "--file", "plan.md"]), @"
-    ! error[plan_stale]: the plan of the run has version 2, and the edit was made of version 1
+    ! error[plan_stale]: the plan of the run has version 2, but the edit is based on version 1
     !   hint: read the current plan with `folio plan show RUN`, then edit again
     = 4
     ");
@@ -263,11 +263,11 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
     # Tidy the shed
 
     The shed is tidy.
-    ! [TIME] planned   run  plan 1, 2 steps, waits for a yes: it is so
+    ! [TIME] planned   run  plan 1, 2 steps, waits for approval: it is so
     ! [TIME] rejected  run  plan 1, rejected by human: no fire
     ! [TIME] skipped   look  superseded: not begun, because the plan was changed
     ! [TIME] skipped   last  superseded: not begun, because the plan was changed
-    ! [TIME] planned   run  plan 2, 2 steps, waits for a yes: no fire another way
+    ! [TIME] planned   run  plan 2, 2 steps, waits for approval: no fire another way
     ! [TIME] edited    run  plan 3, edited by human: added lock; kept look, last
     ! [TIME] decided   look  does it directly: it is so
     ! [TIME] ok        look  look around: done
@@ -366,7 +366,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
     ! no process drives r1; resume it with `folio resume r1`
     ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--nodes", "2"]), @"
-    ! error[limit_unusable]: nodes cannot be 2: 3 are used up or set aside
+    ! error[limit_unusable]: the limit on nodes cannot be 2: 3 are already used or set aside
     !   hint: `folio budget RUN` prints the limits and what is used
     = 4
     ");
@@ -381,7 +381,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
       no limits of its own; the limits of the nodes above it apply
     ");
     assert_snapshot!(folio.seen(&["budget", "r1", "--node", "second", "--tokens", "5"]), @"
-    ! error[limit_unusable]: second has no limit of its own in tokens; change that of the run
+    ! error[limit_unusable]: second has no limit of its own on tokens; change the limit of the run
     !   hint: `folio budget RUN` prints the limits and what is used
     = 4
     ");

@@ -273,7 +273,7 @@ fn inputs_are_read_as_their_types_and_defaults_fill_the_rest() {
         the input `more` must be an object, not []
         the input `repo` is missing: a path
         the plan has no input `repos`; did you mean `repo`?
-        the plan has no input `zzz`; there is deep, limit, more, ratio, repo, tags
+        the plan has no input `zzz`; it has deep, limit, more, ratio, repo, tags
         "#);
 }
 
@@ -295,10 +295,10 @@ fn what_would_be_lost_of_an_input_is_told_and_nothing_is_taken_e9_1() {
     )
     .unwrap_err();
     insta::assert_snapshot!(errors.iter().map(InputError::to_string).collect::<Vec<_>>().join("\n"), @r"
-        the input `l` would not be what was written: `-9223372036854775809` has more digits than a number keeps; in quotes it is a text that has all of them
-        the input `n` would not be what was written: `12345678901234567890123` has more digits than a number keeps; in quotes it is a text that has all of them
-        the input `o` would not be what was written: the key `a` is already at 1:2
-        the input `x` would not be what was written: `1e999` is not a number
+        the input `l` would not keep what was written: `-9223372036854775809` has more digits than a number keeps; put it in quotes to keep all of them as a text
+        the input `n` would not keep what was written: `12345678901234567890123` has more digits than a number keeps; put it in quotes to keep all of them as a text
+        the input `o` would not keep what was written: the key `a` is already at 1:2
+        the input `x` would not keep what was written: `1e999` is not a number
         ");
     let read = check_inputs(
         &plan,

@@ -26,7 +26,7 @@ fn white_space_of_other_kinds_is_no_indentation_and_is_told_e9_14() {
     }
     assert_eq!(
         mistakes("- [ ] A {#a}\n\u{a0}\u{a0}more\n"),
-        "2:1: P001 this line is no step: a step begins with `- `, and what belongs to it is indented"
+        "2:1: P001 this line is not a step: a step begins with `- `, and what belongs to it is indented"
     );
     // In what a line says it is nothing odd.
     assert_eq!(read("- [ ] A\u{a0}b {#a}\n").steps[0].title(), "A\u{a0}b");
@@ -38,7 +38,7 @@ fn a_block_whose_step_was_removed_is_told_with_what_to_do_e9_14() {
     let second = format!("- [ ] A {{#a}}\n{}{}", block("list"), block("grep"));
     assert_eq!(
         mistakes(&second),
-        "5:3: P001 this step has two blocks; one holds everything (if you removed the line of a step, remove its block, too)"
+        "5:3: P001 this step has two blocks; put everything into one (if you removed the line of a step, remove its block, too)"
     );
     let first = format!(
         "# Plan\n\n<!-- folio plan edit r1, version 1 -->\n\n{}- [ ] A {{#a}}\n",
@@ -46,7 +46,7 @@ fn a_block_whose_step_was_removed_is_told_with_what_to_do_e9_14() {
     );
     let told = mistakes(&first);
     assert!(
-        told.starts_with("5:3: P001 this line is no step") && told.contains("remove its block, too)"),
+        told.starts_with("5:3: P001 this line is not a step") && told.contains("remove its block, too)"),
         "{told}"
     );
 }
@@ -72,7 +72,7 @@ fn a_list_of_things_to_do_in_a_text_makes_no_markdown_of_a_plan_e9_1() {
         assert_eq!(read(text).steps[0].id().unwrap().as_str(), "a", "{text}");
     }
     let told = mistakes("# Plan\nWhat we want\n- [ ] a {#a}\n");
-    assert!(told.starts_with("2:1: P001 this line is no step"), "{told}");
+    assert!(told.starts_with("2:1: P001 this line is not a step"), "{told}");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn what_a_line_says_twice_or_nobody_understands_is_told_e9_14() {
     }
     assert_eq!(
         mistakes("- [ ] Z {#z .paralel}\n  - [ ] y {#y}\n"),
-        "1:3: P001 `.paralel` means nothing behind a title (there is `#` with the id of a step, `.parallel` and `.sequence`)"
+        "1:3: P001 `.paralel` has no meaning after a title (write `#` with the id of the step, `.parallel` or `.sequence`)"
     );
     // Braces that are no name are part of the title.
     assert_eq!(read("- [ ] Use {a} and {.b}\n").steps[0].title(), "Use {a} and {.b}");

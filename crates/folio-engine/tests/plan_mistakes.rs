@@ -152,7 +152,10 @@ fn a_name_is_not_called_unknown_if_it_is_that_of_a_step_whose_id_is_refused() {
 #[test]
 fn a_template_without_quotes_is_told_what_it_lacks() {
     let told = mistakes("steps: [{id: a, do: {tool: list, args: {path: {{ inputs.x }}}}}]");
-    assert!(told.contains("stands in quotation marks: '{{ … }}'"), "{told}");
+    assert!(
+        told.contains("put quotation marks around a value that begins with {{: '{{ … }}'"),
+        "{told}"
+    );
 }
 
 #[test]

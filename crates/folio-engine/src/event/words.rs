@@ -37,12 +37,12 @@ impl Event {
     #[must_use]
     pub fn in_words(&self) -> String {
         let text = match self {
-            Self::SessionBegan { program, .. } => format!("{program} has a session that it can go on with"),
+            Self::SessionBegan { program, .. } => format!("{program} has a session that it can continue"),
             Self::Asked { purpose, .. } => format!("asked to {}", purpose.as_str().replace('_', " ")),
             Self::Replied {
                 spent, model, mended, ..
             } => {
-                let mended = if *mended { "; the answer was mended" } else { "" };
+                let mended = if *mended { "; the answer was repaired" } else { "" };
                 format!(
                     "{} tokens read, {} written ({model}){mended}",
                     spent.tokens_in, spent.tokens_out
@@ -66,7 +66,7 @@ impl Event {
                 ..
             } => {
                 let steps = counted(steps.as_array().map_or(0, Vec::len) as u64, "step");
-                let waits = if *awaits { ", waits for a yes" } else { "" };
+                let waits = if *awaits { ", waits for approval" } else { "" };
                 format!("plan {version}, {steps}{waits}: {reason}")
             }
             Self::PlanApproved { version, by, .. } => format!("plan {version}, approved by {by}"),
@@ -113,8 +113,8 @@ impl Event {
                 let results: u32 = parts.iter().sum();
                 format!("{results} results are put together in {} parts first", parts.len())
             }
-            Self::Compacted { pieces, .. } => format!("{pieces} messages are put away"),
-            Self::Spent { reason, .. } => format!("{reason}: hands back what there is"),
+            Self::Compacted { pieces, .. } => format!("{pieces} messages were offloaded"),
+            Self::Spent { reason, .. } => format!("{reason}: hands back what it has"),
             Self::Questioned { question, .. } => question.text.clone(),
             Self::Answered { answer, by, .. } => format!("{by}: {answer}"),
             Self::Paused { by, .. } | Self::Continued { by, .. } | Self::CancelRequested { by, .. } => by.clone(),
@@ -126,7 +126,7 @@ impl Event {
             | Self::Briefed { .. }
             | Self::Compacting { .. }
             | Self::Resumed { .. } => String::new(),
-            Self::FormatRaised { format } => format!("a newer version goes on, which writes format {format}"),
+            Self::FormatRaised { format } => format!("a newer version continues the run and writes format {format}"),
         };
         short_line(&text, LINE_CHARS)
     }

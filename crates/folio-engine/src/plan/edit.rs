@@ -201,7 +201,7 @@ fn others_stay(others: Vec<Entry>, around: &Around<'_>, errors: &mut Vec<PlanErr
     }
     for (key, place) in said {
         if !around.says(&key, &draft.plan) {
-            let message = format!("only the steps can be edited while a run goes on, and `{key}` is not as it was");
+            let message = format!("only the steps can be edited during a run, but `{key}` was changed");
             let hint = Some("leave it out: an edit needs only `steps`".to_owned());
             errors.push(PlanError {
                 hint,

@@ -41,7 +41,7 @@ pub enum InputError {
         given: String,
     },
     /// Reading the text would lose part of what it says.
-    #[error("the input `{name}` would not be what was written: {why}")]
+    #[error("the input `{name}` would not keep what was written: {why}")]
     Unkept {
         /// The name of the input.
         name: String,
@@ -158,7 +158,7 @@ pub fn check_inputs(plan: &Plan, given: &BTreeMap<String, Value>) -> Result<Map<
         let names = || plan.inputs.keys().map(String::as_str);
         let hint = did_you_mean(name, names()).unwrap_or_else(|| match plan.inputs.len() {
             0 => "it has none".to_owned(),
-            _ => format!("there is {}", listed(names())),
+            _ => format!("it has {}", listed(names())),
         });
         errors.push(InputError::Unknown {
             name: name.clone(),

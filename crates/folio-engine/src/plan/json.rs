@@ -213,7 +213,7 @@ impl Reader<'_> {
                 char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
             }
             _ => {
-                return Err(unreadable(place, "`\\` before something that it does not go with"));
+                return Err(unreadable(place, "`\\` before a character that it cannot escape"));
             }
         })
     }

@@ -289,7 +289,7 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
                 hint,
                 ..spanned::unreadable(
                     place,
-                    "this line is no step: a step begins with `- `, and what belongs to it is indented",
+                    "this line is not a step: a step begins with `- `, and what belongs to it is indented",
                 )
             });
             continue;
@@ -299,7 +299,7 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
             if !matches!(fence, "" | "yaml" | "yml" | "json") {
                 errors.push(spanned::unreadable(
                     place,
-                    format!("a block of a step is yaml, not {fence}"),
+                    format!("the block of a step is YAML, not {fence}"),
                 ));
             }
             let mut block = String::new();
@@ -318,7 +318,7 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
             if item.block.is_some() {
                 errors.push(PlanError {
                     hint: Some(WITHOUT_LINE.to_owned()),
-                    ..spanned::unreadable(place, "this step has two blocks; one holds everything")
+                    ..spanned::unreadable(place, "this step has two blocks; put everything into one")
                 });
             }
             item.block = Some((block, number, u32::try_from(indent).unwrap_or(u32::MAX)));
@@ -545,9 +545,9 @@ impl Reader<'_> {
     /// Reports what a line asks for that an edit cannot do, or that has no meaning.
     fn unmeant(&mut self, item: &Item, place: Place, known: Option<&ShownStep>) {
         if let Some(word) = &item.unread {
-            let message = format!("`{word}` means nothing behind a title");
+            let message = format!("`{word}` has no meaning after a title");
             self.errors.push(PlanError {
-                hint: Some("there is `#` with the id of a step, `.parallel` and `.sequence`".to_owned()),
+                hint: Some("write `#` with the id of the step, `.parallel` or `.sequence`".to_owned()),
                 ..spanned::unreadable(place, message)
             });
         }
@@ -557,8 +557,8 @@ impl Reader<'_> {
                 code: code::BAD_VALUE,
                 place,
                 path: String::new(),
-                message: format!("`{}` has not begun, and a tick does not say that it is done", open.slug),
-                hint: Some("`[-]` drops it, `[ ]` leaves it as it is".to_owned()),
+                message: format!("`{}` has not begun, and ticking it does not mark it as done", open.slug),
+                hint: Some("write `[-]` to drop it, or `[ ]` to leave it unchanged".to_owned()),
             });
         }
     }
@@ -591,7 +591,7 @@ impl Reader<'_> {
                     code: code::WRONG_TYPE,
                     place: root.place,
                     path: String::new(),
-                    message: format!("a block says what a step is, key by key; this is {}", root.kind()),
+                    message: format!("a block is an object with the keys of a step; this is {}", root.kind()),
                     hint: None,
                 });
                 Vec::new()

@@ -206,7 +206,7 @@ pub(super) fn unreadable(place: Place, message: impl Into<String>) -> PlanError 
 /// The message that a whole number would lose digits.
 pub(super) fn too_many_digits(number: &str) -> String {
     format!(
-        "`{}` has more digits than a number keeps; in quotes it is a text that has all of them",
+        "`{}` has more digits than a number keeps; put it in quotes to keep all of them as a text",
         cut(number, NUMBER_CHARS)
     )
 }

@@ -63,10 +63,10 @@ pub(super) fn read(text: &str) -> Result<Reading, PlanError> {
 /// A hint for a parser error that mostly has the same cause.
 fn hint(info: &str) -> Option<&'static str> {
     if info.starts_with("mapping values are not allowed") {
-        return Some("a text with `: ` in it stands in quotation marks: 'look at: this'");
+        return Some("put quotation marks around a text with `: ` in it: 'look at: this'");
     }
     if info.starts_with("unexpected character") {
-        return Some("a text that begins with such a character stands in quotation marks: '@team'");
+        return Some("put quotation marks around a text that begins with such a character: '@team'");
     }
     if info.starts_with("tabs disallowed") {
         return Some("indent with spaces");
@@ -115,7 +115,7 @@ impl Builder {
             // This is most often the second brace of a template.
             return Err(unreadable(
                 at,
-                "a key must be a text; a value that begins with {{ stands in quotation marks: '{{ … }}'",
+                "a key must be a text; put quotation marks around a value that begins with {{: '{{ … }}'",
             ));
         }
         let node = Node { place: at, tree };
@@ -155,7 +155,10 @@ impl Builder {
                 }
                 self.put(node, 0, size)
             }
-            None => Err(unreadable(at, "this alias refers to nothing, or to what it is part of")),
+            None => Err(unreadable(
+                at,
+                "this alias refers to nothing, or to a value that contains it",
+            )),
         }
     }
 
@@ -224,7 +227,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Tree, Str
         Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => {
             return Ok(Tree::String(text.to_owned()));
         }
-        Some(tag) => return Err(format!("the tag `{tag}` means nothing here")),
+        Some(tag) => return Err(format!("the tag `{tag}` has no meaning here")),
         None => {}
     }
     if style != ScalarStyle::Plain && tag.is_none() {

@@ -33,7 +33,7 @@ pub enum EditError {
         path: String,
     },
     /// The edit is based on another version.
-    #[error("the plan of {path} has version {current}, and the edit {}", of_version(*given))]
+    #[error("the plan of {path} has version {current}, but the edit {}", of_version(*given))]
     Stale {
         /// The path of the node.
         path: String,
@@ -43,16 +43,16 @@ pub enum EditError {
         given: Option<u32>,
     },
     /// The edit changes or drops steps that have begun.
-    #[error("steps that have begun stay as they are: {}", in_words(steps))]
+    #[error("steps that have begun cannot be edited: {}", in_words(steps))]
     ReadOnly {
         /// Each of these steps, and what the edit does to it: `changed` or `dropped`.
         steps: Vec<(String, &'static str)>,
     },
     /// The edited plan has mistakes.
-    #[error("the edited plan is wrong")]
+    #[error("the edited plan has mistakes")]
     Mistakes(PlanErrors),
     /// The edited plan has more steps than the run may have nodes.
-    #[error("{more} more steps beside {used} nodes are more than the budget of {limit}")]
+    #[error("{more} added steps and {used} existing nodes exceed the limit of {limit} nodes")]
     OverNodes {
         /// The number of steps that the edit adds.
         more: usize,
@@ -80,8 +80,8 @@ impl EditError {
 
 fn of_version(given: Option<u32>) -> String {
     given.map_or_else(
-        || "does not say of which version it was made".to_owned(),
-        |given| format!("was made of version {given}"),
+        || "does not say which version it is based on".to_owned(),
+        |given| format!("is based on version {given}"),
     )
 }
 

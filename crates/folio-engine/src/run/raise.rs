@@ -17,7 +17,7 @@ use crate::spend::Dimension;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// The part has no limit of its own.
-    #[error("{path} has no limit of its own in {what}; change that of the run")]
+    #[error("{path} has no limit of its own on {what}; change the limit of the run")]
     None {
         /// The path of the node.
         path: String,
@@ -25,7 +25,7 @@ pub enum LimitError {
         what: &'static str,
     },
     /// The new limit is below what is used already.
-    #[error("{what} cannot be {wanted}: {used} are used up or set aside")]
+    #[error("the limit on {what} cannot be {wanted}: {used} are already used or set aside")]
     Used {
         /// The name of the limit.
         what: &'static str,
@@ -35,7 +35,7 @@ pub enum LimitError {
         used: u64,
     },
     /// The new limit on nodes is below the number in the plan, all of which have to be created.
-    #[error("nodes cannot be {wanted}: {planned} {} in the plan", if *planned == 1 { "stands" } else { "stand" })]
+    #[error("the limit on nodes cannot be {wanted}: the plan has {planned} {}", if *planned == 1 { "node" } else { "nodes" })]
     Planned {
         /// The limit that was requested.
         wanted: u64,
@@ -43,7 +43,7 @@ pub enum LimitError {
         planned: u32,
     },
     /// The new deadline is in the past.
-    #[error("{what} cannot have ended at {deadline}: it goes on now")]
+    #[error("the deadline of {what} cannot be {deadline}, which is in the past")]
     Past {
         /// The run, or the path of its part.
         what: String,

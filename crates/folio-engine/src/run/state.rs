@@ -125,7 +125,7 @@ pub enum JournalError {
     #[error("the plan in the journal cannot be read: {0}")]
     Plan(String),
     /// An event names a node that does not exist.
-    #[error("the journal names node {0}, which does not exist at that place")]
+    #[error("the journal names node {0}, which does not exist at that point")]
     UnknownNode(NodeId),
     /// An event is not allowed in the state of its node.
     #[error("node {node} is {state} and cannot be {event}")]

@@ -166,7 +166,7 @@ fn all_mistakes_of_an_edit_are_told_at_once_with_their_places_e9_14() {
     let Err(EditError::Mistakes(errors)) = unread else {
         panic!("{unread:?}")
     };
-    assert!(errors.to_string().contains("`report` is not as it was"), "{errors}");
+    assert!(errors.to_string().contains("`report` was changed"), "{errors}");
 }
 
 #[test]
@@ -446,7 +446,7 @@ fn what_an_edit_cannot_change_is_told_and_not_left_out_e9_14() {
             panic!("{key}: {told:?}")
         };
         let told = errors.to_string();
-        assert!(told.contains(&format!("`{key}` is not as it was")), "{told}");
+        assert!(told.contains(&format!("`{key}` was changed")), "{told}");
         assert_eq!(errors.0.len(), 1, "{told}");
     }
     let told = sim.edit_of("", &SHORT.replace("goal:", "gaol:"));
@@ -478,7 +478,7 @@ fn a_step_that_has_not_begun_is_not_done_because_somebody_ticks_it_e9_14() {
     };
     assert_eq!(
         errors.0[0].message,
-        "`c` has not begun, and a tick does not say that it is done"
+        "`c` has not begun, and ticking it does not mark it as done"
     );
 }
 

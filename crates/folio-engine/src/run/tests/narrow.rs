@@ -203,14 +203,20 @@ fn a_run_has_as_many_nodes_as_its_plan_may_have_and_is_none_itself_e9_10() {
     let mut sim = Sim::new(&plan(9, list));
     assert_eq!(lowered(&sim, 3), Ok(()));
     let refused = |text: &str| Err(text.to_owned());
-    assert_eq!(lowered(&sim, 0), refused("nodes cannot be 0: 3 stand in the plan"));
+    assert_eq!(
+        lowered(&sim, 0),
+        refused("the limit on nodes cannot be 0: the plan has 3 nodes")
+    );
     sim = sim.driven_on();
     assert_eq!(
         lowered(&sim, 3),
-        refused("nodes cannot be 3: 4 are used up or set aside")
+        refused("the limit on nodes cannot be 3: 4 are already used or set aside")
     );
     let alone = Sim::new(&plan(9, ""));
-    assert_eq!(lowered(&alone, 0), refused("nodes cannot be 0: 1 stands in the plan"));
+    assert_eq!(
+        lowered(&alone, 0),
+        refused("the limit on nodes cannot be 0: the plan has 1 node")
+    );
 }
 
 #[test]
@@ -358,7 +364,7 @@ fn the_time_and_the_nodes_of_a_part_can_be_raised_e9_10() {
     let too_few = sim.run.change_limits(Some(part), more(60, 1), "ada", began);
     assert_eq!(
         too_few.unwrap_err().to_string(),
-        "nodes cannot be 1: 2 are used up or set aside"
+        "the limit on nodes cannot be 1: 2 are already used or set aside"
     );
     let event = sim.run.change_limits(Some(part), more(60, 5), "ada", began).unwrap();
     sim.record(event);

@@ -686,7 +686,7 @@ fn an_answer_that_was_mended_says_so_and_stands_as_it_was_given_e9_13() {
             .collect();
         let last = told.iter().find(|(_, text, _)| *text == answer).unwrap();
         assert_eq!(
-            (last.0, last.2.contains("; the answer was mended")),
+            (last.0, last.2.contains("; the answer was repaired")),
             (is_mended, is_mended),
             "{answer}"
         );
