@@ -9,7 +9,7 @@
 //! │  ├─ branch of a task    what its executor did and found
 //! │  │  └─ sub-branch       a task of its own plan
 //! │  └─ iteration summary
-//! ├─ plan                   one step entry a node of the root's plan
+//! ├─ plan                   one step entry for each node of the root's plan
 //! └─ report
 //! ```
 

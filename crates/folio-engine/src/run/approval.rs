@@ -226,8 +226,8 @@ impl Run {
     }
 
     /// The same for a program that does a task by itself: it may do whatever a command may, so it needs the same
-    /// approval (E9.17). Only a task that is to be worked on waits; for other purposes the program runs without
-    /// approval.
+    /// approval (E9.17). Only a task that is to be worked on waits for it; for other purposes nobody is asked, and the
+    /// program counts as not approved.
     pub(super) fn permitted_program(&self, index: usize, ask: AskAction) -> Result<AskAction, Box<Event>> {
         let model = self.model_for(index, ask.purpose.role());
         let program = model.and_then(|(model, _)| model.program.as_ref());

@@ -283,7 +283,7 @@ impl Run {
         if done >= self.replans_max(index) || self.replans >= self.limits.replans_in_run_max {
             return Err(None);
         }
-        // If a version met no further criterion, another one will not help.
+        // If the second of two versions met no further criterion, a third will not help.
         if let [.., before, _] = agent.versions.as_slice() {
             let met = agent.met();
             if !met.iter().any(|id| !before.met.contains(id)) {
