@@ -96,9 +96,10 @@ fn approving(row: &RunRow, node: NodeId, waiting: &Waiting<'_>) -> String {
     format!("`folio approve {}.{node}.{}`", row.handle, waiting.mark())
 }
 
-/// Whether `run` waits for a person's yes and does nothing else meanwhile.
-pub(super) fn is_held_up(run: &Run) -> bool {
-    !run.waiting().is_empty()
+/// Whether `run` waits for an approval, or with `by_questions` for an answer, and does nothing else meanwhile.
+pub(super) fn is_held_up(run: &Run, by_questions: bool) -> bool {
+    let waits = !run.waiting().is_empty() || (by_questions && !run.questions().is_empty());
+    waits
         && !run
             .tree()
             .iter()

@@ -102,17 +102,19 @@ async fn a_plan_is_carried_out_and_tells_how_far_it_is() {
 async fn a_goal_is_worked_on_and_what_it_asks_is_answered() {
     let runner = painter().await;
     let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
+    // This client has no forms: it is told what the run asks as soon as the run does nothing else.
     let (text, run) = pair
-        .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 0}))
+        .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 3600}))
         .await;
-    assert!(text.starts_with("r1 "), "{text}");
+    assert!(
+        text.starts_with("r1 ") && text.contains("Which colour? (red | blue)"),
+        "{text}"
+    );
     assert_eq!(run["handle"], "r1");
-    // It asks as soon as it has been driven so far.
-    while pair.call("run_status", json!({"run": "r1"})).await.1["questions"].is_null() {
-        tokio::task::yield_now().await;
-    }
-    let (text, _) = pair.call("run_status", json!({"run": "r1"})).await;
-    assert!(text.contains("Which colour? (red | blue)"), "{text}");
+    let (again, _) = pair
+        .call("run_status", json!({"run": "r1", "wait_seconds": 3600}))
+        .await;
+    assert_eq!(again, text);
     let (_, code) = pair
         .refused("run_answer", json!({"run": "r1", "answer": "green"}))
         .await;
@@ -335,17 +337,28 @@ async fn what_waits_for_a_yes_is_told_at_once_with_how_it_is_said() {
 async fn those_who_only_wait_for_a_run_keep_nobody_from_answering_it() {
     let runner = painter().await;
     let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
-    pair.call("run_start", json!({"goal": "Paint the door", "wait_seconds": 0}))
-        .await;
-    while pair.call("run_status", json!({"run": "r1"})).await.1["questions"].is_null() {
-        tokio::task::yield_now().await;
-    }
+    pair.call("run_start", json!({"plan": SLOW, "wait_seconds": 0})).await;
+    let slow = runner.workspace().run(Ref::Handle(RunHandle(1))).await.unwrap().id;
     let waits = (0..70).map(|_| pair.call("run_status", json!({"run": "r1", "wait_seconds": 3600})));
-    let answer = pair.call("run_answer", json!({"run": "r1", "answer": "blue"}));
-    let all = futures_util::future::join(futures_util::future::join_all(waits), answer);
+    let answered = async {
+        let (text, _) = pair
+            .call("run_start", json!({"goal": "Paint the door", "wait_seconds": 3600}))
+            .await;
+        assert!(text.contains("Which colour? (red | blue)"), "{text}");
+        pair.call("run_answer", json!({"run": "r2", "answer": "blue"})).await;
+        let (text, run) = pair
+            .call("run_status", json!({"run": "r2", "wait_seconds": 3600}))
+            .await;
+        assert_eq!(run["status"], "ok", "{text}");
+        runner
+            .cancel(slow, None, &Actor::new(Role::Human, "ada"))
+            .await
+            .unwrap();
+    };
+    let all = futures_util::future::join(futures_util::future::join_all(waits), answered);
     let all = tokio::time::timeout(std::time::Duration::from_secs(60), all).await;
-    let (waited, _) = all.expect("the answer comes to the run");
-    assert!(waited.iter().all(|(_, run)| run["status"] == "ok"), "{waited:?}");
+    let (waited, ()) = all.expect("the answer comes to the run");
+    assert!(waited.iter().all(|(_, run)| run["status"] == "cancelled"), "{waited:?}");
     pair.end().await;
 }
 

@@ -342,7 +342,7 @@ async fn replied(call: &Call<'_>, id: RunId, asks: Option<InputRequiredResult>) 
     }
 }
 
-/// Waits for the end of a run until then, or until it only waits for a person's yes; tells on the way how far it is and asks what
+/// Waits for the end of a run until then, or until it only waits for people whom nobody here asks; tells on the way how far it is and asks what
 /// it asks. Gives what the answer has to ask.
 async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<Option<InputRequiredResult>, Problem> {
     let workspace = &call.caller.workspace;
@@ -374,8 +374,9 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
                 false => BTreeMap::new(),
             };
             if forms.is_empty() {
-                // A yes is said elsewhere, by somebody whom only the answer can send there.
-                if is_held_up(watch.run()) {
+                // An approval is given elsewhere, by somebody whom only this answer can send there. So is an answer, where the client
+                // cannot show the question itself.
+                if is_held_up(watch.run(), !waiting.asks) {
                     return Ok(None);
                 }
                 continue;
