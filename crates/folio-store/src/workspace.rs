@@ -1,8 +1,8 @@
 //! The only writer of memory: validates, authorises, stamps, redacts and commits.
 //!
-//! Tools, surfaces, the program and the runner all write through a [`Workspace`]; it is one space of
-//! one store, with the clock and the source of ids that stamp what is written. Reads are there too,
-//! so that who has a workspace needs no store.
+//! Tools, surfaces, the program and the runner all write through a [`Workspace`]: one space of one store, with the
+//! clock and the id source that stamp what is written. It also offers reads, so a caller with a workspace needs no
+//! store.
 
 mod authorise;
 mod book;
@@ -96,15 +96,15 @@ use crate::store::Store;
 #[derive(Debug, Clone)]
 pub struct Workspace {
     inner: Arc<Inner>,
-    /// Who reads through it, as far as the trace is concerned.
+    /// The actor who reads through it, as the trace records it.
     asker: Arc<Actor>,
-    /// The thread that it is seen from.
+    /// The thread from whose point of view it reads and writes.
     thread: Arc<ThreadKey>,
-    /// What is asked for through it, and under which key.
+    /// The request made through it, and its idempotency key.
     asked: Option<Arc<RequestKey>>,
-    /// Who decides in its turns.
+    /// The stages that decide in its turns.
     stages: Arc<Stages>,
-    /// Who is asked besides.
+    /// The advisor that its turns ask in addition to the rules, if any.
     advisor: Option<turn::AskedAdvisor>,
 }
 
@@ -114,59 +114,59 @@ struct Inner {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     space: SpaceName,
-    /// What held when somebody last looked.
+    /// The policy as it was last read.
     policy: Mutex<Arc<PolicyInForce>>,
     policy_was_read: AtomicBool,
-    /// When a reader has somebody look for what has ended; nanoseconds.
+    /// When a reader next starts a search for entries whose lifetime has ended, in nanoseconds.
     looks_again: AtomicI64,
-    /// The latest instant that was seen: the space's own never run backwards (M7.1.9).
+    /// The latest instant seen: the times of a space never run backwards (M7.1.9).
     latest: AtomicI64,
-    /// Whether `latest` takes in what others had written before this process looked.
+    /// Whether `latest` covers what other processes wrote before this one looked.
     is_up_to_date: AtomicBool,
-    /// The instant of the last commit that was made through it.
+    /// The instant of the last commit made through it.
     committed_at: AtomicI64,
-    /// The lineage of the store when what is known here was heard.
+    /// The lineage of the store to which everything cached here belongs.
     lineage: AtomicU64,
-    /// Pages of derived id that are known to be there. Pages are never removed, so this stays true in one lineage.
+    /// Pages with derived ids that are known to exist. Pages are never removed, so this stays true within one lineage.
     known_pages: KnownIds<PageId>,
-    /// Turns that are known to be there.
+    /// Turns that are known to exist.
     known_turns: KnownIds<TurnId>,
     recalled: redact::Recalled,
-    /// The last views that were made.
+    /// The views rendered last.
     views: view::KeptViews,
-    /// What was asked before, as long as it is true.
+    /// Cached answers to earlier questions, kept while they are still true.
     kept: kept::KeptAnswers,
-    /// The last contexts that were noted.
+    /// The contexts noted last, by turn.
     contexts: kept::LastNoted,
-    /// The last views that turns were noted to be shown.
+    /// The views last noted as shown to turns.
     shown: kept::LastNoted,
-    /// What happened and is not in the log.
+    /// Notes of the trace: what happened but is not in the log.
     notebook: Arc<Notebook>,
-    /// Since when entries name a person.
+    /// Since when entries have named a person.
     personal: personal::PersonalSince,
-    /// Adds until it is looked whether there are too many.
+    /// How many more adds are accepted before the next quota check.
     adds_left: AtomicI64,
-    /// Held by whoever looks for what is too much: one at a time, since each looks at all that is live.
+    /// Held during a quota check: only one at a time, since each check reads everything that is live.
     quota_kept: tokio::sync::Mutex<()>,
-    /// Where answers of tools wait when the store cannot write.
+    /// The file in which answers of tools wait while the store cannot be written.
     outbox: OnceLock<PathBuf>,
 }
 
-/// What came of a write to one entry.
+/// The outcome of a write to one entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
-    /// The entry as it stands now.
+    /// The entry after the write.
     pub entry: Entry,
-    /// What was put right on the way.
+    /// Values that were corrected on input.
     pub warnings: Vec<Warning>,
-    /// What it wrote over that somebody else had changed meanwhile (M7.4.33).
+    /// Concurrent changes of others that the write overwrote (M7.4.33).
     pub conflicts: Vec<FieldConflict>,
-    /// Whether an earlier call with the same idempotency key did it, and this one did nothing.
+    /// Whether an earlier call with the same idempotency key made the write, so that this call did nothing.
     pub replayed: bool,
 }
 
 impl Written {
-    /// The same, with what was put right before it was written.
+    /// Puts the warnings about earlier corrections first.
     fn after(mut self, warnings: Vec<Warning>) -> Self {
         self.warnings.splice(0..0, warnings);
         self
@@ -174,7 +174,7 @@ impl Written {
 }
 
 impl Workspace {
-    /// The space called `space` of `store`. A space begins to exist with its first commit.
+    /// Opens the space `space` of `store`. A space begins to exist with its first commit.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn IdSource>, space: SpaceName) -> Self {
         let (recalled, lineage) = (redact::Recalled::default(), store.lineage());
@@ -213,7 +213,7 @@ impl Workspace {
         }
     }
 
-    /// The same with others who decide in the stages of its turns (M7.11.1).
+    /// Returns the same workspace with other stages for its turns (M7.11.1).
     #[must_use]
     pub fn with_stages(&self, stages: Stages) -> Self {
         Self {
@@ -222,14 +222,14 @@ impl Workspace {
         }
     }
 
-    /// Who decides in the stages of its turns.
+    /// The stages that decide in its turns.
     #[must_use]
     pub fn stages(&self) -> &Stages {
         &self.stages
     }
 
-    /// The same for one request: what is written under the key of `asked` says what was asked for. If something else was written
-    /// under that key before, it is refused with `KeyReused`.
+    /// Returns the same workspace for one request: commits under the key of `asked` record what was requested. If
+    /// something else was written under that key before, the write is refused with `KeyReused`.
     #[must_use]
     pub fn asked_under(&self, asked: RequestKey) -> Self {
         Self {
@@ -238,7 +238,7 @@ impl Workspace {
         }
     }
 
-    /// What a commit under `key` says of what was asked for.
+    /// The fingerprint of the request that a commit under `key` records.
     fn request_under(&self, key: Option<&str>) -> Option<Fingerprint> {
         self.asked.as_ref()?.request_under(key)
     }
@@ -263,13 +263,13 @@ impl Workspace {
         }
     }
 
-    /// Its name.
+    /// The name of the space.
     #[must_use]
     pub fn space(&self) -> &SpaceName {
         &self.inner.space
     }
 
-    /// The store that it is kept in; for reads, and for a runner to claim runs.
+    /// The store that holds the space, for reads and for a runner that claims runs.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.inner.store
@@ -281,13 +281,14 @@ impl Workspace {
         &self.inner.clock
     }
 
-    /// Where its ids come from.
+    /// The source of its ids.
     #[must_use]
     pub fn ids(&self) -> &Arc<dyn IdSource> {
         &self.inner.ids
     }
 
-    /// The present instant, by its clock; never before one that it has given, or that it knows to be written (M7.1.9).
+    /// The present instant by its clock, but never earlier than one it has returned or knows to have been written
+    /// (M7.1.9).
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let now = self.inner.clock.now();
@@ -295,8 +296,9 @@ impl Workspace {
         now.max(Timestamp::from_nanos(before))
     }
 
-    /// Takes in how late it is in the space: another process may have written to it by a clock that was ahead. Looks once; from then
-    /// on this one hears of it as it writes, and as it looks for what has ended.
+    /// Takes in the latest instant of the space, since another process may have written with a clock that is ahead. It
+    /// looks once; after that it learns of later instants from its own writes and when it looks for entries whose
+    /// lifetime has ended.
     ///
     /// # Errors
     ///
@@ -309,7 +311,7 @@ impl Workspace {
         self.look_how_late_it_is().await
     }
 
-    /// The same anew.
+    /// Does the same again, even if it has looked before.
     async fn look_how_late_it_is(&self) -> Result<(), StoreError> {
         let latest = self.inner.store.latest(self.space()).await?;
         self.inner.latest.fetch_max(latest.as_nanos(), Ordering::Relaxed);
@@ -317,7 +319,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Forgets what is known if another store has taken over: it may be untrue there.
+    /// Drops cached knowledge if another store has taken over: it may not be true there.
     fn keep_to_lineage(&self) {
         let inner = &self.inner;
         let lineage = inner.store.lineage();
@@ -332,9 +334,9 @@ impl Workspace {
         }
     }
 
-    /// The change that adds the page `id`, unless it is known to be there.
+    /// The change that adds the page `id`, unless the page is known to exist.
     ///
-    /// Asking first keeps the fields of a page that everybody needs from standing in every commit.
+    /// Looking first keeps the fields of a page that everybody needs out of every commit.
     async fn ensured(
         &self,
         id: PageId,
@@ -370,7 +372,7 @@ impl Workspace {
     }
 }
 
-/// Where an entry comes from that `actor` writes: stamped, never taken from what was sent (M7.3.31).
+/// The source of an entry written by `actor`: stamped by Folio, never taken from the request (M7.3.31).
 #[must_use]
 pub fn source_of(actor: &Actor) -> Source {
     Source {
@@ -382,7 +384,7 @@ pub fn source_of(actor: &Actor) -> Source {
     }
 }
 
-/// How far content may be believed that `actor` writes.
+/// How far to believe content written by `actor`.
 #[must_use]
 pub fn trust_of(actor: &Actor) -> Trust {
     match actor.role {

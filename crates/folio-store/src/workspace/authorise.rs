@@ -1,4 +1,4 @@
-//! Who may write what, before anything is written; and what is refused is noted (M7.7).
+//! Checks who may write what before anything is written, and notes refusals (M7.7).
 
 use std::collections::hash_map;
 
@@ -11,8 +11,8 @@ use super::{PolicyInForce, Workspace, WorkspaceError};
 use crate::error::StoreError;
 
 impl Workspace {
-    /// Whether `actor` may make all of `changes`. `run` is the run that they are written with, `seen` an entry that was read
-    /// already. A refusal is noted.
+    /// Checks that `actor` may make all of `changes`. `run` is the run that they are written with; `seen` is an entry
+    /// that was already read. A refusal is noted.
     pub(super) async fn authorise_write(
         &self,
         actor: &Actor,
@@ -24,7 +24,7 @@ impl Workspace {
         if actor.role == Role::Human || changes.is_empty() {
             return Ok(());
         }
-        // Whoever writes to the journal of a run is in it.
+        // An actor that writes to the journal of a run acts within that run.
         let actor = Actor {
             run: actor.run.or(run),
             ..actor.clone()
@@ -39,7 +39,7 @@ impl Workspace {
         })
     }
 
-    /// Whether `actor` may make `changes` of `entry`.
+    /// Checks that `actor` may make `changes` to `entry`.
     pub(super) fn authorise_patch(
         &self,
         actor: &Actor,
@@ -48,7 +48,7 @@ impl Workspace {
     ) -> Result<(), WorkspaceError> {
         let own_book = scratchbook::page_of(self.space(), &self.thread).0;
         let within = |operation| match (actor.role, operation) {
-            // On whose page it stands is known when it is written.
+            // Whose page the entry is on is checked when it is written.
             (Role::Executor, Operation::Pin) => actor.run.is_some(),
             (Role::Client, Operation::Pin) => true,
             (Role::Client, _) => entry.page == own_book,
@@ -108,7 +108,7 @@ impl Workspace {
                     }
                     known.pages.insert(id, page.fields);
                 }
-                // It is to be added, or the store says that it is not there.
+                // The page is added by this write, or the store reports that it does not exist.
                 Err(StoreError::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -116,7 +116,8 @@ impl Workspace {
         Ok(known)
     }
 
-    /// Whether `actor` may do `operation` anywhere in the space. A refusal is noted as `noted` of `component`.
+    /// Checks that `actor` may do `operation` anywhere in the space. A refusal is noted as operation `noted` of
+    /// `component`.
     pub(super) fn authorise(
         &self,
         actor: &Actor,

@@ -17,26 +17,26 @@ use super::{Workspace, WorkspaceError, Written, source_of};
 use crate::cursor;
 use crate::error::StoreError;
 
-/// Which items of a book are wanted. An empty list restricts nothing.
+/// Which items of a scratchbook are wanted. An empty list restricts nothing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct BookFilter {
-    /// Of one of these kinds.
+    /// Kinds, of which an item must have one.
     pub kinds: Vec<EntryKind>,
-    /// In one of these statuses. Empty: everything that is not archived.
+    /// Statuses, of which an item must have one. Empty: everything that is not archived.
     pub status: Vec<Status>,
-    /// With all of these tags.
+    /// Tags, all of which an item must have.
     pub tags: Vec<Tag>,
-    /// How many at most; 0 is as many as one answer gives.
+    /// How many items at most; 0 means as many as fit in one answer.
     pub limit: usize,
-    /// Where to go on: what `next` of an answer to the same filter was.
+    /// Where to continue: the `next` of an earlier answer to the same filter.
     pub cursor: Option<String>,
 }
 
-/// Items that stand beside a view.
+/// How many items are shown beside a view.
 const BESIDE_A_VIEW: usize = 40;
 
 impl BookFilter {
-    /// What stands beside a view: the first forty of what is live.
+    /// The filter for the items beside a view: the first forty that are live.
     #[must_use]
     pub fn beside_a_view() -> Self {
         let live = Status::ALL.into_iter().filter(|status| status.state() == State::Live);
@@ -48,7 +48,7 @@ impl BookFilter {
     }
 }
 
-/// Where a list of items goes on, and the state of memory that its first page was given from.
+/// Where a list of items continues, and the state of memory that its first page was read from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Going {
     as_of: Seq,
@@ -56,12 +56,12 @@ struct Going {
 }
 
 impl Going {
-    /// As it is handed out with a list that is bound like this.
+    /// The cursor as handed out, bound to the query `bound`.
     fn to_text(self, bound: &str) -> String {
         format!("{bound}.{}.{}", self.as_of, self.after.to_text())
     }
 
-    /// Reads what was handed out with it.
+    /// Reads a cursor that [`Going::to_text`] made for the same query.
     fn parse(text: &str, bound: &str) -> Result<Self, StoreError> {
         let mut parts = text.splitn(3, '.');
         let of = parts.next();
@@ -78,15 +78,16 @@ impl Going {
 }
 
 impl Workspace {
-    /// The items of the scratchbook of `thread`, most urgent first: pinned, tasks, todos, notes, done.
+    /// Lists the items of the scratchbook of `thread`, most urgent first: pinned, tasks, todos, notes, done.
     ///
-    /// A book that nobody has written to is empty. Without a limit, and without a place to go on from, it is the newest 1,000 items that match; with
-    /// one of them, all that match are looked at, and where there are more, `next` goes on after the last. All pages are of the book as it
-    /// stood at the first one: what is written in between neither moves nor repeats an item (M7.2.15).
+    /// A scratchbook that nobody has written to is empty. Without a limit and a cursor, the answer holds the newest
+    /// 1,000 matching items. With either of them all matching items are considered, and if there are more, `next`
+    /// continues after the last one. All pages show the scratchbook as it was for the first page: what is written in
+    /// between neither moves nor repeats an item (M7.2.15).
     ///
     /// # Errors
     ///
-    /// `Invalid` if the cursor is of another list; `Unavailable` or `Corrupt`.
+    /// `Invalid` if the cursor belongs to another list; `Unavailable` or `Corrupt`.
     pub async fn book_items(
         &self,
         thread: &ThreadKey,
@@ -120,7 +121,7 @@ impl Workspace {
         let now = self.now();
         answer.items.sort_by(|a, b| by_urgency(now, a, b));
         if let Some(going) = going {
-            // What stood in the book then and has ended since is shown by no page of it.
+            // An item whose lifetime has ended since the first page is not shown on any later page.
             let all = answer.items.len();
             answer.items.retain(|item| item.state(now) != State::Expired);
             answer.total -= (all - answer.items.len()) as u64;
@@ -141,7 +142,7 @@ impl Workspace {
         Ok(answer)
     }
 
-    /// What matches `query`: one answer, or all of it.
+    /// What matches `query`: one answer's worth, or everything.
     async fn items_that_match(&self, mut query: EntryQuery, all: bool) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let mut answer = self.visible_entries(&query).await?;
         while all && let Some(next) = answer.next.take() {
@@ -153,7 +154,7 @@ impl Workspace {
         Ok(answer)
     }
 
-    /// Adds an item to the scratchbook of `thread`, which begins to exist with it.
+    /// Adds an item to the scratchbook of `thread`, creating the scratchbook with the first one.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl Workspace {
         input: ItemInput,
         idempotency_key: Option<String>,
     ) -> Result<Written, WorkspaceError> {
-        // What is declared of a tool is known by then.
+        // Drafting needs to know which tools the policy declares.
         self.policy_as_known().await?;
         let now = self.now();
         let (new, page_fields, warnings) = self.item(actor, thread, input, now)?;
@@ -191,7 +192,8 @@ impl Workspace {
         Ok(self.add(actor, Box::new(new), adding).await?.after(warnings))
     }
 
-    /// An item to be of the scratchbook of `thread`, written by `actor`, the page that it needs, and what was put right.
+    /// Drafts an item for the scratchbook of `thread`, written by `actor`, with the page that it needs and the
+    /// warnings.
     pub(super) fn item(
         &self,
         actor: &Actor,
@@ -211,8 +213,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Invalid` names the first field that is wrong; `Conflict` if it is archived, not the actor's
-    /// to change, or at another version than expected; `NotFound`.
+    /// `Invalid` names the first field that is wrong; `Conflict` if the item is archived, if the actor may not change
+    /// it, or if its version is not the expected one; `NotFound`.
     pub async fn update_item(
         &self,
         actor: &Actor,
@@ -224,7 +226,7 @@ impl Workspace {
             .await
     }
 
-    /// The same under a [`Guard`]: with the version that the caller had read, a key, a reason.
+    /// Like [`Workspace::update_item`], under a [`Guard`]: the version that the caller had read, a key, a reason.
     ///
     /// # Errors
     ///
@@ -244,18 +246,17 @@ impl Workspace {
             .await
     }
 
-    /// Marks an entry as done, or as resolved if it is knowledge (M7.5.41). Doing it twice is doing
-    /// it once.
+    /// Marks an entry as done, or as resolved if it is knowledge (M7.5.41). Doing so twice has no further effect.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is a step, a block of a log or a summary, which only what wrote them changes;
-    /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
+    /// `Invalid` if it is a step, a block of a log or a summary, which only their writers change; `Conflict` if it is
+    /// archived or the actor may not change it; `NotFound`.
     pub async fn complete_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
         self.complete_item_under(actor, item, Guard::default()).await
     }
 
-    /// The same under conditions.
+    /// Like [`Workspace::complete_item`], under a [`Guard`].
     ///
     /// # Errors
     ///
@@ -277,16 +278,16 @@ impl Workspace {
             .await
     }
 
-    /// Pins an entry to its page, after those that are pinned already. A pinned one stays where it is.
+    /// Pins an entry to its page, after those already pinned. A pinned entry keeps its place.
     ///
     /// # Errors
     ///
-    /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
+    /// `Conflict` if it is archived or the actor may not change it; `NotFound`.
     pub async fn pin_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
         self.pin_item_under(actor, item, Guard::default()).await
     }
 
-    /// The same under conditions.
+    /// Like [`Workspace::pin_item`], under a [`Guard`].
     ///
     /// # Errors
     ///
@@ -307,7 +308,7 @@ impl Workspace {
             .await
     }
 
-    /// The rank of a pin on `page` that comes after all that are there.
+    /// The rank for a new pin on `page`, after all existing ones.
     pub(super) async fn next_pin(&self, page: PageId) -> Result<u32, WorkspaceError> {
         let query = EntryQuery {
             page: Some(page),
@@ -319,22 +320,22 @@ impl Workspace {
         };
         let pinned = self.read_entries(&query).await?.items;
         let last = pinned.iter().filter_map(|entry| entry.fields.pin_rank).max();
-        // The log's number grows with every pin, so that two who pin at the same time seldom give the same rank; what was
-        // brought in from a longer log may have higher ones.
+        // The seq of the log grows with every pin, so two concurrent pins rarely get the same rank. Entries brought in
+        // from a longer log may have higher ranks.
         let head = u32::try_from(self.head().await?.0).unwrap_or(u32::MAX);
         Ok(head.max(last.unwrap_or(0)).saturating_add(1))
     }
 
-    /// Takes a pin away. What is not pinned stays as it is.
+    /// Removes a pin. An entry that is not pinned stays unchanged.
     ///
     /// # Errors
     ///
-    /// `Conflict` if it is not the actor's to change; `NotFound`.
+    /// `Conflict` if the actor may not change it; `NotFound`.
     pub async fn unpin_item(&self, actor: &Actor, item: EntryRef) -> Result<Written, WorkspaceError> {
         self.unpin_item_under(actor, item, Guard::default()).await
     }
 
-    /// The same under conditions.
+    /// Like [`Workspace::unpin_item`], under a [`Guard`].
     ///
     /// # Errors
     ///

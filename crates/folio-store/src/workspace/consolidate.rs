@@ -1,4 +1,4 @@
-//! One entry in the place of several, each of which is as it was when somebody read it (M7.4.37).
+//! Replaces several entries by one, provided that each is still at the version that was read (M7.4.37).
 
 use std::collections::HashSet;
 
@@ -12,32 +12,32 @@ use folio_memory::{
 use super::{Workspace, WorkspaceError, Write, source_of, trust_of};
 use crate::error::StoreError;
 
-/// Entries that may be consolidated at once.
+/// How many entries may be consolidated at once.
 const SOURCES_MAX: usize = 1_000;
 
-/// What takes the place of others.
+/// The entry that takes the place of others.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Successor {
-    /// An entry that is there.
+    /// An existing entry.
     There(EntryRef),
-    /// An observation that is added with it, and believed as far as the least of those that it stands for.
+    /// An observation that is added in the same commit, with the least trust among the entries it stands for.
     New(Box<ObservationInput>),
 }
 
-/// What came of a consolidation.
+/// The outcome of a consolidation.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Consolidated {
-    /// The entry that stands for the others; none if it was to be added and there is nothing for it to stand for.
+    /// The entry that stands for the others; `None` if it was to be added and there is nothing for it to stand for.
     pub by: Option<Entry>,
-    /// Those whose place it took.
+    /// The entries whose place it took.
     pub superseded: Vec<Entry>,
-    /// Those that were changed meanwhile, or put away: left as they are.
+    /// Entries that were left alone because they were changed meanwhile or are archived.
     pub left: Vec<Entry>,
-    /// What was put right of the one that was added.
+    /// Values that were corrected in the added entry.
     pub warnings: Vec<Warning>,
 }
 
-/// An observation to be, and what has to be there before it.
+/// A drafted observation, and the changes that must come before it.
 struct Draft {
     new: Box<NewEntry>,
     before: Vec<Change>,
@@ -45,13 +45,13 @@ struct Draft {
 }
 
 impl Workspace {
-    /// Puts `by` in the place of all of `sources` in one commit, by version: a source that is no longer at the version
-    /// that is given with it, or at the one that it has when the call begins, is left alone, and so is one that is archived.
+    /// Puts `by` in the place of all of `sources` in one commit. A source is left alone if it is archived, or no longer
+    /// at the version given with it (by default the one it has when the call begins).
     ///
     /// # Errors
     ///
-    /// `Invalid` if there are more than 1,000, or `by` leads back to one of them, is archived or past its time; `Conflict` if one of them is not the
-    /// actor's to change: then nothing is done; `NotFound`.
+    /// `Invalid` if there are more than 1,000 sources, or if `by` leads back to one of them, is archived or is past its
+    /// lifetime; `Conflict` if the actor may not change one of them, in which case nothing is done; `NotFound`.
     pub async fn consolidate(
         &self,
         actor: &Actor,
@@ -62,7 +62,8 @@ impl Workspace {
         self.consolidate_as(actor, sources, by, None, reason).await
     }
 
-    /// The same, and says whether what they said came true, if that is known: what calibration counts (M7.11.6).
+    /// Like [`Workspace::consolidate`], and records whether what the sources said came true, if known: calibration
+    /// counts this (M7.11.6).
     ///
     /// # Errors
     ///
@@ -105,7 +106,8 @@ impl Workspace {
                 (new.id, Some(Draft { new, before, at }))
             }
         };
-        // Whoever is changed between reading and writing is left the next time, so there are no more rounds than sources.
+        // A source that changes between reading and writing is left out next time, so there are at most as many rounds
+        // as sources.
         let mut rounds = expected.len();
         loop {
             let mut done = Consolidated {
@@ -160,7 +162,7 @@ impl Workspace {
         }
     }
 
-    /// That `by` is seen without being asked for: what stands behind one that is not would be gone with nothing in its place.
+    /// Checks that `by` is shown by default: otherwise what it replaces would be hidden with nothing in its place.
     pub(super) fn check_may_replace(&self, by: &Entry) -> Result<(), Invalid> {
         let why = match by.state(self.now()) {
             State::Live | State::Settled => return Ok(()),
@@ -171,7 +173,7 @@ impl Workspace {
         Err(Invalid::new("superseded_by_unseen", "by", message))
     }
 
-    /// Whether `by` leads to none of `sources`, which would then stand for themselves.
+    /// Checks that `by` does not lead to one of `sources`, which would then stand for themselves.
     pub(super) async fn check_no_circle(&self, by: &Entry, sources: &[(EntryId, u32)]) -> Result<(), WorkspaceError> {
         let ids: Vec<EntryId> = sources.iter().map(|(id, _)| *id).collect();
         let Some(found) = self.leads_to(by.id, &ids).await? else {
@@ -185,11 +187,11 @@ impl Workspace {
         Err(Invalid::new("supersede_cycle", "by", message).into())
     }
 
-    /// The first of `entries` that `by` leads to: `by` itself, what took its place, what took the place of that, and so on.
+    /// The first of `entries` that `by` leads to: `by` itself, its successor, the successor of that, and so on.
     async fn leads_to(&self, by: EntryId, entries: &[EntryId]) -> Result<Option<EntryId>, WorkspaceError> {
         let mut next = Some(by);
         let mut seen = HashSet::new();
-        // A file that an earlier version brought in may have held a circle: it is gone round once.
+        // A file brought in by an earlier version may have held a cycle: each entry is visited once.
         while let Some(last) = next.filter(|last| seen.insert(*last)) {
             if entries.contains(&last) {
                 return Ok(Some(last));
@@ -200,7 +202,7 @@ impl Workspace {
     }
 }
 
-/// That `by` took the place of `source`, and came from it.
+/// The links that say that `by` took the place of `source` and, if `derived`, came from it.
 fn links(by: EntryId, source: EntryId, derived: bool) -> impl Iterator<Item = Change> {
     let derived = derived.then_some(Relation::DerivedFrom);
     [Relation::Supersedes].into_iter().chain(derived).map(move |rel| {

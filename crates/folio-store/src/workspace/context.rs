@@ -1,4 +1,5 @@
-//! What of memory goes into a prompt (M7.11.4): the sections are asked for here, and fitted by the rules.
+//! Assembles what of memory goes into a prompt (M7.11.4): it fetches the sections here, and fixed rules fit them into
+//! the budget.
 
 use folio_memory::context::{Content, Offered, Section, assemble, by_relevance};
 use folio_memory::counted::counted;
@@ -16,36 +17,36 @@ use super::observations::Whose;
 use super::{Moment, Workspace, WorkspaceError};
 use crate::store::{MemoryMark, RunQuery};
 
-/// Pages that are offered.
+/// How many pages are offered.
 const PAGES: usize = 20;
-/// Entries at the end of a page that stand for it.
+/// How many entries at the end of a page represent it.
 const TAIL: u32 = 4;
-/// Entries at the end of a page that a roll-up can show.
+/// How many entries at the end of a page a roll-up can show.
 const ROLLUP_TAIL: u32 = 20;
-/// The operation under which a context is noted.
+/// The operation under which an assembled context is noted.
 pub(super) const ASSEMBLE_CONTEXT: &str = "assemble_context";
-/// Earlier turns that are offered.
+/// How many earlier turns are offered.
 const EPISODES: u32 = 20;
-/// Patterns and learnings that are looked at to tell how many observations there are besides: as many as are kept of an answer.
+/// How many patterns and learnings are read to count the other observations: as many as the cache keeps of an answer.
 const REFLECTIONS: u32 = 256;
 
 /// What a context is assembled for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextRequest {
-    /// In which thread.
+    /// The thread.
     pub thread: ThreadKey,
-    /// In which turn, if in one: its input is the prompt unless another is given, and its run's pages are at hand.
+    /// The turn, if any: its input is the prompt unless another is given, and the pages of its run are offered.
     pub turn: Option<TurnRef>,
-    /// What it is for; may be empty.
+    /// The prompt that the context is for; may be empty.
     pub prompt: String,
-    /// Tokens that it may have.
+    /// The budget in tokens.
     pub budget: u32,
-    /// Which sections with which shares in per cent; empty means all of them with the usual ones.
+    /// The sections and their shares in per cent; empty means all sections with the usual shares.
     pub sections: Vec<(Section, u32)>,
 }
 
 impl ContextRequest {
-    /// Of a thread, for no prompt in particular, within 4,000 tokens.
+    /// A request for a thread, without a particular prompt, within 4,000 tokens.
     #[must_use]
     pub fn of(thread: ThreadKey) -> Self {
         Self {
@@ -73,7 +74,7 @@ impl Workspace {
         self.assemble_context_at(moment, request, tokens).await
     }
 
-    /// The same for whoever asks for more than that at `moment`.
+    /// The same for callers that ask for more than this at one `moment`.
     ///
     /// # Errors
     ///
@@ -140,7 +141,8 @@ impl Workspace {
         Ok(assembled)
     }
 
-    /// Notes what was shown, so that it can be said later what a prompt was made of. What a turn is shown once more is not noted again.
+    /// Notes what was shown, so that it can be said later what a prompt was made of. The same context shown to a turn
+    /// again is not noted again.
     fn note_context(&self, assembled: &Rendered, turn: Option<TurnId>) {
         let receipt = &assembled.receipt;
         let turn = turn.or(self.asker.turn);
@@ -175,7 +177,7 @@ impl Workspace {
                 let reflections = entries.iter().filter(|entry| patterns::is_reflection(entry));
                 u64::try_from(reflections.count()).unwrap_or(u64::MAX)
             };
-            // Those that are not looked at count as what they are called.
+            // Those that were not read count by their type alone.
             let unseen = all.total.saturating_sub(all.items.len() as u64);
             let not_looked_at = (count(&all.items) + unseen).saturating_sub(count(&active.items));
             beyond = beyond.saturating_sub(not_looked_at);
@@ -185,7 +187,7 @@ impl Workspace {
         Ok(Content::Lines(folded(own, Audience::Message), beyond))
     }
 
-    /// What the pages of the thread have come to.
+    /// The newest pages of the thread, each with the end of its content.
     pub(super) async fn pages_at_hand(
         &self,
         thread: &ThreadKey,
@@ -207,7 +209,7 @@ impl Workspace {
         })
     }
 
-    /// The pages of the run, or of the thread, or of the last run: one line each, with the end of what is on it.
+    /// The pages of the run, of the thread, or of the last run: one line each, with the end of their content.
     async fn offer_pages(&self, thread: &ThreadKey, run: Option<RunId>) -> Result<Vec<Candidate>, WorkspaceError> {
         let mut pages = match run {
             Some(run) => self.pages_of_run(run).await?,
@@ -226,8 +228,8 @@ impl Workspace {
         Ok(tails.iter().map(|page| page.candidate_for(Audience::Message)).collect())
     }
 
-    /// `pages` with the last `entries` of what is on each, at most 1,000: [`Workspace::tail`] of many pages in one question. For
-    /// pages that this workspace gave.
+    /// Returns `pages` with the last `entries` entries of each, at most 1,000: [`Workspace::tail`] for many pages in
+    /// one query. The pages must come from this workspace.
     ///
     /// # Errors
     ///
@@ -238,8 +240,8 @@ impl Workspace {
         Ok(tails.map(|(page, tail)| PageTail { page, tail }).collect())
     }
 
-    /// What the pages that `page` contains have come to, within a budget, or the page itself if it contains none: a line for
-    /// each, then what is newest on each, then more of their tails.
+    /// Sums up the child pages of `page`, or the page itself if it has none, within a budget: a line for each, then the
+    /// newest entry of each, then more of their tails.
     ///
     /// # Errors
     ///
@@ -300,7 +302,7 @@ impl Workspace {
         Ok(lines.collect())
     }
 
-    /// Facts, and patterns of which no fact follows yet.
+    /// Facts, and patterns from which no fact follows yet.
     async fn offer_knowledge(
         &self,
         prompt: &str,
@@ -335,7 +337,7 @@ impl Workspace {
     }
 }
 
-/// The newest pages of a thread, but for those that stand for something else.
+/// The query for the newest pages of a thread, without standing pages.
 fn of_thread(thread: &ThreadKey, limit: usize) -> PageQuery {
     PageQuery {
         thread: Some(thread.clone()),

@@ -1,4 +1,5 @@
-//! Noting that the time of entries is past (M7.1.8). Queries are right without it: this is for those who look back.
+//! Notes that the lifetime of entries has ended (M7.1.8). Queries are right without these notes; they are for readers
+//! of the history.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,16 +10,17 @@ use sha2::{Digest, Sha256};
 
 use super::{Workspace, WorkspaceError, Write};
 
-/// Entries that one commit notes.
+/// How many entries one commit notes.
 const BATCH: u32 = 500;
 
-/// How soon a reader looks again.
+/// How long readers wait before one of them looks again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Workspace {
-    /// Notes every entry whose time is past, each by one revision that is stamped with the end itself. How many.
+    /// Notes every entry whose lifetime has ended with one revision each, stamped with the end itself. Returns how many
+    /// were noted.
     ///
-    /// Any number of processes may do so at once. Pinned and archived entries do not end.
+    /// Any number of processes may do this at once. Pinned and archived entries do not expire.
     ///
     /// # Errors
     ///
@@ -26,7 +28,7 @@ impl Workspace {
     pub async fn note_ended(&self) -> Result<u64, WorkspaceError> {
         let actor = Actor::new(Role::Cleaner, "expiry");
         let mut noted = 0;
-        // Others may have a clock that is ahead.
+        // Another process may have a clock that is ahead.
         self.look_how_late_it_is().await?;
         loop {
             let ended = self.inner.store.ended(&self.inner.space, self.now(), BATCH).await?;
@@ -52,15 +54,15 @@ impl Workspace {
             };
             let committed = self.record(&actor, write).await?.committed;
             if committed.replayed {
-                // Another process notes the same at this moment, and goes on with the rest.
+                // Another process is noting the same entries right now, and will continue with the rest.
                 return Ok(noted);
             }
             noted += committed.entries.iter().filter(|entry| entry.changed).count() as u64;
         }
     }
 
-    /// What a reader does besides reading: now and then it has somebody look for what has ended. It neither waits for
-    /// that nor hears of it.
+    /// Starts, at most once a second, a background search for entries whose lifetime has ended. Readers call this; they
+    /// neither wait for the search nor see its result.
     pub(super) fn notice_ended(&self) {
         let now = self.now().as_nanos();
         let due = self.inner.looks_again.load(Ordering::Relaxed);
@@ -73,7 +75,7 @@ impl Workspace {
                 .is_ok();
         if is_ours && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let workspace = self.clone();
-            // Whoever reads next looks again, should this fail.
+            // If this fails, a later reader looks again.
             drop(runtime.spawn(async move { workspace.note_ended().await }));
         }
     }

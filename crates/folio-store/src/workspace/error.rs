@@ -1,4 +1,4 @@
-//! Why the workspace did not do what it was asked.
+//! Errors of the workspace.
 
 use folio_memory::lifecycle::Taken;
 use folio_memory::roles::Denied;
@@ -6,7 +6,7 @@ use folio_memory::{Entry, Invalid};
 
 use crate::error::{ErrorKind, StoreError};
 
-/// Why the workspace did not do what it was asked.
+/// Why the workspace did not do what was requested.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
@@ -16,21 +16,21 @@ pub enum WorkspaceError {
     /// The actor's role does not allow it (M7.7).
     #[error(transparent)]
     Refused(#[from] Denied),
-    /// Somebody else is at a piece of work.
+    /// Somebody else is working on the entry.
     #[error(transparent)]
     Taken(#[from] Taken),
-    /// An entry is at another version than the one that was expected.
+    /// An entry is not at the version that was expected.
     #[error("{source}")]
     Stale {
-        /// As it stands now.
+        /// The entry as it is now.
         current: Box<Entry>,
-        /// Which versions.
+        /// The versions, as the store reports them.
         source: StoreError,
     },
-    /// What was handed over cannot be read.
+    /// The input to be kept cannot be read.
     #[error("cannot read what is to be kept: {0}")]
     Input(#[source] std::io::Error),
-    /// What was asked for cannot be handed over.
+    /// The output cannot be written.
     #[error("cannot write what was asked for: {0}")]
     Output(#[source] std::io::Error),
     /// The store refused or failed.
@@ -39,7 +39,7 @@ pub enum WorkspaceError {
 }
 
 impl WorkspaceError {
-    /// A stable name, for programs.
+    /// A stable code, for programs.
     #[must_use]
     pub fn code(&self) -> &str {
         match self {
@@ -53,7 +53,8 @@ impl WorkspaceError {
         }
     }
 
-    /// What the caller does next. What is archived or not allowed is a conflict with how things stand.
+    /// The kind of the error, by which callers decide what to do next. An archived entry, and an operation that is not
+    /// allowed, are conflicts.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

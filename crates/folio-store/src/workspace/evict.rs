@@ -1,4 +1,4 @@
-//! Results that are too large for a prompt are put away, and something short stands for them (M7.8 V9, seed 003 A7).
+//! Puts away results that are too large for a prompt, with a short preview in their place (M7.8 V9, seed 003 A7).
 
 use std::io::{self, Cursor, Read};
 use std::sync::Arc;
@@ -27,27 +27,27 @@ use super::{PolicyInForce, Workspace, WorkspaceError, Write, source_of};
 use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
 
-/// Bytes that one commit takes while a result goes by.
+/// Bytes that one commit takes while a result is read.
 const BATCH_BYTES: usize = 2 * 1024 * 1024;
-/// Commits that may wait for the disk while the next is read.
+/// How many commits may wait for the disk while the next batch is read.
 const BATCHES_AHEAD: usize = 1;
-/// Pieces that are clean and wait for being named and packed.
+/// How many clean pieces may wait to be hashed and packed.
 const PIECES_AHEAD: usize = 2;
-/// Bytes of a result that is handed back as it is.
+/// Bytes of a result that can be handed back unchanged.
 const UNCHANGED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Bytes of the beginning that the entry itself shows.
 const SHOWN_BYTES: usize = 2 * 1024;
 
-/// How a result is to be put away.
+/// How a result is put away.
 #[derive(Debug, Clone)]
 pub struct Eviction {
-    /// The tool that gave it; empty if nobody says.
+    /// The tool that gave the result; empty if unknown.
     pub tool: String,
-    /// What it is of: only those of tools are put away.
+    /// What the result comes from: only results of tools are put away.
     pub of: ResultOf,
-    /// What it, or what stands for it, may cost.
+    /// Limit in tokens for the result, or for the preview in its place.
     pub limit_tokens: u32,
-    /// Who counts.
+    /// The counter of tokens.
     pub tokens: Arc<dyn Tokens>,
 }
 
@@ -65,30 +65,30 @@ impl Default for Eviction {
 /// What goes into the prompt, and where the rest is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evicted {
-    /// The result itself, or what stands for it.
+    /// The result itself, or its preview.
     pub text: String,
-    /// What that costs.
+    /// Tokens of that text.
     pub tokens: u32,
     /// Bytes of the result.
     pub bytes: u64,
     /// Lines of the result.
     pub lines: u64,
-    /// Where it is kept, if it was put away.
+    /// Where the result is kept, if it was put away.
     pub kept: Option<KeptResult>,
-    /// What was taken out before it was kept.
+    /// What was redacted before it was kept.
     pub warnings: Vec<Warning>,
 }
 
 /// A result that was put away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptResult {
-    /// What it is read by.
+    /// The handle to read it by.
     pub handle: EntryHandle,
-    /// The hash that it is kept under.
+    /// The hash that its text is kept under.
     pub hash: String,
 }
 
-/// A text that went by: its last pieces are not written yet.
+/// A text that was read to its end; its last pieces are not written yet.
 #[derive(Debug)]
 pub(super) struct Stored {
     pub(super) body: BodyRef,
@@ -99,22 +99,23 @@ pub(super) struct Stored {
     pub(super) drafted_under: Option<u32>,
 }
 
-/// What reading a result came to.
+/// The outcome of reading a result.
 enum Taken {
     Fits(Preview, Sample),
     Stored(Stored),
 }
 
 impl Workspace {
-    /// What of `result` goes into a prompt: itself if it costs at most the limit, is of a file or of memory; otherwise it is put
-    /// away, without its secrets, and a notice with its beginning and end or its structure stands for it.
+    /// Returns what of `result` goes into a prompt: the result itself if it fits the limit or comes from a file or from
+    /// memory. Otherwise the result is put away, without its secrets, and a preview with its beginning and end or its
+    /// structure takes its place.
     ///
-    /// The result is read once and never held as a whole. The same result is kept once however often it comes. What stands for
-    /// it costs at most the limit, with limit 0 it is empty. Whatever is named in it is durable.
+    /// The result is read once and never held in memory as a whole. The same result is kept only once, however often it
+    /// comes. The preview keeps within the limit; with limit 0 it is empty. Everything that it names is durable.
     ///
     /// # Errors
     ///
-    /// `Input` if it cannot be read; `Refused` if the actor may not add; `Unavailable`.
+    /// `Input` if the result cannot be read; `Refused` if the actor may not add; `Unavailable`.
     pub async fn evict(
         &self,
         actor: &Actor,
@@ -153,7 +154,7 @@ impl Workspace {
         })
     }
 
-    /// Adds the entry of a result whose text went by.
+    /// Adds the entry of a result whose text was read.
     async fn keep_result(&self, actor: &Actor, tool: &str, stored: &Stored) -> Result<EntryHandle, WorkspaceError> {
         let Stored {
             body,
@@ -197,7 +198,7 @@ impl Workspace {
             if !committed.replayed || self.kept_entry(id).await?.is_some() {
                 break committed;
             }
-            // It was there, and was forgotten; now it is there again, as another entry.
+            // The entry existed and was forgotten; the result is now kept again as another entry.
             generation += 1;
             if generation == GENERATIONS {
                 let again = write(EntryId::draw(&*self.inner.ids, self.now()), None);
@@ -214,7 +215,7 @@ impl Workspace {
         }
     }
 
-    /// The entry of the result whose text is kept under `hash`, if there is one.
+    /// The entry of the result whose text is kept under `hash`, if any.
     async fn kept_result(&self, hash: &str) -> Result<Option<Entry>, WorkspaceError> {
         for generation in 0..GENERATIONS {
             let entry = self.kept_entry(entry_of(self.space(), hash, generation)).await?;
@@ -225,7 +226,7 @@ impl Workspace {
         Ok(None)
     }
 
-    /// The entry `id`, if it is there and still has its text.
+    /// The entry `id`, if it exists and still has its text.
     async fn kept_entry(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
         match self.inner.store.entry(self.space(), Ref::Id(id)).await {
             Ok(entry) => Ok(Some(entry).filter(|entry| entry.fields.body_ref.is_some())),
@@ -234,7 +235,7 @@ impl Workspace {
         }
     }
 
-    /// The entry of a result of `tool`, without what it says.
+    /// The fields of the entry of a result of `tool`, without its content.
     fn result_of(&self, actor: &Actor, tool: &str) -> EntryFields {
         let trust = self.trust_of(actor).min(match tool {
             "" => Trust::ToolInternal,
@@ -246,7 +247,8 @@ impl Workspace {
         }
     }
 
-    /// Refuses whoever may not keep a result of `tool`: its first pieces are written before there is an entry to judge.
+    /// Refuses actors that may not keep a result of `tool`: its first pieces are written before there is an entry to
+    /// check.
     async fn check_may_keep(&self, actor: &Actor, tool: &str, policy: &PolicyInForce) -> Result<(), WorkspaceError> {
         let (page, page_fields) = page_of(self.space());
         let mut changes: Vec<Change> = self.ensured(page, || page_fields).await?.into_iter().collect();
@@ -259,8 +261,8 @@ impl Workspace {
         self.authorise_write(actor, &changes, None, None, policy).await
     }
 
-    /// Reads `source` to its end and writes its pieces, but for the last ones, which go with whatever names them. With somebody
-    /// to count for a tool, a text that costs at most `limit` is given back as it is.
+    /// Reads `source` to its end and writes its pieces, except for the last ones, which are written with the entry that
+    /// names them. With `counting`, a text that costs at most `limit` tokens is returned as it is.
     async fn take_in(
         &self,
         actor: &Actor,
@@ -296,7 +298,8 @@ impl Workspace {
         Ok(taken)
     }
 
-    /// Keeps the text that `source` gives, in pieces, without its secrets: the last of them go with whatever names it.
+    /// Keeps the text of `source` in pieces, without its secrets. The last pieces are written with the entry that names
+    /// them.
     pub(super) async fn keep_text(
         &self,
         actor: &Actor,
@@ -305,12 +308,13 @@ impl Workspace {
     ) -> Result<Stored, WorkspaceError> {
         match self.take_in(actor, source, limit, None).await? {
             Taken::Stored(stored) => Ok(stored),
-            // Nobody counts, so nothing fits.
+            // Without a counter, nothing is returned as fitting.
             Taken::Fits(..) => Err(WorkspaceError::Input(io::Error::other("it was counted"))),
         }
     }
 
-    /// Reads a part of a text that is kept beside its entry, or of any entry's text: at most `max_bytes` of it, and what reads on.
+    /// Reads a part of any entry's text, or of a text kept beside its entry: at most `max_bytes`, with the cursor for
+    /// the next part.
     ///
     /// `name` is a handle (`e42`), an id, the hash of a text, or the path of a result (`/large_tool_results/e42`).
     ///
@@ -342,7 +346,7 @@ impl Workspace {
         self.read_body_of(&entry, part, max_bytes).await
     }
 
-    /// The same for an entry that was read.
+    /// The same for an entry that was already read.
     pub(super) async fn read_body_of(
         &self,
         entry: &Entry,
@@ -389,7 +393,8 @@ impl Workspace {
             {
                 *to = self.end_of_line(body, *last).await?.unwrap_or(u64::MAX);
             }
-            // What an older version kept may hold what this one would not; the places stay those of what is kept.
+            // A text kept by an older version may hold what would be redacted now; positions still refer to the kept
+            // text.
             Reading::Passage(Passage {
                 bytes: recall::bytes(passage.bytes.clone(), mode),
                 ..passage
@@ -402,7 +407,7 @@ impl Workspace {
         })
     }
 
-    /// The byte before which the line with this number ends, its end of line included, if it has one.
+    /// The offset just after the end of the line with this number, newline included, if the line has one.
     async fn end_of_line(&self, body: &BodyRef, line: u64) -> Result<Option<u64>, WorkspaceError> {
         let Some((index, before)) = piece_with_end_of(&body.pieces, line) else {
             return Ok(None);
@@ -427,7 +432,7 @@ impl Workspace {
     }
 }
 
-/// The result as it is.
+/// Returns the result unchanged.
 async fn unchanged(result: impl Read + Send + 'static, how: Eviction) -> Result<Evicted, WorkspaceError> {
     let read = tokio::task::spawn_blocking(move || {
         let mut bytes = Vec::new();
@@ -454,7 +459,7 @@ async fn unchanged(result: impl Read + Send + 'static, how: Eviction) -> Result<
     })
 }
 
-/// Reads `source`, and hands on what is to be written before the last pieces.
+/// Reads `source`, and sends on the batches that are written before the last pieces.
 fn take_pieces(
     mut source: impl Read + Send,
     mode: Redaction,
@@ -525,8 +530,8 @@ fn take_pieces(
     }))
 }
 
-/// Reads `source` piece by piece without what `mode` says, and hands each to `take` while the next is looked at in the thread that
-/// `another` makes. What was taken out, and what is said of persons.
+/// Reads `source` piece by piece, redacted by `mode`, and passes each piece to `take` while `another` thread cleans the
+/// next. Returns what was taken out, and which personal data was found.
 fn while_cleaning(
     source: impl Read + Send,
     mode: Redaction,
@@ -534,7 +539,7 @@ fn while_cleaning(
     mut take: impl FnMut(Vec<u8>) -> io::Result<()>,
 ) -> io::Result<(Vec<Warning>, Vec<Pii>)> {
     let mut pieces = CleanPieces::new(source, mode);
-    // A short text is over before another thread has begun.
+    // A short text is done before another thread would have started.
     let Some(first) = pieces.next()? else {
         return Ok(pieces.finish());
     };
@@ -549,7 +554,7 @@ fn while_cleaning(
             let (mut pieces, first): (CleanPieces<_>, Vec<u8>) = handed_over.recv().map_err(io::Error::other)?;
             let mut next = Some(first);
             while let Some(piece) = next {
-                // Nobody reads on after a failure.
+                // After a failure the receiver is gone.
                 if cleaned.send(piece).is_err() {
                     break;
                 }
@@ -558,7 +563,7 @@ fn while_cleaning(
             Ok(pieces.finish())
         });
         let Ok(cleaning) = cleaning else {
-            // The system gives no thread: then one is done after the other.
+            // The system cannot start a thread, so each piece is cleaned and taken in turn.
             let mut next = Some(first);
             while let Some(piece) = next {
                 take(piece)?;
@@ -566,7 +571,7 @@ fn while_cleaning(
             }
             return Ok(pieces.finish());
         };
-        // Should nobody be there to take it, how that thread ended says why.
+        // If the thread is gone, joining it below says why.
         drop(hand_over.send((pieces, first)));
         let taken = read.iter().try_for_each(&mut take);
         drop(read);

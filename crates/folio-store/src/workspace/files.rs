@@ -1,5 +1,5 @@
-//! Memory as files, for models and programs that know files better than anything else: scratchbooks, what was said, results that
-//! were put away, and pages, under paths. Read only; what somebody may not read is not there, or is refused (M7.7).
+//! Shows memory as read-only files under paths, for models and programs that know files best: scratchbooks,
+//! conversations, results that were put away, and pages. What a reader may not see is absent or refused (M7.7).
 
 use folio_memory::files::{FileEntry, FileKind, FilePath, Hits, is_past};
 use folio_memory::id::Ref;
@@ -13,23 +13,23 @@ use folio_memory::{
 use super::{Workspace, WorkspaceError};
 use crate::error::StoreError;
 
-/// Files that one search looks through.
+/// How many files one search reads.
 const SEARCHED_MAX: u64 = 1_000;
-/// Messages that are put together as one file.
+/// How many messages are joined into one file.
 const MESSAGES_MAX: u64 = 10_000;
 
-/// What a path means.
+/// What a path refers to.
 enum Meant {
-    /// A folder above those that there are, with the names in it.
+    /// A folder above the folders of files, with the names in it.
     Above(Vec<String>),
-    /// The folder of all that is of one sort.
+    /// The folder of all files of one sort.
     Folder(Sort),
     /// The blocks of a thread's history.
     Blocks(ThreadKey),
     File(Leaf),
 }
 
-/// What sort of file stands in a folder.
+/// The sort of files in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Books,
@@ -48,11 +48,11 @@ enum Leaf {
 }
 
 impl Workspace {
-    /// What is in the folder at `path`, by name.
+    /// Lists the folder at `path`, by name.
     ///
     /// # Errors
     ///
-    /// `path_escapes` if it is no path; `NotFound` if it leads to no folder; `Unavailable` or `Corrupt`.
+    /// `path_escapes` if the path is not valid; `NotFound` if it is not a folder; `Unavailable` or `Corrupt`.
     pub async fn list_files(&self, path: &str) -> Result<Vec<FileEntry>, WorkspaceError> {
         let path = FilePath::parse(path)?;
         let entry = |name: String, kind| FileEntry {
@@ -84,29 +84,30 @@ impl Workspace {
         Ok(listed)
     }
 
-    /// A part of the file at `path`: at most `max_bytes` of it, and what reads on.
+    /// Reads a part of the file at `path`: at most `max_bytes`, with the cursor for the next part.
     ///
     /// # Errors
     ///
-    /// `path_escapes` if it is no path; `NotFound` if it leads to no file; `Refused` for what whoever asks may not read;
+    /// `path_escapes` if the path is not valid; `NotFound` if it is not a file; `Refused` if the asker may not read it;
     /// `Unavailable` or `Corrupt`.
     pub async fn read_file(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, WorkspaceError> {
         let path = FilePath::parse(path)?;
         let leaf = match self.meant(&path).await? {
             Some(Meant::File(leaf)) => leaf,
-            // All that was said, as one.
+            // The whole conversation as one file.
             Some(Meant::Blocks(thread)) => Leaf::Messages(thread, 1, MESSAGES_MAX),
             _ => return Err(no_such("file", &path)),
         };
         self.read_leaf(leaf, &path, part, max_bytes).await
     }
 
-    /// The lines that hold `words` in the file at `path`, or in the files of the folder at `path` and those in it: at most about
-    /// `max_bytes` of them. `after` is the file behind which it goes on. Looks through 1,000 files at a time.
+    /// Finds the lines that contain `words` in the file at `path`, or in all files below the folder at `path`: at most
+    /// about `max_bytes` of lines. `after` is the file after which the search continues. Searches 1,000 files at a
+    /// time.
     ///
     /// # Errors
     ///
-    /// As [`Workspace::read_file`]; what may not be read in a folder is passed over.
+    /// As [`Workspace::read_file`]; files in a folder that may not be read are skipped.
     pub async fn search_files(
         &self,
         path: &str,
@@ -143,7 +144,7 @@ impl Workspace {
                 from: 0,
             };
             let read = match self.read_file(&name, &part, room).await {
-                // It went while the others were searched, or is not for whoever asks.
+                // The file disappeared during the search, or the asker may not read it.
                 Err(WorkspaceError::Store(StoreError::NotFound { .. }) | WorkspaceError::Refused(_)) if !is_file => {
                     continue;
                 }
@@ -218,7 +219,7 @@ impl Workspace {
         Ok(passage::read(text.as_bytes(), part, max_bytes))
     }
 
-    /// A part of the result called `handle`, and of nothing that is no result.
+    /// Reads a part of the result called `handle`; entries that are not results do not count.
     async fn result_at(&self, handle: &str, part: &Part, max_bytes: usize) -> Result<PartRead, WorkspaceError> {
         let missing = || StoreError::NotFound {
             what: "result",
@@ -232,7 +233,7 @@ impl Workspace {
         self.read_body_of(&entry, part, max_bytes).await
     }
 
-    /// The names of the threads that have a page of `role` which whoever asks may read.
+    /// The names of the threads with a page of `role` that the asker may read.
     async fn threads_with(&self, role: PageRole) -> Result<Vec<String>, WorkspaceError> {
         let query = PageQuery {
             roles: vec![role],
@@ -247,7 +248,7 @@ impl Workspace {
         Ok(names)
     }
 
-    /// The names of results that are still there.
+    /// The names of the results that still exist.
     async fn results(&self) -> Result<Vec<String>, WorkspaceError> {
         let mut query = EntryQuery {
             page: Some(evict::page_of(self.space()).0),
@@ -268,7 +269,7 @@ impl Workspace {
         }
     }
 
-    /// The names of the blocks of what was said in `thread`: `1-40`.
+    /// The names of the blocks in the history of `thread`, such as `1-40`.
     async fn block_names(&self, thread: &ThreadKey) -> Result<Vec<String>, WorkspaceError> {
         let (page, _) = offload::page_of(self.space(), thread);
         let entries = self.page_entries(Ref::Id(page)).await?;
@@ -306,7 +307,7 @@ fn no_such(what: &'static str, path: &FilePath) -> WorkspaceError {
     StoreError::NotFound { what, name }.into()
 }
 
-/// What is not there is told by its path.
+/// Reports a missing file by its path.
 fn as_missing(what: &'static str, error: WorkspaceError, path: &FilePath) -> WorkspaceError {
     match error {
         WorkspaceError::Store(StoreError::NotFound { .. }) => no_such(what, path),

@@ -1,4 +1,4 @@
-//! Forgetting (M7.6.50): the content of entries leaves the log, the rows, and the bytes of the files.
+//! Forgetting (M7.6.50): removes the content of entries from the log, from the rows, and from the bytes of the files.
 
 use std::collections::BTreeSet;
 
@@ -17,24 +17,24 @@ use super::{Workspace, WorkspaceError, Write};
 use crate::error::StoreError;
 use crate::upkeep::Residue;
 
-/// Entries that one commit takes the content out of.
+/// How many entries one commit erases.
 const BATCH: usize = 500;
-/// Bytes of a text below which it is too common to be looked for afterwards.
+/// Texts shorter than this many bytes are too common to be searched for afterwards.
 const LOOKED_FOR: usize = 12;
 
-/// In how many places a long text is looked for afterwards, and how many bytes of it there.
+/// How many parts of a long text are searched for afterwards, and how many bytes each has.
 const LONG_PARTS: usize = 64;
 const LONG_PART: usize = 256;
 
-/// What is to be forgotten. Everything that is said has to hold.
+/// What is to be forgotten. All conditions given must hold.
 #[derive(Debug, Clone, Default)]
 pub struct ForgetFilter {
-    /// One of these; empty restricts nothing.
+    /// The entry is one of these; empty restricts nothing.
     pub entries: Vec<EntryRef>,
-    /// Found by this, whatever its status, its time and its place in a list.
+    /// The entry matches this query, whatever its status, its lifetime and its place in a list.
     pub query: EntryQuery,
-    /// With this text somewhere, as [`Sought`] finds it, whatever its case and its blanks: in the title, the body, a tag, the
-    /// context, the metadata, in an earlier version of them, or in why they were changed.
+    /// The entry contains this text, as [`Sought`] finds it, ignoring case and whitespace: in the title, the body, a
+    /// tag, the context, the metadata, in an earlier version of them, or in the reason for a change.
     pub text: Option<String>,
 }
 
@@ -43,16 +43,17 @@ pub struct ForgetFilter {
 pub struct Forgotten {
     /// The entries as they are now: their tombstones.
     pub entries: Vec<Entry>,
-    /// How many items of tools went that waited for the store and are no entries yet.
+    /// How many items that waited in the outbox, and were not yet entries, were removed.
     pub waiting: usize,
     /// What is left of their texts in everything that belongs to the store.
     pub residue: Residue,
-    /// Whether it was asked for before under the same key.
+    /// Whether an earlier call with the same key requested it.
     pub replayed: bool,
 }
 
 impl ForgetFilter {
-    /// Whether it can be looked for: blanks stand in nearly everything that anybody wrote, and what is forgotten does not come back.
+    /// Checks that the text can be searched for: nearly everything contains whitespace, and forgetting cannot be
+    /// undone.
     fn check(&self) -> Result<(), Invalid> {
         if self.text.as_deref().is_some_and(is_blank) {
             let message = "has no word in it; left out, it restricts nothing";
@@ -61,7 +62,7 @@ impl ForgetFilter {
         Ok(())
     }
 
-    /// Whether it says something that somebody wrote, and not only names and kinds.
+    /// Whether the filter contains words that somebody wrote, and not only names and kinds.
     fn has_words(&self) -> bool {
         let EntryQuery {
             tags, context, owner, ..
@@ -71,18 +72,19 @@ impl ForgetFilter {
 }
 
 impl Workspace {
-    /// What [`Workspace::forget`] would take the content of. It looks at everything, whoever may read it: so it tells those only
-    /// who may forget (M7.7).
+    /// Returns the entries that [`Workspace::forget`] would erase. It reads everything, whoever may see it, so only
+    /// those who may forget may call it (M7.7).
     ///
     /// # Errors
     ///
-    /// `Refused` if whoever asks is no person; `NotFound` if an entry is named that is not there; `Unavailable` or `Corrupt`.
+    /// `Refused` unless the asker is a person; `NotFound` if a named entry does not exist; `Unavailable` or `Corrupt`.
     pub async fn to_forget(&self, filter: &ForgetFilter) -> Result<Vec<Entry>, WorkspaceError> {
         Ok(self.fitting(filter).await?.entries)
     }
 
-    /// How many entries that `filter` names, or finds if it finds nothing else, were forgotten before. What they said nobody knows any
-    /// more; but whoever forgot them may have been interrupted, and [`Workspace::forget`] does what he left.
+    /// How many entries that `filter` names, or finds if it finds nothing else, were forgotten before. Nobody knows any
+    /// more what they said; but that call may have been interrupted, and [`Workspace::forget`] completes what it left
+    /// undone.
     ///
     /// # Errors
     ///
@@ -101,7 +103,7 @@ impl Workspace {
                 status: Status::ALL.to_vec(),
                 include_expired: true,
                 include_superseded: true,
-                // By relevance a list ends somewhere, by age it does not.
+                // A list by relevance is cut off somewhere, a list by age is not.
                 order: Order::Newest,
                 limit: folio_memory::query::MAX_LIMIT,
                 cursor: None,
@@ -135,15 +137,16 @@ impl Workspace {
         found.sort_by_key(|entry| entry.handle);
         found.dedup_by_key(|entry| entry.handle);
         let is_named = !filter.entries.is_empty();
-        // Whoever asks for what has something in common means what is there; and of a text nobody knows whether they said it.
+        // A search by what entries have in common means existing ones; and whether erased entries contained a text,
+        // nobody knows.
         if !is_named && (filter.text.is_some() || !found.is_empty()) {
             gone.clear();
         }
         Ok(Fitting { entries: found, gone })
     }
 
-    /// Those of `entries` that say the text of `filter`, if it has one, or do not say anything any more: the others are not kept in memory while
-    /// all of a space is gone through.
+    /// Those of `entries` that contain the text of `filter`, if it has one, or were erased. The others are not kept in
+    /// memory while the whole space is read.
     async fn saying(&self, filter: &ForgetFilter, entries: Vec<Entry>) -> Result<Vec<Entry>, WorkspaceError> {
         let Some(text) = &filter.text else {
             return Ok(entries);
@@ -161,11 +164,11 @@ impl Workspace {
         self.authorise(actor, Operation::Forget, "what entries say", ("memory", "forget"))
     }
 
-    /// How many items that wait for the store [`Workspace::forget`] would take away because of `filter`.
+    /// How many items waiting in the outbox [`Workspace::forget`] would remove for `filter`.
     ///
     /// # Errors
     ///
-    /// `Refused` if whoever asks is no person; `Unavailable` if the outbox cannot be read.
+    /// `Refused` unless the asker is a person; `Unavailable` if the outbox cannot be read.
     pub async fn waiting_to_forget(&self, filter: &ForgetFilter) -> Result<usize, WorkspaceError> {
         self.authorise_forgetting(&self.asker)?;
         filter.check()?;
@@ -173,7 +176,7 @@ impl Workspace {
         self.forget_waiting(unwanted, false).await
     }
 
-    /// Whether `entry` says `text`, or ever did.
+    /// Whether `entry` contains `text`, or ever did.
     async fn says(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
         let text = Sought::new(text);
         let says = |texts: &BTreeSet<String>| texts.iter().any(|said| text.is_in(said));
@@ -197,7 +200,7 @@ impl Workspace {
         Ok(false)
     }
 
-    /// The text that is kept as `body`; empty if it is gone.
+    /// The text kept as `body`; empty if it is gone.
     async fn kept_text(&self, body: &BodyRef) -> Result<String, WorkspaceError> {
         match self.body_text(body).await {
             Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Ok(String::new()),
@@ -213,7 +216,7 @@ impl Workspace {
             match revision.change {
                 Change::AddEntry(new) => said.take_in(&new.fields),
                 Change::PatchEntry { fields, .. } => {
-                    // The fields that a patch sets are those of an entry that has no others.
+                    // The fields that a patch sets, applied to an otherwise empty entry.
                     let mut set = EntryFields::new(entry.kind, entry.fields.owner.clone(), entry.fields.trust);
                     set.set(&fields);
                     said.take_in(&set);
@@ -224,20 +227,21 @@ impl Workspace {
         Ok(said)
     }
 
-    /// Takes the content of what `filter` finds out of everything: the entries, all their revisions in the log, what they
-    /// are found by, bodies that nothing else refers to, and the free space of the files. What is left is that there was
-    /// something, when, by whom, and `reason`. Of what waits in the outbox, and of what was put aside there, all goes that
-    /// `filter` would find, or that has the title or the text of an entry that goes.
+    /// Removes the content of what `filter` finds from everything: the entries, all their revisions in the log, the
+    /// indexes, bodies that nothing else refers to, and the free space of the files. What remains is that there was
+    /// something, when, by whom, and `reason`. From the outbox, and from items set apart there, it removes everything
+    /// that `filter` would find or that has the title or the text of an erased entry.
     ///
-    /// Once it is known what they said, it is brought to its end whether somebody waits for it or not. First goes what only says what they
-    /// said, then they go: each batch is there or is not. Whoever is interrupted asks again; of entries that were forgotten before nobody
-    /// knows any more what they said, so that everything is written anew instead of looked at. In the end everything that belongs to the store is
-    /// searched for what the entries said, and the answer tells where it still stands: in another entry, in a run's
-    /// journal, in a copy that was made before a migration. It tells, too, how many texts were too short to be looked for.
+    /// Once the contents are known, forgetting runs to its end even if the caller stops waiting. What merely repeats
+    /// the contents goes first, then the entries; each batch is atomic. After an interruption, call it again: nobody
+    /// knows any more what the entries that were already erased said, so everything is rewritten instead of searched.
+    /// Finally everything that belongs to the store is searched for what the entries said, and the answer tells where
+    /// it still remains: in another entry, in a run's journal, in a copy made before a migration. It also tells how
+    /// many texts were too short to be searched for.
     ///
     /// # Errors
     ///
-    /// `Conflict` if the actor is no person; otherwise as [`Workspace::to_forget`] and [`Workspace::record`].
+    /// `Conflict` unless the actor is a person; otherwise as [`Workspace::to_forget`] and [`Workspace::record`].
     pub async fn forget(
         &self,
         actor: &Actor,
@@ -247,8 +251,8 @@ impl Workspace {
         self.forget_under(actor, filter, reason, None).await
     }
 
-    /// The same under a key. A second time with the same one goes on with what the first has begun, tells what that came to, and forgets
-    /// nothing that came to be in between; for something else it is refused with `KeyReused`.
+    /// The same under a key. A second call with the same key continues what the first one began, reports its outcome,
+    /// and forgets nothing that was added in between. For a different request it is refused with `KeyReused`.
     ///
     /// # Errors
     ///
@@ -304,7 +308,7 @@ impl Workspace {
             written,
         };
         let workspace = self.clone();
-        // From here on nobody has to wait for it: whoever asks again would not know what they said.
+        // From here on it does not depend on the caller: a repeated call would not know what the entries said.
         tokio::spawn(Box::pin(
             async move { workspace.carry_out_forgetting(forgetting).await },
         ))
@@ -325,7 +329,7 @@ impl Workspace {
             said,
             written,
         } = forgetting;
-        // Before the entries: afterwards nobody would know what they said.
+        // This comes before the entries: afterwards nobody would know what they said.
         let ids: Vec<_> = found.iter().map(|entry| entry.id).collect();
         let unwanted = Unwanted::of(self.space(), &filter, ids, &written, self.now());
         let waiting = self.forget_waiting(unwanted, true).await?;
@@ -336,7 +340,8 @@ impl Workspace {
             self.note_forgetting(&actor).await?;
             self.inner.store.forget_notes(self.space(), texts.clone()).await?;
         }
-        // What is asked for under a key leaves a mark, against which a guess could be tried: of words there is none.
+        // A request under a key leaves a fingerprint, against which guesses could be tested: none is kept if the filter
+        // has words.
         let silent = Self {
             asked: self.asked.clone().filter(|_| !filter.has_words()),
             ..self.clone()
@@ -344,7 +349,7 @@ impl Workspace {
         for batch in found.chunks(BATCH) {
             silent.erase(&actor, batch, &reason, key.as_mut()).await?;
         }
-        // What somebody was asked or told meanwhile.
+        // Removes what was asked or noted meanwhile.
         if says_something && TraceNote::may_say(self.now(), began) {
             self.note_forgetting(&actor).await?;
         }
@@ -379,14 +384,14 @@ impl Workspace {
         })
     }
 
-    /// Notes that `actor` has something forgotten, with all that was noted and is not written yet: that would be written behind our back. Of
-    /// what others write from now on and was noted before, the store takes no words.
+    /// Notes that `actor` has something forgotten, and flushes all pending notes, which would otherwise be written
+    /// later. If other processes write notes from before this moment later on, the store drops their words.
     async fn note_forgetting(&self, actor: &Actor) -> Result<(), StoreError> {
         self.note(TraceNote::of_forgetting(self.now(), actor));
         self.flush_trace().await
     }
 
-    /// What was erased under `key` before, which is that of the next batch afterwards.
+    /// What was erased under `key` before; afterwards the key is that of the next batch.
     async fn erased_under(
         &self,
         actor: &Actor,
@@ -413,7 +418,7 @@ impl Workspace {
         reason: &str,
         key: Option<&mut BatchKey>,
     ) -> Result<(), WorkspaceError> {
-        // Without versions: whatever somebody adds meanwhile goes with the rest.
+        // No versions are expected: what is added meanwhile is erased with the rest.
         let erase = |entry: &Entry| Change::EraseEntry {
             entry: entry.id,
             why: ErasedFor::Forgotten,
@@ -430,13 +435,13 @@ impl Workspace {
 
 /// What a filter finds.
 struct Fitting {
-    /// What is to be forgotten, in the order of the handles.
+    /// The entries to be forgotten, in the order of their handles.
     entries: Vec<Entry>,
-    /// What was forgotten before, and is asked for again.
+    /// Entries that were forgotten before and are requested again.
     gone: BTreeSet<EntryId>,
 }
 
-/// What is to be forgotten, with all that it says: as soon as it is gone nobody else knows that.
+/// What is to be forgotten, with everything that it says: once it is gone, nobody else knows.
 struct Forgetting {
     actor: Actor,
     filter: ForgetFilter,
@@ -444,23 +449,23 @@ struct Forgetting {
     key: Option<BatchKey>,
     found: Vec<Entry>,
     before: Option<ErasedBefore>,
-    /// Of how many entries that is not known, because they are gone already.
+    /// For how many entries this is unknown, because they are gone already.
     no_longer_known: usize,
-    /// How many texts are too short to be looked for.
+    /// How many texts are too short to be searched for.
     not_looked_for: usize,
-    /// The others.
+    /// The other texts.
     said: BTreeSet<String>,
     /// Titles and bodies.
     written: BTreeSet<String>,
 }
 
-/// What was erased under a key, and with which commit that began.
+/// What was erased under a key, and the commit with which that began.
 struct ErasedBefore {
     seq: Seq,
     entries: Vec<EntryId>,
 }
 
-/// The key of a batch: that of the request, and for those after the first one with their number.
+/// The key of a batch: that of the request, with a number from the second batch on.
 struct BatchKey {
     key: String,
     batch: u32,
@@ -488,7 +493,7 @@ impl BatchKey {
     }
 }
 
-/// Stretches of a long `text` by which it is looked for afterwards: looking for all of it costs more than it tells.
+/// Parts of a long `text` that are searched for afterwards: searching for all of it costs more than it tells.
 fn parts_of(text: &str) -> Vec<String> {
     let step = (text.len() / LONG_PARTS).max(LONG_PART);
     let starts = (0..text.len()).step_by(step);
@@ -505,13 +510,14 @@ fn parts_of(text: &str) -> Vec<String> {
 /// What an entry said in any of its versions.
 #[derive(Debug, Default)]
 struct Said {
-    /// Every text.
+    /// All texts.
     texts: BTreeSet<String>,
-    /// Titles and bodies among them: what no other entry has by chance.
+    /// Titles and bodies among them: no other entry has the same ones by chance.
     written: BTreeSet<String>,
-    /// Why it was changed. Others may have been for the same reason, and the program has its own.
+    /// The reasons for its changes. Other entries may have been changed for the same reason, and the program has
+    /// reasons of its own.
     reasons: BTreeSet<String>,
-    /// Where those are that were too long to stand in the entry.
+    /// The bodies of texts that were too long for the entry.
     bodies: Vec<BodyRef>,
 }
 
@@ -523,7 +529,7 @@ impl Said {
     }
 }
 
-/// Every text of `fields` that somebody wrote, and the keys under which they stand in a context and beside it.
+/// All texts of `fields` that somebody wrote, and the keys in the context and the metadata.
 pub(super) fn texts_of(fields: &EntryFields) -> BTreeSet<String> {
     let mut texts = BTreeSet::new();
     collect(fields, &mut texts);
@@ -533,7 +539,7 @@ pub(super) fn texts_of(fields: &EntryFields) -> BTreeSet<String> {
     texts
 }
 
-/// The same without keys: others use the same one, and the program its own.
+/// The same without keys: others use the same keys, and so does the program.
 fn collect(fields: &EntryFields, said: &mut BTreeSet<String>) {
     let texts = [Some(&fields.title), Some(&fields.body), fields.phase.as_ref()];
     said.extend(texts.into_iter().flatten().filter(|text| !text.is_empty()).cloned());

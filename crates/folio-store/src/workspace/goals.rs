@@ -17,19 +17,19 @@ use super::observations::Whose;
 use super::{Workspace, WorkspaceError, Write, Written, source_of};
 use crate::store::MemoryMark;
 
-/// A goal or a pending action, and how far it is.
+/// A goal or a pending action, and its progress.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GoalState {
     /// The goal or pending action.
     pub entry: Entry,
-    /// What is linked to it.
+    /// The progress, from the entries linked to it.
     pub progress: Progress,
 }
 
 impl Workspace {
-    /// The goals and pending actions of `thread`, or of all threads, the newest first, with their progress as it is now.
+    /// Lists the goals and pending actions of `thread`, or of all threads, newest first, with their present progress.
     ///
-    /// Those that are done are given if `all` is asked for.
+    /// Those that are done are included if `all` is set.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl Workspace {
         self.goals_as(None, Whose::AsAsked, thread, all).await
     }
 
-    /// The same, as `whose` sees them and what is linked to them, as they were if memory still stands at `mark`.
+    /// The same with the visibility of `whose`, as of `mark` if memory has not changed since.
     async fn goals_as(
         &self,
         mark: Option<MemoryMark>,
@@ -66,8 +66,8 @@ impl Workspace {
         Ok(goals)
     }
 
-    /// Adds a goal, or a pending action, to a thread. `from` is an observation that it is made of: then the observation
-    /// is evidence for it.
+    /// Adds a goal or a pending action to a thread. `from` is an observation that it is made from, which becomes
+    /// evidence for it.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Workspace {
             }
             None => None,
         };
-        // The rules of a todo hold for its texts.
+        // Its texts follow the rules for a todo.
         let item = ItemInput {
             kind: EntryKind::Todo,
             title: Some(input.title).filter(|title| !is_blank(title)),
@@ -154,8 +154,8 @@ impl Workspace {
         .after(warnings))
     }
 
-    /// Brings what goals and pending actions say of themselves to what is linked to them: the progress of a goal, and the
-    /// end of a pending action whose confirmations are resolved.
+    /// Updates goals and pending actions from the entries linked to them: the progress of a goal, and the end of a
+    /// pending action whose confirmations are resolved.
     pub(super) async fn settle_goals(
         &self,
         actor: &Actor,
@@ -184,7 +184,7 @@ impl Workspace {
                 });
             }
         }
-        // Who judges says where things stand; putting them away is for those who tidy up.
+        // The judging actor updates states; archiving is left to the reflector.
         let reflector = Actor {
             role: Role::Reflector,
             ..actor.clone()
@@ -215,7 +215,8 @@ impl Workspace {
         Ok(settled(action, &confirmations, self.now()))
     }
 
-    /// What names `goal` in its context, archived or not. Another of its kind with that name there is called so itself.
+    /// The entries that name `goal` in their context, archived or not. An entry of the same kind with that name is not
+    /// linked: the name is its own.
     async fn linked_to(&self, whose: Whose, goal: &Entry) -> Result<Vec<Entry>, WorkspaceError> {
         let path = match goal.kind {
             EntryKind::PendingAction => ACTION_PATH,
@@ -232,7 +233,7 @@ impl Workspace {
             let found = self.all_entries(None, whose, &query).await?;
             linked.extend(found.into_iter().filter(|entry| entry.kind != goal.kind));
         }
-        // What is evidence for a goal belongs to it, too.
+        // The evidence for a goal also counts as linked to it.
         for link in self.inner.store.links(self.space(), &goal.id.to_string()).await? {
             if link.rel == Relation::EvidenceFor
                 && link.dst == goal.id.to_string()

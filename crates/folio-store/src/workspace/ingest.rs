@@ -1,5 +1,5 @@
-//! A tool's answer taken in, item by item (M7.3.23 to 27): what is wrong with one takes nothing away from the others, and
-//! nothing that goes wrong here takes anything away from the answer itself.
+//! Takes in a tool's answer, item by item (M7.3.23 to 27): an invalid item does not affect the others, and nothing that
+//! goes wrong here affects the answer itself.
 
 use folio_memory::entry::EntryFields;
 use folio_memory::observation::{self, UnknownType};
@@ -17,34 +17,34 @@ use super::outbox::Spooled;
 use super::{Workspace, WorkspaceError, Write, long_text, redact, source_of};
 use crate::error::{ErrorKind, StoreError};
 
-/// How often a batch is tried again without the items that turned out to be there.
+/// How often a batch is retried without the items that turned out to exist already.
 const ATTEMPTS: u32 = 4;
 
 /// Where an answer belongs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct IngestContext {
-    /// The turn in which the tool was called. Without it, the actor's.
+    /// The turn in which the tool was called; by default the actor's.
     pub turn: Option<TurnId>,
-    /// Names the call within its turn; without it, the request that the answer names.
+    /// The name of the call within its turn; by default the request that the answer names.
     pub call: Option<String>,
-    /// In whose scratchbook the tool's memory writes go; the main one if nothing is said.
+    /// The thread into whose scratchbook the tool's memory writes go; by default the main one.
     pub thread: Option<ThreadKey>,
     /// The node of a run's tree that made the call.
     pub node: Option<String>,
 }
 
-/// What became of the items of an answer.
+/// The outcome of taking in an answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Ingested {
-    /// Those that are in memory now, in their order. Those of an earlier call with the same answer are among them.
+    /// The entries now in memory, in the order of their items, including those of an earlier call with the same answer.
     pub stored: Vec<Entry>,
-    /// Those that were not taken, and why.
+    /// The items that were rejected, and why.
     pub rejected: Vec<Rejection>,
-    /// What was put right.
+    /// Values that were corrected.
     pub warnings: Vec<Correction>,
-    /// How many of the stored ones were there before, because the same answer was taken in already.
+    /// How many of the stored entries existed already, because the same answer was taken in before.
     pub replayed: usize,
-    /// How many could not be written now, and wait beside the store for the next turn (M7.3.26).
+    /// How many could not be written now, and wait in the outbox for the next turn (M7.3.26).
     pub spooled: usize,
 }
 
@@ -54,30 +54,31 @@ pub(super) struct Ready {
     pub(super) channel: Channel,
     pub(super) index: usize,
     pub(super) new: Box<NewEntry>,
-    /// What has to be there before it: its type.
+    /// The change that must come before it: the registration of its type.
     pub(super) registers: Option<Change>,
 }
 
-/// What came of writing items.
+/// The outcome of writing items.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) stored: Vec<Entry>,
     pub(super) replayed: usize,
     pub(super) rejected: Vec<Rejection>,
     pub(super) warnings: Vec<Warning>,
-    /// What was said before by the same call in other words, which stand.
+    /// Corrections for items that the same call gave before in other words; the earlier words stand.
     pub(super) repeated: Vec<Correction>,
 }
 
 impl Workspace {
-    /// Takes in the answer of a tool: its observations, what it was told to put on the scratch page, and what is worth
-    /// knowing for longer, which becomes notes of the thread's scratchbook.
+    /// Takes in the answer of a tool: its observations, what it was told to write on the scratch page, and what is
+    /// worth keeping for longer, which becomes notes in the thread's scratchbook.
     ///
-    /// Never fails. An item that is wrong is rejected and traced, the others are stored. The same answer to the same call
-    /// is stored once, however often it comes. If the store cannot write, the items wait in the outbox and are delivered
-    /// once, at the next turn or with the next answer; without an outbox they are rejected with `storage_failed`.
+    /// Never fails. An invalid item is rejected and traced; the others are stored. The same answer to the same call is
+    /// stored once, however often it comes. If the store cannot be written, the items wait in the outbox and are
+    /// delivered once, at the next turn or with the next answer; without an outbox they are rejected with
+    /// `storage_failed`.
     pub async fn ingest(&self, actor: &Actor, response: &ToolResponse, context: &IngestContext) -> Ingested {
-        // What waits is older than this. Whatever keeps it waiting is told by its own trace.
+        // Items in the outbox are older than this answer. Why they still wait is traced separately.
         let _delivered = self.deliver_outbox().await;
         let actor = match context.turn {
             Some(turn) if actor.turn.is_none() => actor.clone().in_turn(turn),
@@ -91,7 +92,7 @@ impl Workspace {
             (Channel::MemoryWrites, &response.memory_writes),
         ] {
             if response.has_failed() {
-                // What a failed call noticed is worth keeping; what it was told to write is not done.
+                // What a failed call noticed is worth keeping; the writes it was told to make are rejected.
                 let count = items.as_array().map_or(0, Vec::len);
                 let message = "the call failed, so what it was told to write is not written";
                 ingested
@@ -131,7 +132,7 @@ impl Workspace {
         ingested
     }
 
-    /// What is declared of a tool, as far as it is known: a store that cannot be read is no reason to take nothing.
+    /// The manifest of a tool, as far as it is known: an unreadable store is no reason to reject the answer.
     pub(super) async fn manifest_of(&self, tool: &str) -> ToolManifest {
         match self.policy().await {
             Ok(policy) => policy.manifests.of(tool),
@@ -142,8 +143,8 @@ impl Workspace {
         }
     }
 
-    /// The same item of the same answer has the same id, so it is there once (M7.3.26). Within a turn the call and the place
-    /// name it; outside of one, where calls may be named alike, what it says does, too.
+    /// The same item of the same answer gets the same id, so it is stored once (M7.3.26). Within a turn, the call and
+    /// the place identify it. Outside a turn, where different calls may have the same name, its content does too.
     fn id_of(&self, call: Option<&str>, proposed: &Proposed, now: Timestamp) -> EntryId {
         let Some(call) = call else {
             return EntryId::draw(&*self.inner.ids, now);
@@ -219,7 +220,7 @@ impl Workspace {
                 ingested.replayed = batch.replayed;
                 ingested.rejected.extend(batch.rejected);
                 ingested.warnings.extend(batch.repeated);
-                // A secret may be in any of them; the place is in the warning's words.
+                // A secret may be in any of the items; the text of the warning says where.
                 ingested
                     .warnings
                     .extend(batch.warnings.into_iter().map(|warning| Correction {
@@ -244,7 +245,7 @@ impl Workspace {
         }
     }
 
-    /// Writes `ready`, whatever of it is not there. Fails only if the store cannot write.
+    /// Writes the items of `ready` that do not exist yet. Fails only if the store cannot be written.
     pub(super) async fn write_items(
         &self,
         actor: &Actor,
@@ -285,7 +286,7 @@ impl Workspace {
                         batch.rejected.push(rejection);
                         break;
                     } else {
-                        // One of them is more than the store takes: each for itself, then.
+                        // One of the items is more than the store accepts, so each is written on its own.
                         for item in std::mem::take(&mut left) {
                             let one = std::slice::from_ref(item);
                             let one = Box::pin(self.write_items(actor, one, thread, at)).await?;
@@ -325,7 +326,7 @@ impl Workspace {
             changes.push(Change::AddEntry(item.new.clone()));
         }
         let write = Write {
-            // The instant that lifetimes were counted from: who lives for no time expires when it is recorded (M7.1.3).
+            // Lifetimes count from this instant: an entry with no lifetime at all expires when it is recorded (M7.1.3).
             at: Some(at),
             ..Write::of(changes)
         };
@@ -339,9 +340,9 @@ impl Workspace {
         Ok((entries.collect(), recorded.warnings))
     }
 
-    /// Takes those out of `items` that are there already, and gives them as they are, with a word on each that says something else
-    /// by now: whoever names two calls alike would not hear otherwise that the second one is lost. Of what `actor` neither wrote nor may read
-    /// there is the word only.
+    /// Removes from `items` those that exist already and returns their entries, with a correction for each whose
+    /// content differs by now: a caller that gives two calls the same name would not notice otherwise that the second
+    /// one is lost. For an entry that `actor` neither wrote nor may read there is only the correction.
     async fn those_there(
         &self,
         actor: &Actor,
@@ -377,7 +378,8 @@ impl Workspace {
         Ok((found, repeated))
     }
 
-    /// Whether `item` is not what `entry` was when it was added. What was changed since is not known any more, and passes.
+    /// Whether `item` differs from what `entry` said when it was added. If the entry was changed since, that is unknown
+    /// and counts as equal.
     async fn says_else(&self, item: &Ready, entry: &Entry) -> Result<bool, WorkspaceError> {
         let mut new = (*item.new).clone();
         redact::clean_new(&mut new, None, self.redaction().await?);
@@ -413,7 +415,7 @@ impl Workspace {
     }
 }
 
-/// What names the call. Nothing if nobody named it: then every answer is a new one.
+/// Identifies the call; `None` if nobody named it: then every answer counts as a new one.
 fn call_of(actor: &Actor, response: &ToolResponse, context: &IngestContext) -> Option<String> {
     let call = context.call.as_deref().unwrap_or(&response.request_id);
     if call.is_empty() {

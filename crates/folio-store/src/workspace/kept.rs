@@ -1,5 +1,6 @@
-//! Answers to questions about memory that are asked again and again, before each call of a model for example: kept as long as nothing
-//! of memory changes. And what was noted of contexts and views, so that the same is noted once.
+//! Caches answers to questions about memory that are asked again and again, for example before each call of a model,
+//! for as long as memory does not change. Also remembers which contexts and views were noted, so that the same one is
+//! noted only once.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -18,12 +19,12 @@ use super::redact::recall;
 use super::{PolicyInForce, Workspace, WorkspaceError, long_text};
 use crate::store::MemoryMark;
 
-/// Answers of a sort that are kept.
+/// How many answers of one sort are cached.
 const KEPT: usize = 64;
-/// Entries of an answer that is kept; a longer one is asked for each time.
+/// How many entries a cached answer may have; a longer one is read each time.
 const ITEMS_MAX: usize = 256;
 
-/// A question, and who asks it from where: what they may not read is not in the answer (M7.7).
+/// A query with its asker and the thread it is asked from: the answer leaves out what they may not read (M7.7).
 #[derive(Debug, Clone, PartialEq)]
 struct Asked {
     query: EntryQuery,
@@ -32,22 +33,22 @@ struct Asked {
     whose: Whose,
 }
 
-/// Turns of which it is remembered what was last noted.
+/// For how many turns it is remembered what was noted last.
 const NOTED: usize = 4_096;
 
-/// An answer that is kept, or that somebody is looking for at this moment: whoever asks the same waits for it.
+/// A cached answer, or one that is just being looked up: callers that ask the same wait for it.
 type Shared<T> = Arc<OnceCell<T>>;
 
-/// The answers that were given at the last mark.
+/// The answers given at the last mark.
 #[derive(Debug, Default)]
 pub(super) struct KeptAnswers(Mutex<State>);
 
-/// What each turn was last noted to be shown, as a hash.
+/// A hash of what each turn was last noted to have been shown.
 #[derive(Debug, Default)]
 pub(super) struct LastNoted(Mutex<HashMap<TurnId, u64>>);
 
 impl LastNoted {
-    /// Whether `shown` is not what `turn` was last noted to be shown; then it is from now on.
+    /// Whether `shown` differs from what `turn` was last noted to have been shown; remembers it.
     pub(super) fn is_news(&self, turn: TurnId, shown: &impl Hash) -> bool {
         let mut hasher = DefaultHasher::new();
         shown.hash(&mut hasher);
@@ -64,17 +65,17 @@ impl LastNoted {
 struct State {
     mark: Option<MemoryMark>,
     answers: Vec<(Asked, Shared<Arc<ListAnswer<Entry>>>)>,
-    /// How many pages there are.
+    /// Numbers of pages, by query.
     page_counts: Vec<(PageQuery, Shared<u64>)>,
     policy: Option<Arc<PolicyInForce>>,
-    /// What exports say of all that is remembered.
+    /// What exports say of all remembered entries.
     parts: Option<Arc<[PartRef]>>,
-    /// When it was last found that nothing was due to be put away.
+    /// When it was last found that nothing was due for tidying.
     tidy: Option<Timestamp>,
 }
 
 impl State {
-    /// Forgets what was true before `mark`; false if a newer one is known.
+    /// Drops what was true before `mark`; returns false if a newer mark is known.
     fn stand_at(&mut self, mark: MemoryMark) -> bool {
         let known = self.mark.map(|known| known.number);
         if known.is_none_or(|known| known < mark.number) {
@@ -88,7 +89,7 @@ impl State {
     }
 }
 
-/// The place for the answer to `asked` among `answers`, if there is room for one more.
+/// The slot for the answer to `asked` among `answers`, if there is one or room for one more.
 fn place_for<Q: Clone + PartialEq, T>(answers: &mut Vec<(Q, Shared<T>)>, asked: &Q) -> Option<Shared<T>> {
     if let Some((_, place)) = answers.iter().find(|(kept, _)| kept == asked) {
         return Some(Arc::clone(place));
@@ -109,20 +110,21 @@ impl KeptAnswers {
         self.0.lock()
     }
 
-    /// What is kept at `mark`, for `look`; nothing if memory has changed since.
+    /// What `look` finds in the cache at `mark`; `None` if memory has changed since.
     fn at<T>(&self, mark: MemoryMark, look: impl FnOnce(&mut State) -> Option<T>) -> Option<T> {
         let mut state = self.state();
         if state.stand_at(mark) { look(&mut state) } else { None }
     }
 }
 
-/// What memory stands at. An answer that is asked for at a moment is no older than that.
+/// A state of memory. An answer given at a moment is never older than that.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment(pub(super) Option<MemoryMark>);
 
 impl Moment {
-    /// A mark of what others than the runs themselves wrote onto pages of runs: as long as it is the same, a run finds on its pages what it
-    /// wrote, and what it found there before. None if nobody keeps account of it, or something changes at this moment.
+    /// A mark of what others than the runs themselves wrote to pages of runs: while it stays the same, a run finds on
+    /// its pages what it wrote and what it found there before. `None` if the store does not keep track of it, or
+    /// something is just changing.
     #[must_use]
     pub fn mark_of_pages(self) -> Option<u64> {
         self.0.map(|mark| mark.pages)
@@ -130,13 +132,15 @@ impl Moment {
 }
 
 impl Workspace {
-    /// A mark of what memory tells now. What is asked after it and kept under it stays true as long as the mark is the same.
+    /// A mark of the present state of memory. What is read after it and cached under it stays true as long as the mark
+    /// is the same.
     pub(super) async fn mark(&self) -> Result<Option<MemoryMark>, WorkspaceError> {
         self.keep_up().await?;
         Ok(self.inner.store.memory_mark(self.space(), self.now()).await?)
     }
 
-    /// What memory stands at now, for several questions in a row: whether something has changed is found out once for all of them.
+    /// The present state of memory, for several questions in a row: whether something has changed is checked once for
+    /// all of them.
     ///
     /// # Errors
     ///
@@ -145,7 +149,8 @@ impl Workspace {
         Ok(Moment(self.mark().await?))
     }
 
-    /// `new`, which is about to be written onto a page, as it will be read there, but for its handle, which is `place`.
+    /// Returns `new`, which is about to be written to a page, as it will be read there, except that its handle is
+    /// `place`.
     ///
     /// # Errors
     ///
@@ -157,7 +162,7 @@ impl Workspace {
         Ok(entry)
     }
 
-    /// What holds in the space, as it did before if memory still stands at `mark`.
+    /// The policy in force in the space, from the cache if memory is still at `mark`.
     pub(super) async fn policy_at(&self, mark: Option<MemoryMark>) -> Result<Arc<PolicyInForce>, WorkspaceError> {
         let Some(mark) = mark else { return self.policy().await };
         if let Some(policy) = self.inner.kept.at(mark, |state| state.policy.clone()) {
@@ -170,8 +175,8 @@ impl Workspace {
         Ok(policy)
     }
 
-    /// How many pages `query` asks for, whoever may see them, as it was if memory still stands at `mark`. For pages of a thread: a mark
-    /// says nothing of others.
+    /// How many pages match `query`, whoever may see them, from the cache if memory is still at `mark`. Only for pages
+    /// of a thread: a mark does not cover others.
     pub(super) async fn kept_page_count(
         &self,
         mark: Option<MemoryMark>,
@@ -189,31 +194,31 @@ impl Workspace {
         }
     }
 
-    /// What exports say of all that is remembered, if that is known and nothing of it has changed since commit `since`.
+    /// What exports say of all remembered entries, if it is cached and nothing has changed since commit `since`.
     pub(super) fn kept_parts(&self, mark: Option<MemoryMark>, since: Seq) -> Option<Arc<[PartRef]>> {
         let mark = mark.filter(|mark| mark.since <= since)?;
         self.inner.kept.at(mark, |state| state.parts.clone())
     }
 
-    /// Keeps what an export says that is durable now, made of memory as it stood at `mark`.
+    /// Caches the parts of an export that are durable now, made from memory at `mark`.
     pub(super) fn keep_parts(&self, mark: Option<MemoryMark>, parts: &[PartRef]) {
         let Some(mark) = mark else { return };
         self.inner.kept.at(mark, |state| state.parts.replace(parts.into()));
     }
 
-    /// Whether it was found at `mark`, no longer than `patience` before `now`, that nothing was due to be put away.
+    /// Whether it was found at `mark`, no longer than `patience` before `now`, that nothing was due for tidying.
     pub(super) fn is_tidy(&self, mark: Option<MemoryMark>, now: Timestamp, patience: Duration) -> bool {
         let found = mark.and_then(|mark| self.inner.kept.at(mark, |state| state.tidy));
         found.is_some_and(|at| at <= now && now.since(at) < patience)
     }
 
-    /// Notes that nothing was due at `now`.
+    /// Remembers that nothing was due at `now`.
     pub(super) fn keep_tidy(&self, mark: Option<MemoryMark>, now: Timestamp) {
         let Some(mark) = mark else { return };
         self.inner.kept.at(mark, |state| state.tidy.replace(now));
     }
 
-    /// All that `query` gives as `whose` sees it, from its first part on, which is kept.
+    /// Everything that `query` finds with the visibility of `whose`; the first part comes from the cache.
     pub(super) async fn all_entries(
         &self,
         mark: Option<MemoryMark>,
@@ -234,7 +239,7 @@ impl Workspace {
         Ok(all)
     }
 
-    /// What `query` gives as `whose` sees it, as it was given before if memory still stands at `mark`.
+    /// What `query` finds with the visibility of `whose`, from the cache if memory is still at `mark`.
     pub(super) async fn kept_entries(
         &self,
         mark: Option<MemoryMark>,

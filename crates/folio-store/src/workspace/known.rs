@@ -1,14 +1,14 @@
-//! Ids that are known to be there.
+//! Ids that are known to exist.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// Ids that are remembered at most: about 64 KiB. Whatever is forgotten is asked for once more.
+/// How many ids are remembered at most: about 64 KiB. Forgotten ones are looked up again.
 const KNOWN_MAX: usize = 4_096;
 
-/// Ids of what is there and is never removed, so that what is known stays true in one lineage of the store.
+/// Ids of things that exist and are never removed, so that the knowledge stays true within one lineage of the store.
 #[derive(Debug)]
 pub(super) struct KnownIds<T>(Mutex<HashSet<T>>);
 

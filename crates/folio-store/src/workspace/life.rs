@@ -1,4 +1,4 @@
-//! What becomes of entries, besides their being changed: confirmed, claimed, replaced, reopened, restored.
+//! The life of entries apart from plain changes: they are confirmed, claimed, replaced, reopened, restored.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ use super::patch::{Guard, Trying};
 use super::{Workspace, WorkspaceError, Write, Written};
 use crate::error::StoreError;
 
-/// How often something is done anew because somebody changed something of it meanwhile.
+/// How often an operation is retried because of concurrent changes.
 const ATTEMPTS: u32 = 8;
 
 impl Workspace {
-    /// Says that an entry still holds: its time begins anew, as long as it was given at first (M7.1.6).
+    /// Confirms that an entry still holds: its lifetime starts anew, with its original length (M7.1.6).
     ///
     /// # Errors
     ///
@@ -30,18 +30,18 @@ impl Workspace {
             .await
     }
 
-    /// Marks an entry as done, or as resolved if it is knowledge (M7.5.41). Doing it twice is doing it once.
+    /// Marks an entry as done, or as resolved if it is knowledge (M7.5.41). Doing so twice has no further effect.
     ///
     /// # Errors
     ///
-    /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
+    /// `Conflict` if it is archived or the actor may not change it; `NotFound`.
     pub async fn complete(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| unless_there(current, lifecycle::complete(current)?);
         self.patch_under(actor, entry, guard, Trying::to("complete"), &[], changes)
             .await
     }
 
-    /// Marks an observation as resolved, and says whether it came true: what calibration counts (M7.11.6).
+    /// Marks an observation as resolved, and records whether it came true: calibration counts this (M7.11.6).
     ///
     /// # Errors
     ///
@@ -62,22 +62,22 @@ impl Workspace {
             .await
     }
 
-    /// Makes what is resolved active and what is done open (M7.5.39). What is live stays as it is.
+    /// Makes resolved entries active and done ones open again (M7.5.39). A live entry stays unchanged.
     ///
     /// # Errors
     ///
-    /// `Conflict` if it is archived or not the actor's to change; `NotFound`.
+    /// `Conflict` if it is archived or the actor may not change it; `NotFound`.
     pub async fn reopen(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         let changes = |current: &Entry| Ok((lifecycle::reopen(current)?, Vec::new()));
         self.patch_under(actor, entry, guard, Trying::to("update"), &[], changes)
             .await
     }
 
-    /// Takes an entry out of the archive, into the status that it had before (M7.5.39). Only for people.
+    /// Takes an entry out of the archive, back to the status that it had before (M7.5.39). Only for people.
     ///
     /// # Errors
     ///
-    /// `Conflict` if the actor is no person; `NotFound`.
+    /// `Conflict` unless the actor is a person; `NotFound`.
     pub async fn restore(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
         if let Err(denied) = roles::may(actor, Operation::Restore, false, &entry.to_string()) {
             let refused = WorkspaceError::Refused(denied);
@@ -104,12 +104,12 @@ impl Workspace {
             .await
     }
 
-    /// Begins with a piece of work as `owner`, for as long as `lease` says or as it takes (M7.4.35). The same owner may
-    /// claim it again, which renews the lease.
+    /// Claims a piece of work for `owner`, for as long as `lease` says or until it is done (M7.4.35). The same owner
+    /// may claim it again, which renews the lease.
     ///
     /// # Errors
     ///
-    /// `Conflict` names the owner who is at it; `Invalid` if it is no open work; `NotFound`.
+    /// `Conflict` names the owner who has claimed it; `Invalid` if it is not open work; `NotFound`.
     pub async fn claim(
         &self,
         actor: &Actor,
@@ -123,11 +123,11 @@ impl Workspace {
             .await
     }
 
-    /// Gives up a piece of work that `owner` has claimed: it is open again.
+    /// Gives up a piece of work that `owner` has claimed, so that it is open again.
     ///
     /// # Errors
     ///
-    /// `Conflict` names the owner who is at it; `NotFound`.
+    /// `Conflict` names the owner who has claimed it; `NotFound`.
     pub async fn give_up(
         &self,
         actor: &Actor,
@@ -144,7 +144,7 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is not there, or there more than once, or nobody may change the text; `NotFound`.
+    /// `Invalid` if it does not occur, or more than once, or if nobody may change the text; `NotFound`.
     pub async fn str_replace(
         &self,
         actor: &Actor,
@@ -187,7 +187,7 @@ impl Workspace {
             let written = self
                 .try_patch(actor, entry, guard.clone(), Trying::to("update"), &[], changes)
                 .await;
-            // Somebody changed the text after it was read whole.
+            // The text was changed after it was read in full.
             if !is_another || attempt == ATTEMPTS {
                 if let Err(error) = &written {
                     self.note_failed_patch(actor, "update", entry, error).await;
@@ -198,12 +198,13 @@ impl Workspace {
         }
     }
 
-    /// Puts `new` in the place of `old`: `old` is settled from now on, and the two are linked (M7.4.37). With an expected
-    /// version an entry that was changed meanwhile is left alone.
+    /// Puts `new` in the place of `old`: `old` is settled from now on, and the two are linked (M7.4.37). With an
+    /// expected version, an entry that was changed meanwhile is left alone.
     ///
     /// # Errors
     ///
-    /// `Conflict` if `old` is archived or at another version; `Invalid` if `new` leads back to `old`, or is archived or past its time; `NotFound`.
+    /// `Conflict` if `old` is archived or at another version; `Invalid` if `new` leads back to `old`, or is archived or
+    /// past its lifetime; `NotFound`.
     pub async fn supersede(
         &self,
         actor: &Actor,
@@ -214,7 +215,8 @@ impl Workspace {
         self.supersede_as(actor, old, new, None, guard).await
     }
 
-    /// The same, and says whether what `old` said came true, if that is known: what calibration counts (M7.11.6).
+    /// Like [`Workspace::supersede`], and records whether what `old` said came true, if known: calibration counts this
+    /// (M7.11.6).
     ///
     /// # Errors
     ///
@@ -248,12 +250,13 @@ impl Workspace {
             .await
     }
 
-    /// Archives every resolved observation that is not pinned, all or none (M7.5.43): they stay, in the archive, with `reason`. Gives how
-    /// many there were.
+    /// Archives every resolved observation that is not pinned, all or none (M7.5.43), with `reason`. Returns how many
+    /// there were.
     ///
     /// # Errors
     ///
-    /// `Conflict` if the actor is neither a person nor tidies up, or others keep changing them; `Unavailable`.
+    /// `Conflict` if the actor is neither a person nor one that tidies, or if others keep changing the entries;
+    /// `Unavailable`.
     pub async fn clear_resolved(&self, actor: &Actor, reason: Option<String>) -> Result<u64, WorkspaceError> {
         let noted = ("scratch_page", "clear_resolved");
         self.authorise(actor, Operation::Archive, "what is resolved", noted)?;
@@ -302,7 +305,7 @@ impl Workspace {
         }
     }
 
-    /// The versions of an entry, oldest first: what each changed, and what it wrote over.
+    /// Returns the versions of an entry, oldest first: what each changed, and what it overwrote.
     ///
     /// # Errors
     ///
@@ -321,7 +324,7 @@ impl Workspace {
     }
 }
 
-/// `changes`, or nothing if they would leave everything as it is.
+/// Returns `changes`, or none if they would leave everything as it is.
 fn unless_there(
     current: &Entry,
     changes: Vec<FieldChange>,

@@ -1,4 +1,4 @@
-//! Texts that are too long to stand in an entry: kept beside it as bodies, read as one (M7.3.29).
+//! Texts that are too long for an entry: kept beside it as bodies, read as one (M7.3.29).
 
 use folio_memory::entry::{BodyRef, MAX_TEXT_BYTES, preview_of};
 use folio_memory::{Change, Entry, EntryFields, FieldChange};
@@ -6,8 +6,8 @@ use folio_memory::{Change, Entry, EntryFields, FieldChange};
 use super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash, Commit};
 
-/// Moves every text of `commit` that is too long out of its entry: the entry keeps the beginning and says where the whole
-/// is. After redaction, so that the body is named by what is kept.
+/// Moves every text of `commit` that is too long out of its entry: the entry keeps the beginning and says where the
+/// whole text is. Runs after redaction, so that the hash of the body is that of the kept text.
 pub(super) fn move_out(commit: &mut Commit) {
     let blobs = &mut commit.blobs;
     for change in &mut commit.record.changes {
@@ -34,7 +34,7 @@ pub(super) fn move_out(commit: &mut Commit) {
     }
 }
 
-/// `fields` as they are kept: without a text that is too long to stand in them.
+/// Shortens `fields` as they will be kept: a text that is too long is replaced by its beginning.
 pub(super) fn shorten(fields: &mut EntryFields) {
     let mut unwritten = Vec::new();
     if let Some((preview, body)) = split(&fields.body, &mut unwritten) {
@@ -42,7 +42,7 @@ pub(super) fn shorten(fields: &mut EntryFields) {
     }
 }
 
-/// The beginning of `text` and where the whole of it is, if it is too long to stand in an entry.
+/// The beginning of `text` and the reference to the whole of it, if it is too long for an entry.
 fn split(text: &str, blobs: &mut Vec<Blob>) -> Option<(String, BodyRef)> {
     let preview = preview_of(text)?.to_owned();
     let blob = Blob::new(text.as_bytes().to_vec());
@@ -56,13 +56,14 @@ fn split(text: &str, blobs: &mut Vec<Blob>) -> Option<(String, BodyRef)> {
 }
 
 impl Workspace {
-    /// The whole text of `entry`, of which a long one shows only its beginning (M7.3.29).
+    /// Returns the whole text of `entry`; a long one shows only its beginning in the entry (M7.3.29).
     ///
     /// # Errors
     ///
-    /// `Unavailable`; `Corrupt` or `NotFound` if it is not there as it should be.
+    /// `Unavailable`; `Corrupt` or `NotFound` if the body is damaged or missing.
     ///
-    /// Of a result that was put away and has more than 16 MiB this is the beginning: [`Workspace::read_body`] reads it in parts.
+    /// For a result that was put away and has more than 16 MiB, this is the beginning: [`Workspace::read_body`] reads
+    /// it in parts.
     pub async fn whole_text(&self, entry: &Entry) -> Result<String, WorkspaceError> {
         match &entry.fields.body_ref {
             Some(body) => self.body_text(body).await,
@@ -70,7 +71,7 @@ impl Workspace {
         }
     }
 
-    /// `entry` with its whole text in it.
+    /// Returns `entry` with its whole text.
     ///
     /// # Errors
     ///
@@ -82,7 +83,8 @@ impl Workspace {
         Ok(entry)
     }
 
-    /// The text that is kept as `body`; of one in pieces the first 16 MiB. What is no text in it is replaced by `U+FFFD`.
+    /// The text kept as `body`; of a body in pieces, the first 16 MiB. Bytes that are not UTF-8 are replaced by
+    /// `U+FFFD`.
     pub(super) async fn body_text(&self, body: &BodyRef) -> Result<String, WorkspaceError> {
         if body.pieces.is_empty() {
             let bytes = self.read_blob(&BlobHash(body.hash.clone())).await?;

@@ -1,4 +1,4 @@
-//! What the workspace itself notes: questions, refusals, and what was put right.
+//! What the workspace itself notes in the trace: questions, refusals, failures and corrections.
 
 use folio_memory::id::EntryRef;
 use folio_memory::trace::{DENIED, FAILED};
@@ -9,7 +9,7 @@ use super::notes::Stopwatch;
 use super::{Workspace, WorkspaceError};
 
 impl Workspace {
-    /// Notes a question for entries with what it came to.
+    /// Notes a query for entries with its outcome.
     pub(super) fn note_query(
         &self,
         operation: Option<&str>,
@@ -42,13 +42,13 @@ impl Workspace {
         self.note(note.with_detail(Value::Object(detail)));
     }
 
-    /// Whether the space wants questions noted, as far as this process knows.
+    /// Whether the space's policy wants questions noted, as far as this process knows.
     fn notes_questions(&self) -> bool {
         let policy = self.inner.policy.lock();
         policy.trace.questions
     }
 
-    /// Notes that one entry was read, or not found.
+    /// Notes that one entry was read, or was not found.
     pub(super) fn note_get(&self, name: &str, watch: &Stopwatch, answer: &Result<Entry, WorkspaceError>) {
         if !self.notes_questions() {
             return;
@@ -58,7 +58,7 @@ impl Workspace {
                 let (component, noun) = place_of(entry.kind);
                 about(self.noted(component, &format!("get_{noun}")), entry)
             }
-            // That somebody may not is noted where it is decided.
+            // A refusal is noted where it is decided.
             Err(WorkspaceError::Refused(_)) => return,
             Err(error) => self
                 .noted("memory", "get_entry")
@@ -71,7 +71,7 @@ impl Workspace {
         });
     }
 
-    /// Notes that a page or a book was put into words.
+    /// Notes that a page or a scratchbook was rendered.
     pub(super) fn note_render(&self, component: &str, operation: &str, watch: &Stopwatch, detail: Value) {
         let note = self.noted(component, operation).with_detail(detail);
         self.note(TraceNote {
@@ -80,7 +80,7 @@ impl Workspace {
         });
     }
 
-    /// Notes that `actor` was not allowed to do something. `verb` is what it wanted: `update`, `archive`.
+    /// Notes that `actor` was not allowed to do something. `verb` is what it tried: `update`, `archive`.
     pub(super) fn note_refusal(&self, actor: &Actor, verb: &str, entry: Option<&Entry>, refused: &WorkspaceError) {
         let (component, noun) = entry.map_or(("memory", "entry"), |entry| place_of(entry.kind));
         let note = TraceNote::new(self.now(), actor, component, &format!("{verb}_{noun}"));
@@ -91,13 +91,13 @@ impl Workspace {
         self.note(note.with_status(DENIED).with_detail(why(refused)));
     }
 
-    /// Notes that `actor` was not allowed to do something that is about no single entry.
+    /// Notes that `actor` was not allowed to do something that does not concern a single entry.
     pub(super) fn note_refusal_of(&self, actor: &Actor, component: &str, operation: &str, refused: &WorkspaceError) {
         let note = TraceNote::new(self.now(), actor, component, operation);
         self.note(note.with_status(DENIED).with_detail(why(refused)));
     }
 
-    /// Notes that a change of `entry` failed (seed 004). What was refused was noted where that was decided.
+    /// Notes that a change of `entry` failed (seed 004). A refusal was noted where it was decided.
     pub(super) async fn note_failed_patch(&self, actor: &Actor, verb: &str, entry: EntryRef, error: &WorkspaceError) {
         if matches!(error, WorkspaceError::Refused(_)) {
             return;
@@ -113,7 +113,7 @@ impl Workspace {
         self.note(note.with_detail(detail));
     }
 
-    /// Notes that something of `kind` could not be added.
+    /// Notes that an entry of `kind` could not be added.
     pub(super) fn note_failed_add(&self, actor: &Actor, kind: EntryKind, error: &WorkspaceError) {
         if matches!(error, WorkspaceError::Refused(_)) {
             return;
@@ -123,7 +123,7 @@ impl Workspace {
         self.note(note.with_detail(why(error)));
     }
 
-    /// Notes what was put right before `entry` was written. Notes nothing if all was well.
+    /// Notes the corrections made before `entry` was written, if there were any.
     pub(super) fn note_warnings(&self, actor: &Actor, verb: &str, entry: &Entry, warnings: &[Warning]) {
         if warnings.is_empty() {
             return;
@@ -134,7 +134,7 @@ impl Workspace {
     }
 }
 
-/// The part of the program that an entry belongs to, and what it is called there.
+/// The component that an entry belongs to, and what an entry is called there.
 pub(super) fn place_of(kind: EntryKind) -> (&'static str, &'static str) {
     match kind {
         EntryKind::Observation => ("scratch_page", "observation"),
@@ -143,7 +143,7 @@ pub(super) fn place_of(kind: EntryKind) -> (&'static str, &'static str) {
     }
 }
 
-/// Why something was not done: for programs, and in words.
+/// Why something was not done: the code for programs, and the message.
 pub(super) fn why(error: &WorkspaceError) -> Map<String, Value> {
     let parts = [("code", error.code().to_owned()), ("error", error.to_string())];
     parts
@@ -157,7 +157,7 @@ fn about(note: TraceNote, entry: &Entry) -> TraceNote {
     note.about(entry.id, name.or_else(|| Some(entry.kind.to_string())))
 }
 
-/// The part of the program that is asked, and the plural of what it is asked for.
+/// The component that is asked, and the plural noun for what is asked for.
 fn asked_of(query: &EntryQuery) -> (&'static str, &'static str) {
     let mut parts = query.kinds.iter().map(|kind| place_of(*kind).0);
     match (parts.next(), parts.all(|part| part == place_of(query.kinds[0]).0)) {
@@ -167,7 +167,8 @@ fn asked_of(query: &EntryQuery) -> (&'static str, &'static str) {
     }
 }
 
-/// What `query` says, without what it leaves open. The cursor is of no use to a reader.
+/// The fields of `query` that differ from the default. The cursor is replaced by `true`, since it is of no use to a
+/// reader.
 fn filters(query: &EntryQuery) -> Value {
     let object = |query: &EntryQuery| match serde_json::to_value(query) {
         Ok(Value::Object(fields)) => fields,

@@ -1,4 +1,5 @@
-//! Notes of what happened besides the log: gathered in memory, written when there is time, never in anybody's way (M7.10).
+//! Notes of the trace, about what is not in the log: gathered in memory and written in the background, so that nobody
+//! waits for them (M7.10).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,27 +19,27 @@ use crate::error::StoreError;
 use crate::said::NOTE_TEXT_BYTES;
 use crate::store::Store;
 
-/// Notes that may wait; then the oldest ones go.
+/// How many notes may wait; beyond that the oldest are dropped.
 const WAITING_MAX: usize = 8_192;
-/// Notes that are written at once as soon as there are so many.
+/// Notes are written at once as soon as this many wait.
 const MANY: usize = 512;
-/// How long the first of them waits for company.
+/// How long the first note waits for others.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// What says that a text was cut begins so, and has fewer bytes than these.
+/// The mark at the end of a text that was cut begins like this, and is shorter than `CUT_BYTES`.
 const CUT: &str = "… (";
 const CUT_BYTES: usize = 64;
-/// Bytes that are held of a text beyond those that are kept: a secret that stands across their end is known by what follows.
+/// Bytes kept in memory of a text beyond those that are written: a secret across the cut is recognised by what follows.
 const SECRET_BYTES: usize = 4 * 1024;
 
-/// How the notes of a workspace fare.
+/// The state of a workspace's notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NotesState {
-    /// Notes that are not written yet.
+    /// How many notes are not written yet.
     pub waiting: usize,
-    /// Notes that had to go because nobody could write them.
+    /// How many notes were dropped because they could not be written.
     pub dropped: u64,
-    /// How often they could not be written.
+    /// How often writing failed.
     pub failures: u64,
 }
 
@@ -48,10 +49,10 @@ pub(super) struct Notebook {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     space: SpaceName,
-    /// The last commit that this process knows of.
+    /// The seq of the last commit that this process knows of.
     seen: AtomicU64,
     state: Mutex<State>,
-    /// Held while notes are written, so that they are kept in their order.
+    /// Held while notes are written, so that they keep their order.
     writing: tokio::sync::Mutex<()>,
 }
 
@@ -59,14 +60,14 @@ pub(super) struct Notebook {
 struct State {
     waiting: VecDeque<TraceNote>,
     dropped: u64,
-    /// Of those, how many no note tells of yet.
+    /// How many of the dropped notes no note has reported yet.
     untold: u64,
     failures: u64,
-    /// Whether the present trouble was reported.
+    /// Whether the present failure was reported.
     is_reported: bool,
-    /// Whether somebody will write.
+    /// Whether a task to write them is scheduled.
     is_scheduled: bool,
-    /// Whether somebody does so at once, or tried and could not: then there is no hurry.
+    /// Whether a task writes at once, or tried to and failed: then there is no hurry.
     is_hurried: bool,
 }
 
@@ -82,12 +83,12 @@ impl Notebook {
         })
     }
 
-    /// Remembers that there is a commit `seq`.
+    /// Remembers that commit `seq` exists.
     pub(super) fn saw(&self, seq: Seq) {
         self.seen.fetch_max(seq.0, Ordering::Relaxed);
     }
 
-    /// Takes `note`. Writes nothing itself.
+    /// Queues `note`. Writes nothing itself.
     pub(super) fn take(self: &Arc<Self>, mut note: TraceNote) {
         note.as_of = note.as_of.max(Seq(self.seen.load(Ordering::Relaxed)));
         shorten(&mut note, NOTE_TEXT_BYTES + SECRET_BYTES);
@@ -100,7 +101,7 @@ impl Notebook {
         state.waiting.push_back(note);
         let is_much = state.waiting.len() >= MANY && !state.is_hurried;
         if is_much || !state.is_scheduled {
-            // Outside of a runtime nobody can be asked to do it later; then it is done when somebody reads or flushes.
+            // Outside a runtime no task can be scheduled; then the next read or flush writes the notes.
             let Ok(runtime) = Handle::try_current() else { return };
             state.is_scheduled = true;
             state.is_hurried |= is_much;
@@ -110,14 +111,14 @@ impl Notebook {
         }
     }
 
-    /// Writes what is waiting, to its end also if whoever wants it does not wait for that: what was taken out to be written would be lost. Says
-    /// why it could not the first time that it cannot, and counts the others.
+    /// Writes the waiting notes, to the end even if the caller stops waiting: notes taken from the queue would be lost
+    /// otherwise. Returns the error of the first failure; later ones are only counted.
     pub(super) async fn flush(self: &Arc<Self>) -> Result<(), StoreError> {
         let notebook = Arc::clone(self);
         let written = tokio::spawn(async move { notebook.write_waiting().await }).await;
         let Err(error) = written.unwrap_or_else(|broken| match broken.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends, and whoever waits with it.
+            // The runtime is shutting down, and the caller with it.
             Err(_) => Ok(()),
         }) else {
             return Ok(());
@@ -181,11 +182,11 @@ impl Notebook {
     }
 }
 
-/// Writes what is waiting in a while, unless nobody needs the workspace any more: then its end has done it.
+/// Writes the waiting notes after `wait`, unless the workspace is gone: then dropping it has written them.
 async fn write_later(notebook: Weak<Notebook>, wait: Duration) {
     tokio::time::sleep(wait).await;
     if let Some(notebook) = notebook.upgrade() {
-        // Whoever flushes next may report it; there is nobody here to tell.
+        // There is nobody to tell here; the next flush may report the failure.
         let failed = notebook.flush().await.is_err();
         notebook.state().is_reported &= !failed;
     }
@@ -201,13 +202,13 @@ impl Drop for Notebook {
         let (store, space, now) = (Arc::clone(&self.store), self.space.clone(), self.clock.now());
         drop(runtime.spawn(async move {
             let mut notes = notes;
-            // Should this fail, there is nobody left who could be told.
+            // If this fails, there is nobody left to tell.
             write(&*store, &space, now, &mut notes).await.unwrap_or_default();
         }));
     }
 }
 
-/// Hands `notes` to the store, without what the space does not want stored.
+/// Hands `notes` to the store, redacted by the policy of the space.
 async fn write(
     store: &dyn Store,
     space: &SpaceName,
@@ -216,7 +217,7 @@ async fn write(
 ) -> Result<(), StoreError> {
     let (mode, policy) = match store.policy(space).await {
         Ok(kept) => (kept.policy.redaction, kept.policy.trace),
-        // Nobody knows what the space wants, so nothing of what it may not want is kept.
+        // The policy is unknown, so everything that it might forbid is redacted.
         Err(_) => (Redaction::Pii, TracePolicy::default()),
     };
     for note in notes.iter_mut() {
@@ -227,8 +228,8 @@ async fn write(
     store.append_trace(space, notes.make_contiguous(), kept).await
 }
 
-/// Cuts what `note` says to `bytes` of each text, with how many there were: it is counted how many notes there are, not how large. A question
-/// or a refusal may quote what somebody put into the wrong place.
+/// Cuts each text of `note` to `bytes` and appends its full length, since limits count notes, not bytes. A question or
+/// a refusal may quote something long that was put in the wrong place.
 fn shorten(note: &mut TraceNote, bytes: usize) {
     if let Some(detail) = &mut note.detail {
         shorten_value(detail, bytes);
@@ -257,7 +258,7 @@ fn shorten_text(text: &mut String, bytes: usize) {
     if text.len() <= bytes + CUT_BYTES {
         return;
     }
-    // What was cut before says how long it was.
+    // A text that was cut before already says how long it was.
     let cut = text
         .rfind(CUT)
         .filter(|at| text.len() - at < CUT_BYTES && text.ends_with(" bytes)"));
@@ -266,14 +267,14 @@ fn shorten_text(text: &mut String, bytes: usize) {
     text.push_str(&end);
 }
 
-/// The note that says how many others are missing.
+/// The note that reports how many notes were dropped.
 fn told(now: Timestamp, count: u64) -> TraceNote {
     TraceNote::new(now, &Actor::new(Role::Human, "folio"), "trace", "drop_notes")
         .with_status(WARNING)
         .with_detail(json!({"count": count}))
 }
 
-/// Measures how long something takes, by a clock that nobody can set.
+/// Measures durations by a monotonic clock.
 #[derive(Debug)]
 pub(super) struct Stopwatch(Instant);
 
@@ -288,36 +289,36 @@ impl Stopwatch {
 }
 
 impl Workspace {
-    /// Notes something that happened and that the log does not hold. Never fails, and keeps nobody waiting: notes are
-    /// gathered, and written after a second, when there are many, and by [`Workspace::flush_trace`]. If they cannot be
-    /// written, the oldest ones go in the end, and a note says how many.
+    /// Notes something that happened and that the log does not hold. Never fails, and never makes the caller wait:
+    /// notes are gathered, and written after a second, when there are many, and by [`Workspace::flush_trace`]. If they
+    /// cannot be written, the oldest are dropped in the end, and a note says how many.
     pub fn note(&self, note: TraceNote) {
         self.inner.notebook.take(note);
     }
 
-    /// A note of something that whoever asks did just now, and that went well.
+    /// A note of something that the asker just did successfully.
     #[must_use]
     pub fn noted(&self, component: &str, operation: &str) -> TraceNote {
         TraceNote::new(self.now(), &self.asker, component, operation)
     }
 
-    /// Writes the notes that are waiting. A program does this before it ends.
+    /// Writes the waiting notes. A program calls this before it exits.
     ///
     /// # Errors
     ///
-    /// Why they cannot be written, once: it is not said again until it has worked in between. They stay and are tried
-    /// again.
+    /// Why they cannot be written, once: the error is not repeated until writing has worked in between. The notes stay
+    /// in the queue and are tried again.
     pub async fn flush_trace(&self) -> Result<(), StoreError> {
         self.inner.notebook.flush().await
     }
 
-    /// How the notes of this workspace fare.
+    /// The state of this workspace's notes.
     #[must_use]
     pub fn notes_state(&self) -> NotesState {
         self.inner.notebook.health()
     }
 
-    /// The same space as `actor` asks: what is read through it is noted with that name, turn and run.
+    /// Returns the same space for reads by `actor`, which are noted with its name, turn and run.
     #[must_use]
     pub fn asked_by(&self, actor: &Actor) -> Self {
         Self {

@@ -16,51 +16,51 @@ use super::{Moment, Workspace, WorkspaceError, Write, Written, source_of, trust_
 use crate::error::StoreError;
 use crate::store::MemoryMark;
 
-/// Most observations that [`Workspace::active_observations`] gives (M7.2.14).
+/// How many observations [`Workspace::active_observations`] returns at most (M7.2.14).
 pub const MAX_ACTIVE: usize = 100;
 
-/// How often an observation is drafted anew because the policy of its space changes meanwhile.
+/// How often an observation is drafted again because the policy of its space changed meanwhile.
 const DRAFTS_MAX: u32 = 8;
 
-/// An observation that is ready to be written, alone or with more.
+/// An observation that is ready to be written, alone or with others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DraftedObservation {
-    /// The change that adds it. Needs the scratch page: see [`Workspace::scratch_page`].
+    /// The change that adds it. It needs the scratch page: see [`Workspace::scratch_page`].
     pub new: Box<NewEntry>,
-    /// The change that registers its type, if nobody has (M7.3.22). Goes before it.
+    /// The change that registers its type, if it is not registered yet (M7.3.22). It comes first.
     pub registers: Option<Change>,
     /// The instant from which its lifetime counts: the commit's own.
     pub at: Timestamp,
-    /// What was put right.
+    /// Values that were corrected.
     pub warnings: Vec<Warning>,
-    /// The version of the policy that it went by.
+    /// The version of the policy that it was drafted under.
     pub drafted_under: u32,
 }
 
 /// How one entry is added.
 #[derive(Debug)]
 pub(super) struct Adding {
-    /// What has to be there before: its page, its type.
+    /// Changes that must come first: its page, its type.
     pub(super) before: Vec<Change>,
-    /// What is said of it: its links.
+    /// Changes that follow: its links.
     pub(super) after: Vec<Change>,
     pub(super) at: Timestamp,
     pub(super) idempotency_key: Option<String>,
-    /// The version of the policy that it went by, unless that was asked of the store just now.
+    /// The version of the policy that it was drafted under, unless that was read from the store just now.
     pub(super) drafted_under: Option<u32>,
 }
 
-/// Whose eyes look.
+/// Whose visibility applies to a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
-    /// Those of whoever asks: only what they may read.
+    /// The asker's: only what it may read.
     AsAsked,
-    /// Those of the stages of a turn, which look at the whole space (M7.11).
+    /// That of the stages of a turn, which see the whole space (M7.11).
     Stages,
 }
 
 impl Workspace {
-    /// The scratch page of the space, and the change that adds it if it is not there yet.
+    /// The scratch page of the space, and the change that adds it if it does not exist yet.
     ///
     /// # Errors
     ///
@@ -71,8 +71,8 @@ impl Workspace {
         Ok((id, change))
     }
 
-    /// Makes `input` an observation that comes from `source`, without writing it: for a commit that
-    /// does more besides.
+    /// Drafts an observation from `input` with source `source`, without writing it, for a commit that also makes other
+    /// changes.
     ///
     /// # Errors
     ///
@@ -118,8 +118,7 @@ impl Workspace {
         })
     }
 
-    /// Adds an observation to the scratch page of the space. Its source is the actor, whatever the
-    /// input says.
+    /// Adds an observation to the scratch page of the space. Its source is the actor, whatever the input says.
     ///
     /// # Errors
     ///
@@ -148,7 +147,7 @@ impl Workspace {
                 .await;
             let drafted = match drafted {
                 Err(error) if attempt < DRAFTS_MAX => {
-                    // It may be right by what holds now.
+                    // The draft may be valid under the present policy.
                     if self.policy().await?.version() == known {
                         return Err(error);
                     }
@@ -167,7 +166,7 @@ impl Workspace {
                 drafted_under: Some(drafted.drafted_under),
             };
             match self.add(actor, drafted.new, write).await {
-                // Somebody changed what types there are, or how long they last.
+                // The registered types or their lifetimes were changed meanwhile.
                 Err(WorkspaceError::Store(StoreError::OtherPolicy { .. })) if attempt < DRAFTS_MAX => {
                     attempt += 1;
                     self.policy().await?;
@@ -206,11 +205,11 @@ impl Workspace {
             _ => None,
         });
         let entry = match (added, committed.entries.first()) {
-            // Nobody can have changed it before its first reader.
+            // Nobody can have changed the entry before this first read.
             (Some(new), Some(entry)) if new.id == entry.id => {
                 Entry::added(new, entry.handle, committed.seq, committed.at)
             }
-            // The key was used before: the entry is the one that was added then.
+            // The key was used before: this is the entry that was added then.
             (_, Some(entry)) => self.read_entry(Ref::Id(entry.id)).await?,
             (_, None) => {
                 let message = "the idempotency key was used before, for something that added no entry";
@@ -225,7 +224,7 @@ impl Workspace {
         })
     }
 
-    /// The observations that `query` asks for, whatever its kinds say.
+    /// Returns the observations that match `query`, whatever kinds it names.
     ///
     /// # Errors
     ///
@@ -242,8 +241,8 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// `Invalid` names the first field that is wrong; `Conflict` if it is archived, not the actor's
-    /// to change, or at another version than expected; `NotFound`.
+    /// `Invalid` names the first field that is wrong; `Conflict` if the observation is archived, if the actor may not
+    /// change it, or if its version is not the expected one; `NotFound`.
     pub async fn update_observation(
         &self,
         actor: &Actor,
@@ -255,7 +254,8 @@ impl Workspace {
             .await
     }
 
-    /// The same under a [`Guard`]: with the version that the caller had read, a key, a reason.
+    /// Like [`Workspace::update_observation`], under a [`Guard`]: the version that the caller had read, a key, a
+    /// reason.
     ///
     /// # Errors
     ///
@@ -272,12 +272,12 @@ impl Workspace {
             .await
     }
 
-    /// Puts an entry of any kind away for good. Archiving twice is archiving once; what was put away by itself is kept from
-    /// then on, as anything that somebody put away.
+    /// Archives an entry of any kind. Archiving twice has no further effect, except that an entry archived
+    /// automatically is kept from then on like one that somebody archived.
     ///
     /// # Errors
     ///
-    /// `NotFound`; `Conflict` if it is not the actor's to change.
+    /// `NotFound`; `Conflict` if the actor may not change it.
     pub async fn archive(
         &self,
         actor: &Actor,
@@ -291,7 +291,8 @@ impl Workspace {
         self.archive_under(actor, entry, guard).await
     }
 
-    /// The same under a condition. Who read another version need not care: a later change does not bring an entry back.
+    /// Like [`Workspace::archive`], under a [`Guard`]. A version is hardly needed: a later change does not bring an
+    /// entry back.
     ///
     /// # Errors
     ///
@@ -300,7 +301,7 @@ impl Workspace {
         let changes = |current: &Entry| {
             let fields = &current.fields;
             let is_kept = fields.status == Status::Archived && fields.archived_for.is_none();
-            // Of what was erased nothing is left to be kept.
+            // Nothing is left to keep of an erased entry.
             let change = (!is_kept && fields.erased.is_none()).then_some(FieldChange::Status(Status::Archived));
             Ok((change.into_iter().collect(), Vec::new()))
         };
@@ -308,9 +309,9 @@ impl Workspace {
             .await
     }
 
-    /// The live observations that matter most: by class, then the surer, then the newer (M7.2.14).
+    /// Returns the live observations that matter most: by class, then by confidence, then the newest (M7.2.14).
     ///
-    /// Gives `limit` at most, and never more than [`MAX_ACTIVE`].
+    /// Returns at most `limit`, and never more than [`MAX_ACTIVE`].
     ///
     /// # Errors
     ///
@@ -319,7 +320,7 @@ impl Workspace {
         self.active_observations_at(Moment(None), limit).await
     }
 
-    /// The same at `moment`, for whoever asks for more than that.
+    /// The same at `moment`, for callers that ask for more than this.
     ///
     /// # Errors
     ///
@@ -333,7 +334,7 @@ impl Workspace {
         let watch = Stopwatch::start();
         let answer = self.read_active(mark, limit, Whose::AsAsked).await;
         if mark.is_some() {
-            // Part of something larger, which notes what it shows.
+            // It is part of a larger answer, which notes what it shows.
             return answer;
         }
         let query = EntryQuery {
@@ -345,7 +346,7 @@ impl Workspace {
         answer
     }
 
-    /// What `query` asks for, as `whose` sees it.
+    /// What `query` finds with the visibility of `whose`.
     pub(super) async fn entries_as(
         &self,
         whose: Whose,
@@ -357,7 +358,7 @@ impl Workspace {
         }
     }
 
-    /// The same, as `whose` sees it.
+    /// The active observations that matter most, with the visibility of `whose`.
     pub(super) async fn read_active(
         &self,
         mark: Option<MemoryMark>,
@@ -374,7 +375,7 @@ impl Workspace {
         };
         let mut active = (*self.kept_entries(mark, whose, &query).await?).clone();
         active.items.truncate(limit);
-        // What matters most is one answer: whoever wants all of them lists them.
+        // This is always a single answer: to get all of them, list them.
         (active.returned, active.next) = (active.items.len(), None);
         Ok(active)
     }

@@ -1,5 +1,5 @@
-//! A conversation that outgrows its window: its older messages are kept in the history of its thread, and a summary with what is
-//! to be done next goes into the thread's book (M7.8 V8, seed 003 A6).
+//! Offloads a conversation that outgrows its window: its older messages are kept in the history of its thread, and a
+//! summary with the next actions goes into the thread's scratchbook (M7.8 V8, seed 003 A6).
 
 mod compactor;
 mod history;
@@ -33,30 +33,31 @@ use super::view::ViewRequest;
 use super::{BookFilter, Workspace, WorkspaceError, Write, source_of};
 use crate::error::StoreError;
 
-/// How often an offload is tried again because somebody else offloads the same thread.
+/// How often an offload is retried because of concurrent offloads of the same thread.
 const ATTEMPTS: u32 = 8;
-/// Open items that are named among what is to be done next.
+/// How many open items are named among the next actions.
 const OPEN_ITEMS: usize = 12;
 
 /// When and how a conversation is offloaded.
 #[derive(Debug, Clone)]
 pub struct Offload {
-    /// Tokens of the window. 128,000.
+    /// Size of the window in tokens. 128,000.
     pub window_tokens: u32,
-    /// From which share of it on something is put away. 0.8.
+    /// The share of the window above which messages are put away. 0.8.
     pub share: f64,
-    /// Messages at the end that always stay. 8.
+    /// How many messages at the end always stay. 8.
     pub keep_last: usize,
-    /// Tokens of the message that stands for those that were put away. 1,200.
+    /// Token limit of the message that takes the place of those put away. 1,200.
     pub summary_tokens: u32,
-    /// Whether to do so however little there is.
+    /// Whether to offload even if there is little to put away.
     pub force: bool,
-    /// The thread whose open work is named among what is next, for a conversation that has no scratchbook of its own; whoever
-    /// says so shows that scratchbook. If none is said, it is the conversation's, and its view stands behind the summary.
+    /// The thread whose open work is named among the next actions, for a conversation without a scratchbook of its own;
+    /// the caller then shows that scratchbook. By default it is the conversation's own thread, and its view follows the
+    /// summary.
     pub open_work: Option<ThreadKey>,
-    /// Who counts.
+    /// The counter of tokens.
     pub tokens: Arc<dyn Tokens>,
-    /// Who puts the summary better than it is without a model; and for how long he may take.
+    /// A compactor that improves on the summary made without a model, and its time limit.
     pub compactor: Option<(Arc<dyn Compactor>, Duration)>,
 }
 
@@ -75,51 +76,53 @@ impl Default for Offload {
     }
 }
 
-/// What an offload came to.
+/// The outcome of an offload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Offloaded {
-    /// The conversation as it goes on: what holds throughout, a message that stands for what was put away, and the rest,
-    /// each as it was given.
+    /// The conversation as it goes on: the messages that hold throughout, one that stands for those put away, and the
+    /// rest, each as it was given.
     pub messages: Vec<Value>,
-    /// What the messages cost that were handed in, and those that come back.
+    /// Tokens of the messages given, and of those returned.
     pub tokens: (u32, u32),
-    /// What was put away; nothing if there was no need.
+    /// The messages that were put away; `None` if there was no need.
     pub block: Option<Block>,
-    /// What was taken out before anything was kept.
+    /// What was redacted before anything was kept.
     pub warnings: Vec<Warning>,
 }
 
 /// Messages that were put away together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// The number in the history of the first.
+    /// The number of the first message in the history.
     pub from: u64,
-    /// And of the last.
+    /// The number of the last message.
     pub to: u64,
-    /// The entry that holds them.
+    /// The entry that holds the messages.
     pub handle: EntryHandle,
-    /// The summary that is in force.
+    /// The summary in force.
     pub summary: EntryHandle,
-    /// What is to be done next.
+    /// The next actions.
     pub next_actions: EntryHandle,
-    /// Whether a compactor wrote them.
+    /// Whether a compactor wrote the summary and the next actions.
     pub is_compacted: bool,
-    /// Whether an earlier call had put them away.
+    /// Whether an earlier call had put the messages away.
     pub replayed: bool,
 }
 
 impl Workspace {
-    /// Puts the older messages of `list` away if they cost more than their share of the window, and gives the conversation
-    /// as it goes on.
+    /// Puts the older messages of `list` away if the conversation costs more than its share of the window, and returns
+    /// the conversation as it goes on.
     ///
-    /// The history and a summary made without a model are stored first, in one commit, with what is to be done next; both are
-    /// pinned in the thread's book, say which messages they are of, and take the place of those of the offload before. Then
-    /// the compactor, if there is one, may put them better; should he fail, those stay. Open work, questions and pins are
-    /// entries and stay so: the message that stands for the rest shows them. The same list again does nothing new.
+    /// The history and a summary made without a model are stored first, in one commit, with the next actions. Summary
+    /// and next actions are pinned in the thread's scratchbook, say which messages they cover, and replace those of the
+    /// previous offload. Then the compactor, if there is one, may improve them; if it fails, they stay. Open work,
+    /// questions and pins are entries and stay entries: the message that stands for the rest shows them. Offloading the
+    /// same list again does nothing new.
     ///
     /// # Errors
     ///
-    /// `Invalid` if `list` is no list of messages, the share is not from 0 to 1, the window or the summary has no tokens, or there are more than 16 MiB to put away; `Refused`; `Unavailable`.
+    /// `Invalid` if `list` is not a list of messages, the share is not from 0 to 1, the window or the summary has no
+    /// tokens, or there are more than 16 MiB to put away; `Refused`; `Unavailable`.
     pub async fn offload(
         &self,
         actor: &Actor,
@@ -142,7 +145,8 @@ impl Workspace {
         let before = cost(given(), &*how.tokens);
         let limit = f64::from(how.window_tokens) * how.share;
         let (from, to) = cut(&messages, how.keep_last);
-        // Where nothing goes but what stands for earlier messages, another one would stand there, and nothing is gained.
+        // If only stand-ins for earlier messages would go, another stand-in would take their place and nothing would be
+        // gained.
         let gains = !messages[from..to].iter().all(is_stand_in);
         if from == to || !(how.force || gains && f64::from(before) > limit) {
             return Ok(Offloaded {
@@ -165,7 +169,8 @@ impl Workspace {
             let failed = self.put_better(actor, thread, &mut block, compactor, *time).await?;
             warnings.extend(failed);
         }
-        // What goes because there is no room for it is not followed by more than it was: a quarter is for what makes a message of a text.
+        // Messages that go for lack of room are not replaced by something larger: a quarter is left for what turns a
+        // text into a message.
         let gone = cost(
             messages[from..to].iter().map(|message| message.given.clone()),
             &*how.tokens,
@@ -188,8 +193,8 @@ impl Workspace {
         })
     }
 
-    /// Refuses to put away what was said in `thread` whoever may not write to its book, where what it comes to is pinned, or not read it:
-    /// what stands for the messages shows it.
+    /// Refuses actors that may not write to the scratchbook of `thread`, where the summary is pinned, or may not read
+    /// it: the message that stands for the rest shows it.
     async fn may_offload(&self, actor: &Actor, thread: &ThreadKey) -> Result<(), WorkspaceError> {
         let within = matches!(actor.role, Role::Client | Role::Compactor) && *self.thread() == *thread;
         let what = "the history of the thread";
@@ -209,7 +214,7 @@ impl Workspace {
         })
     }
 
-    /// Puts `messages` away with what they come to, unless that was done before.
+    /// Puts `messages` away with their summary, unless that was done before.
     async fn keep_block(
         &self,
         actor: &Actor,
@@ -227,7 +232,7 @@ impl Workspace {
             body.push('\n');
             clean.push(value);
         }
-        // What they come to is found in what is kept.
+        // The summary is made from the redacted messages.
         let messages = Message::read_all(&Value::Array(clean))?;
         check_text(&body, "body")?;
         let warnings = cleaner.into_warnings();
@@ -241,7 +246,8 @@ impl Workspace {
             let next = self.next_block(thread, kept.last()).await?;
             let number = next.0;
             let last = kept.last().map(|last| last.number);
-            // What stands behind the last was archived or forgotten, or put away by somebody since the blocks were read.
+            // The blocks after the last one were archived or forgotten, or somebody has put more away since the blocks
+            // were read.
             if number > last.map_or(0, |last| last + 1)
                 && attempt < ATTEMPTS
                 && self.blocks(thread).await?.last().map(|last| last.number) != last
@@ -258,7 +264,7 @@ impl Workspace {
                     (body.clone(), &fingerprint),
                 )
                 .await?;
-            // A thread may be called whatever somebody likes, and a key may not.
+            // A thread key may contain anything, an idempotency key may not.
             let key = EntryId::derived(&["offload", &thread.0, &fingerprint, &number.to_string()]);
             let write = Write {
                 idempotency_key: Some(format!("offload:{key}")),
@@ -266,7 +272,7 @@ impl Workspace {
                 ..Write::of(changes)
             };
             match self.in_thread(thread).record(&compactor_for(actor), write).await {
-                // Whoever was quicker may have put away the very same.
+                // A concurrent offload may have put away the very same messages.
                 Ok(recorded) => {
                     let kept = self.blocks(thread).await?;
                     if let Some(block) = kept.iter().find(|block| block.number == number) {
@@ -278,7 +284,7 @@ impl Workspace {
                     }
                     attempt += 1;
                 }
-                // Somebody else has put something away meanwhile, under the same number.
+                // Another offload has used the same number meanwhile.
                 Err(WorkspaceError::Store(StoreError::Invalid(_) | StoreError::StaleVersion { .. }))
                     if attempt < ATTEMPTS =>
                 {
@@ -326,7 +332,7 @@ impl Workspace {
         let summary = Summary {
             texts: [found.summary(), found.next_actions(&open).join("\n")],
             found: Some(&found),
-            // What strangers said is not in it; what other tools said may be.
+            // The summary has nothing that strangers said, but may have what other tools said.
             trust: trust.max(Trust::ToolInternal),
         };
         let before = match kept.last() {
@@ -346,8 +352,8 @@ impl Workspace {
         Ok(changes)
     }
 
-    /// The text of the message that stands for what was put away: which messages those are, the summary, what is to be done
-    /// next, and the view of the book. Costs at most what is allowed.
+    /// The text of the message that stands for what was put away: which messages those are, the summary, the next
+    /// actions, and the view of the scratchbook. Costs at most `room` tokens.
     async fn standing_for(
         &self,
         thread: &ThreadKey,
@@ -369,7 +375,7 @@ impl Workspace {
         let summary = self.read_entry(Ref::Handle(block.summary)).await?;
         let next = self.read_entry(Ref::Handle(block.next_actions)).await?;
         let fits = |text: &str| how.tokens.count(text) <= room;
-        // Open work can be asked for where there is room only for what was said.
+        // If there is room only for the summary, the view is left out: open work can be looked up.
         for view in [view, ""] {
             let whole = |parts: &[String; 2]| {
                 let text = format!("{head}\n\n{}\n\n{view}", parts.join("\n\n"));
@@ -383,7 +389,7 @@ impl Workspace {
         Ok(shorter.into_iter().find(|text| fits(text)).unwrap_or_default())
     }
 
-    /// Tasks and todos that are not done, a line for each.
+    /// Tasks and todos that are not done, one line for each.
     async fn open_items(&self, thread: &ThreadKey) -> Result<Vec<String>, WorkspaceError> {
         let filter = BookFilter {
             kinds: vec![EntryKind::Task, EntryKind::Todo],

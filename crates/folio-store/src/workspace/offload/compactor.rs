@@ -1,4 +1,4 @@
-//! The seam of a compactor: whoever puts a summary better than it can be found without a model.
+//! The interface of a compactor, which writes a better summary than can be made without a model.
 
 use std::fmt;
 
@@ -11,29 +11,29 @@ use folio_memory::scratchbook::colony::name_of;
 use super::{Block, Said, Workspace};
 use crate::workspace::WorkspaceError;
 
-/// Puts into words what was said. It has a [`Desk`] and nothing else: it cannot offload, write or start anything.
+/// Summarizes messages. It has a [`Desk`] and nothing else: it cannot offload, write or start anything.
 #[async_trait]
 pub trait Compactor: Send + Sync + fmt::Debug {
-    /// What the messages at the desk come to.
+    /// Summarizes the messages at the desk.
     ///
-    /// It may fail, panic or take too long: then what was found without it stays.
+    /// It may fail, panic or take too long: then the summary made without it stays.
     ///
     /// # Errors
     ///
-    /// One line that says why not; it stands in the trace.
+    /// One line that says why not; it is kept in the trace.
     async fn compact(&self, desk: &Desk) -> Result<Compacted, String>;
 }
 
-/// What a compactor says.
+/// What a compactor returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compacted {
-    /// What the messages come to.
+    /// The summary of the messages.
     pub summary: String,
-    /// What is to be done next, a line for each.
+    /// The next actions, one line for each.
     pub next_actions: Vec<String>,
 }
 
-/// What a compactor may read: the messages that were put away, and what stands for them so far.
+/// What a compactor may read: the messages that were put away, and their present summary.
 #[derive(Debug)]
 pub struct Desk {
     workspace: Workspace,
@@ -50,13 +50,13 @@ impl Desk {
         }
     }
 
-    /// What was put away just now.
+    /// The block that was just put away.
     #[must_use]
     pub fn block(&self) -> &Block {
         &self.block
     }
 
-    /// Messages of the thread's history, by their numbers.
+    /// Returns messages of the thread's history, by their numbers.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl Desk {
         self.workspace.said(&self.thread, from, to).await
     }
 
-    /// The paths of what was put away just now, and of the thread's scratchbook, for [`Desk::read`].
+    /// The paths of the block that was just put away and of the thread's scratchbook, for [`Desk::read`].
     ///
     /// # Errors
     ///
@@ -78,8 +78,8 @@ impl Desk {
         Ok([block, format!("{prefix}/{name}.md")])
     }
 
-    /// A part of one of the files of the space that a compactor may read: histories, scratchbooks, results, pages. At most
-    /// `max_bytes` of it.
+    /// Reads a part of one of the files of the space that a compactor may read: histories, scratchbooks, results,
+    /// pages. At most `max_bytes` of it.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Desk {
         self.workspace.read_file(path, part, max_bytes).await
     }
 
-    /// The summary and the next actions that were found without a compactor.
+    /// The summary and the next actions that were made without a compactor.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What was put away of a conversation, as its entries hold it.
+//! The history of a thread: the messages that were put away, as its entries hold them.
 
 use folio_memory::id::Ref;
 use folio_memory::offload::{BlockIds, page_of};
@@ -9,26 +9,26 @@ use super::super::{Workspace, WorkspaceError};
 use super::Block;
 use crate::error::StoreError;
 
-/// Blocks in a row that may have been archived or forgotten.
+/// How many blocks in a row may have been archived or forgotten.
 const GONE_MAX: usize = 10_000;
-/// Messages that one reading of history gives.
+/// How many messages one read of the history returns.
 const READ_MAX: u64 = 10_000;
 
-/// A range of what was said.
+/// A range of a thread's history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Said {
     /// The messages with their numbers, counted from 1.
     pub messages: Vec<(u64, Value)>,
-    /// How many there are in all.
+    /// How many messages there are in all.
     pub total: u64,
-    /// The first that is not given here.
+    /// The number of the first message after these, if any.
     pub next: Option<u64>,
 }
 
-/// A block as its entry holds it.
+/// A block, as its entry holds it.
 #[derive(Debug)]
 pub(super) struct Kept {
-    /// Its place among all that were ever put away; those that were archived or forgotten since keep theirs.
+    /// Its place among all blocks ever put away; archived and forgotten ones keep theirs.
     pub(super) number: usize,
     pub(super) entry: Entry,
     pub(super) from: u64,
@@ -37,7 +37,7 @@ pub(super) struct Kept {
 }
 
 impl Workspace {
-    /// What was said in `thread` and was put away: the messages from one number to another, both included and counted from 1.
+    /// Returns messages of the history of `thread`, from one number to another, both included and counted from 1.
     ///
     /// # Errors
     ///
@@ -87,7 +87,8 @@ impl Workspace {
         Ok(blocks.collect())
     }
 
-    /// The number of the next block of `thread`, behind `last` and those that are not there any more, and of its first message.
+    /// The number of the next block of `thread`, after `last` and any that no longer exist, and the number of its first
+    /// message.
     pub(super) async fn next_block(
         &self,
         thread: &ThreadKey,
@@ -105,7 +106,7 @@ impl Workspace {
         Ok((number, first))
     }
 
-    /// What the block with this number comes to: as a compactor put it, or as it was found without one.
+    /// The summary and the next actions of the block with this number: the compactor's, or else those made without one.
     pub(super) async fn in_force(
         &self,
         thread: &ThreadKey,

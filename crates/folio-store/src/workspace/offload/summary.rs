@@ -1,4 +1,4 @@
-//! The summary of what was put away, and what is to be done next: as found without a model, and as a compactor puts it better.
+//! The summary of what was put away and the next actions: as made without a model, and as improved by a compactor.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,23 +19,23 @@ use super::super::{Workspace, WorkspaceError, Write, source_of, trust_of};
 use super::history::Kept;
 use super::{Block, Compacted, Compactor, Desk};
 
-/// Bytes of the bodies of a summary and of what is to be done next.
+/// Limit in bytes for the bodies of a summary and of the next actions.
 pub(super) const BODY_BYTES: usize = 16 * 1024;
-/// What the entries of an offload are tagged with.
+/// The tag of the entries of an offload.
 pub(super) const TAG: &str = "offload";
-/// Where the metadata of a summary has what it says, for the next offload.
+/// The key in the metadata of a summary for what was extracted, for the next offload.
 const FOUND: &str = "found";
 
-/// What a summary and what is to be done next are to say.
+/// The texts of a summary and of the next actions.
 pub(super) struct Summary<'f> {
     pub(super) texts: [String; 2],
-    /// What was found without a model, for the next offload.
+    /// What was extracted without a model, for the next offload.
     pub(super) found: Option<&'f Extract>,
-    /// How far it may be believed: as far as what it was made of, and no further than a model.
+    /// The trust of the summary: that of its sources, and at most that of a model.
     pub(super) trust: Trust,
 }
 
-/// A compactor at work: it ends when nobody waits for it any more.
+/// A compactor at work; aborted when nobody waits for it any more.
 struct Working(JoinHandle<Result<Compacted, String>>);
 
 impl Drop for Working {
@@ -45,10 +45,10 @@ impl Drop for Working {
 }
 
 impl Workspace {
-    /// What was found in all that was put away before, so that the next offload goes on from there.
+    /// What was extracted from all that was put away before, so that the next offload continues from there.
     ///
-    /// It stands beside the summary that was made without a model. Earlier versions did not put it there: for their blocks it is found
-    /// anew.
+    /// It is kept with the summary that was made without a model. Earlier versions did not keep it: for their blocks it
+    /// is extracted again.
     pub(super) async fn found_before(&self, thread: &ThreadKey, kept: &[Kept]) -> Result<Extract, WorkspaceError> {
         let mut found = Extract::default();
         let mut anew = Vec::new();
@@ -79,7 +79,7 @@ impl Workspace {
         Ok(found)
     }
 
-    /// Adds a summary and what is to be done next, in the place of those before.
+    /// Adds a summary and next actions, which replace the previous ones.
     #[expect(
         clippy::too_many_arguments,
         reason = "a summary has these parts; a struct would be filled in once"
@@ -111,7 +111,7 @@ impl Workspace {
             let new = summary_entry(actor, (book, id), (title, text), (rank, trust), index == 0, metadata)?;
             changes.push(Change::AddEntry(Box::new(new)));
             changes.push(link(id, Relation::DerivedFrom, block));
-            // What was forgotten stays as it is.
+            // Forgotten entries stay as they are.
             let old = before.as_ref().map(|before| &before[index]);
             if let Some(old) = old.filter(|old| old.fields.erased.is_none()) {
                 changes.push(Change::PatchEntry {
@@ -126,7 +126,8 @@ impl Workspace {
         Ok(())
     }
 
-    /// Lets the compactor put the summary of `block` better. That he fails changes nothing; it is noted, and told as a warning.
+    /// Lets the compactor improve the summary of `block`. A failure changes nothing; it is noted and returned as a
+    /// warning.
     pub(super) async fn put_better(
         &self,
         actor: &Actor,
@@ -135,11 +136,11 @@ impl Workspace {
         compactor: &Arc<dyn Compactor>,
         time: Duration,
     ) -> Result<Option<Warning>, WorkspaceError> {
-        // It reads what its role may: the pages of this thread.
+        // It reads with the rights of its role: the pages of this thread.
         let sight = self.asked_by(&compactor_for(actor)).in_thread(thread);
         let desk = Desk::new(sight, thread.clone(), block.clone());
         let compactor = Arc::clone(compactor);
-        // In a task of its own, so that it can break without breaking what it was called from.
+        // It runs in a task of its own, so that a panic does not spread to the caller.
         let mut working = Working(tokio::spawn(async move { compactor.compact(&desk).await }));
         let compacted = match tokio::time::timeout(time, &mut working.0).await {
             Ok(Ok(Ok(compacted))) if !compacted.summary.trim().is_empty() => compacted,
@@ -174,14 +175,14 @@ impl Workspace {
             .as_ref()
             .is_some_and(|before| before[0].fields.superseded_by.is_some())
         {
-            // A later offload has taken its place already.
+            // A later offload has already replaced this summary.
             return Ok(None);
         }
         let mut changes = Vec::new();
         let summary = Summary {
             texts: [compacted.summary, compacted.next_actions.join("\n")],
             found: None,
-            // The model has read all of it.
+            // The model has read all of the messages.
             trust: known.entry.fields.trust,
         };
         let range = (block.from, block.to);
@@ -208,14 +209,14 @@ impl Workspace {
     }
 }
 
-/// What a summary that was made without a model has for the next offload.
+/// What a summary made without a model keeps for the next offload.
 fn found_in(fields: &EntryFields) -> Option<Extract> {
     let found = fields.metadata.as_ref()?.get(FOUND)?;
     let found: Extract = serde_json::from_value(found.clone()).ok()?;
     Some(found.still_in(&fields.body))
 }
 
-/// Which messages a summary is of, and what was found in them.
+/// The metadata of a summary: which messages it covers, and what was extracted from them.
 fn metadata_of((first, last): (u64, u64), found: Option<&Extract>) -> Value {
     let mut metadata = json!({"history": {"from": first, "to": last}});
     if let Some(found) = found {
@@ -258,7 +259,8 @@ fn link(src: EntryId, rel: Relation, dst: EntryId) -> Change {
     })
 }
 
-/// Who writes what an offload writes: the same for everybody, so that the next can take the place of the last.
+/// The actor that writes for an offload: the same for every caller, so that the next offload can replace the last
+/// summary.
 pub(super) fn compactor_for(actor: &Actor) -> Actor {
     Actor {
         role: Role::Compactor,
