@@ -1,8 +1,10 @@
-//! What a tool noticed while the store could not write: it waits in a file beside the store, and is delivered once (M7.3.26).
+//! The outbox: a file beside the store in which answers of tools wait while the store cannot be written; each is
+//! delivered once (M7.3.26).
 //!
-//! A line of JSON for each answer, appended and flushed to the disk. The ids of the entries stand in it, so delivering a
-//! line twice, because the process died before the file was emptied, adds nothing. A file that is being read or written
-//! is locked. It is emptied only when all of it is delivered; lines of a newer version stay for that version.
+//! It holds one line of JSON for each answer, appended and flushed to disk. The lines contain the ids of the entries,
+//! so delivering a line twice, because the process died before the file was emptied, adds nothing. The file is locked
+//! while it is read or written. It is emptied only when all of it is delivered; lines of a newer version stay for that
+//! version.
 
 mod forgetting;
 
@@ -23,9 +25,9 @@ use crate::private;
 
 pub(super) use forgetting::Unwanted;
 
-/// The version of a line.
+/// The format version of a line.
 const FORMAT: u32 = 1;
-/// Bytes that may wait. Beyond, the store is gone for longer than a file beside it is the answer.
+/// How many bytes may wait. Beyond that, the store has been gone for longer than a file beside it can bridge.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// One answer that waits.
@@ -49,16 +51,17 @@ struct SpooledItem {
     registers: Option<Change>,
 }
 
-/// What came of a delivery.
+/// The outcome of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delivered {
     /// Items that are in memory now and were not before.
     pub items: usize,
-    /// Items that were there already: an earlier delivery did not come to emptying the file.
+    /// Items that existed already: an earlier delivery was interrupted before it emptied the file.
     pub replayed: usize,
     /// Items that the store does not accept. They are in the trace.
     pub rejected: usize,
-    /// Lines that cannot be read, for example because the process died while it wrote. They are kept beside the file.
+    /// Lines that cannot be read, for example because the process died while writing them. They are kept in a file
+    /// beside the outbox.
     pub damaged: usize,
 }
 
@@ -86,9 +89,9 @@ impl Spooled {
         }
     }
 
-    /// What waited, as it is recorded. That something with an end held when it was noticed is said with it, and from then on counts how long
-    /// it was given (M7.1.6): what is recorded later than that, and what waited for longer than it holds, too, is given as long again when
-    /// somebody confirms it.
+    /// The items as they are recorded. An item with an expiry held when it was noticed, so that instant is recorded as
+    /// its validation, from which its lifetime is measured (M7.1.6): one that is recorded later, even after it expired,
+    /// gets the same lifetime again when somebody confirms it.
     fn ready(&self) -> Vec<Ready> {
         let item = |item: &SpooledItem| {
             let mut new = item.new.clone();
@@ -107,21 +110,21 @@ impl Spooled {
 }
 
 impl Workspace {
-    /// The same space with a file in which answers of tools wait when the store cannot write. Set once, before anything
-    /// is written; a second call changes nothing.
+    /// Returns the same space with a file in which answers of tools wait while the store cannot be written. Set it
+    /// once, before anything is written; a second call changes nothing.
     #[must_use]
     pub fn with_outbox(self, file: PathBuf) -> Self {
         self.inner.outbox.get_or_init(|| file);
         self
     }
 
-    /// The file in which answers of tools wait.
+    /// The file in which answers of tools wait, if any.
     #[must_use]
     pub fn outbox(&self) -> Option<&Path> {
         self.inner.outbox.get().map(PathBuf::as_path)
     }
 
-    /// Puts `spooled` into the outbox; on the disk when this returns. The reason in words if it cannot be.
+    /// Puts `spooled` into the outbox; it is on disk when this returns. The error is the reason in words.
     pub(super) async fn spool(&self, mut spooled: Spooled) -> Result<(), String> {
         let Some(file) = self.outbox().map(Path::to_owned) else {
             return Err("there is no outbox beside this store".to_owned());
@@ -139,12 +142,12 @@ impl Workspace {
         }
     }
 
-    /// Delivers what waits in the outbox, once. Does nothing if there is none, if nothing waits, or if another process is
-    /// at it.
+    /// Delivers what waits in the outbox, once. Does nothing if there is no outbox, if nothing waits, or if another
+    /// process is delivering it.
     ///
     /// # Errors
     ///
-    /// `Unavailable` if the file or the store cannot be used: then all of it goes on waiting.
+    /// `Unavailable` if the file or the store cannot be used: then everything keeps waiting.
     pub async fn deliver_outbox(&self) -> Result<Delivered, WorkspaceError> {
         let Some(file) = self.outbox() else {
             return Ok(Delivered::default());
@@ -160,7 +163,7 @@ impl Workspace {
             return Ok(Delivered::default());
         };
         let mut delivered = Delivered::default();
-        // A newer version wrote them, and will deliver them.
+        // Lines written by a newer version, which will deliver them.
         let mut others = Vec::new();
         let mut damaged = Vec::new();
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
@@ -180,7 +183,7 @@ impl Workspace {
                 space = self.beside(spooled.space.clone());
             }
             let ready = spooled.ready();
-            // What waited is recorded now, and holds as long as was meant when it was made.
+            // Items are recorded now, with the lifetimes meant when they were made.
             let at = spooled.at.max(space.now());
             let batch = space
                 .write_items(&spooled.actor, &ready, spooled.thread.as_ref(), at)
@@ -215,8 +218,8 @@ impl Workspace {
         Ok(delivered)
     }
 
-    /// Takes what is `unwanted` out of the outbox and of what was put aside from it; counts only, if it `changes` nothing.
-    /// Gives how many items and lines there were.
+    /// Removes what is `unwanted` from the outbox and from its file of damaged lines; only counts if `changes` is
+    /// false. Returns the number of items and lines.
     pub(super) async fn forget_waiting(&self, unwanted: Unwanted, changes: bool) -> Result<usize, WorkspaceError> {
         let Some(path) = self.outbox().map(Path::to_owned) else {
             return Ok(0);
@@ -238,7 +241,7 @@ impl Workspace {
     }
 }
 
-/// Whether a newer version wrote `line`. Its version is all that is known of it: what else stands there is what it was made for.
+/// Whether a newer version wrote `line`. Only the version field is known to be readable.
 fn is_newer(line: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Version {
@@ -247,7 +250,7 @@ fn is_newer(line: &[u8]) -> bool {
     serde_json::from_slice(line).is_ok_and(|Version { v }| v > FORMAT)
 }
 
-/// Appends `line`, durably. A line that somebody began and did not end is left to itself.
+/// Appends `line`, durably. An earlier line that was not completed stays a line of its own.
 fn append(path: &Path, line: &str) -> io::Result<()> {
     let is_new = !path.exists();
     if is_new && let Some(folder) = path.parent() {
@@ -273,12 +276,13 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     text.push('\n');
     let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
     if let Err(error) = written {
-        // Half a line would only be in the way. If that fails, too, it is found damaged, and left aside.
+        // Half a line would only be in the way. If cutting it off fails too, it counts as damaged later.
         file.set_len(length).unwrap_or_default();
         return Err(error);
     }
     if is_new && let Some(folder) = path.parent() {
-        // That the file is there has to survive, too. Where folders cannot be synced, nothing better is known.
+        // The entry of the file in its folder must be durable, too. Where folders cannot be synced, nothing more can be
+        // done.
         File::open(folder)
             .and_then(|folder| folder.sync_all())
             .unwrap_or_default();
@@ -286,7 +290,7 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Locks the file and reads it; nothing if somebody else is at it.
+/// Locks the file and reads it; `None` if another process holds it.
 fn take(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
     let mut file = match File::options().read(true).write(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -302,14 +306,14 @@ fn take(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
     Ok(Some((file, bytes)))
 }
 
-/// Where lines of the outbox at `path` are put that cannot be read.
+/// The file for unreadable lines of the outbox at `path`.
 fn beside(path: &Path) -> PathBuf {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".damaged");
     aside.into()
 }
 
-/// Empties the locked file but for the lines of `others`, after what could not be read was put aside.
+/// Empties the locked file except for the lines of `others`, after saving unreadable lines elsewhere.
 fn empty(mut file: &File, path: &Path, damaged: &[u8], others: &[u8]) -> io::Result<()> {
     if !damaged.is_empty() {
         let mut aside = private::options().append(true).create(true).open(beside(path))?;
@@ -317,8 +321,8 @@ fn empty(mut file: &File, path: &Path, damaged: &[u8], others: &[u8]) -> io::Res
         aside.sync_all()?;
     }
     if !others.is_empty() {
-        // Behind everything first: whoever dies while it is written to the front leaves it there twice, and it is delivered once. Of what was
-        // delivered a piece may be left then, which is put aside as damaged.
+        // The lines are first appended, then written to the front: if the process dies in between, they are in the file
+        // twice and are still delivered once. A fragment of a delivered line may then remain, which counts as damaged.
         let length = file.seek(io::SeekFrom::End(0))?;
         let written = file.write_all(b"\n").and_then(|()| file.write_all(others));
         if let Err(error) = written.and_then(|()| file.sync_all()) {

@@ -1,4 +1,4 @@
-//! Pages of the tree, and what is written onto them.
+//! Pages of the tree, and the entries on them.
 
 use std::collections::HashMap;
 
@@ -18,17 +18,17 @@ use super::observations::Adding;
 use super::redact::recall;
 use super::{Recorded, Workspace, WorkspaceError, Write, Written, source_of};
 
-/// Bytes of the title of a page or a block.
+/// Limit in bytes for the title of a page or a block.
 const MAX_TITLE_BYTES: usize = 512;
 
-/// A page as somebody asks for it.
+/// The input for a new page.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PageInput {
-    /// What it is called.
+    /// The title.
     pub title: String,
     /// The page that contains it.
     pub parent: Option<PageRef>,
-    /// What it is for; a note if nothing is said.
+    /// The role; a note by default.
     pub role: Option<PageRole>,
     /// Words to find it by.
     pub tags: Vec<String>,
@@ -41,21 +41,21 @@ pub struct AddedPage {
     pub page: Page,
     /// Whether an earlier call with the same idempotency key added it, and this one did nothing.
     pub replayed: bool,
-    /// What was put right.
+    /// Values that were corrected on input.
     pub warnings: Vec<Warning>,
 }
 
 /// A page with its place in a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeNode {
-    /// How many pages of the tree contain it.
+    /// How many ancestors the page has in the tree.
     pub depth: usize,
     /// The page.
     pub page: Page,
 }
 
 impl Workspace {
-    /// Adds a page. It belongs to the run and the thread that its parent belongs to.
+    /// Adds a page. It belongs to the same run and thread as its parent.
     ///
     /// # Errors
     ///
@@ -64,11 +64,11 @@ impl Workspace {
         Ok(self.new_page_under(actor, input, None).await?.page)
     }
 
-    /// The same under a key: asked for again with it, it is the page that was added then.
+    /// The same under a key: a second call with the key returns the page that the first one added.
     ///
     /// # Errors
     ///
-    /// As [`Workspace::new_page`]; `Invalid` if the key was used before, for something that added no page.
+    /// As [`Workspace::new_page`]; `Invalid` if the key was used before for something that added no page.
     pub async fn new_page_under(
         &self,
         actor: &Actor,
@@ -100,7 +100,7 @@ impl Workspace {
             _ => None,
         });
         let page = match (added, committed.pages.first()) {
-            // Who may add a page need not be one who may read it afterwards.
+            // An actor that may add a page may not necessarily read it.
             (Some(new), Some((id, handle))) if new.id == *id => Ok(Page {
                 id: *id,
                 handle: *handle,
@@ -124,7 +124,7 @@ impl Workspace {
         })
     }
 
-    /// The page that `seq` added under a key that is used again: for its writer, and for others who may read it.
+    /// Returns the page that `seq` added, when its key is used again: to its writer, and to others who may read it.
     async fn page_made_before(&self, actor: &Actor, id: PageId, seq: Seq) -> Result<Page, WorkspaceError> {
         let before = Seq(seq.0.saturating_sub(1));
         let rows = self.inner.store.changes(&self.inner.space, before, 1).await?;
@@ -138,7 +138,7 @@ impl Workspace {
         Ok(page)
     }
 
-    /// Adds a log block to a page. What is on a page is never rewritten.
+    /// Adds a log block to a page. Blocks on a page are never rewritten.
     ///
     /// # Errors
     ///
@@ -182,7 +182,8 @@ impl Workspace {
         Ok(self.add(actor, Box::new(new), adding).await?.after(warnings))
     }
 
-    /// The last `n` entries of a page that are neither archived nor past their time, oldest of them first. Gives 1,000 at most.
+    /// Returns the last `n` entries of a page that are neither archived nor expired, the oldest of them first. At most
+    /// 1,000.
     ///
     /// # Errors
     ///
@@ -217,7 +218,7 @@ impl Workspace {
         Ok(tails.collect())
     }
 
-    /// Every entry of a page that is neither archived nor past its time, oldest first.
+    /// Returns every entry of a page that is neither archived nor expired, oldest first.
     ///
     /// # Errors
     ///
@@ -239,7 +240,7 @@ impl Workspace {
         }
     }
 
-    /// A page as markdown: its entries, oldest first, and the titles of its child pages.
+    /// Renders a page as Markdown: its entries, oldest first, and the titles of its child pages.
     ///
     /// # Errors
     ///
@@ -255,7 +256,7 @@ impl Workspace {
         Ok(text)
     }
 
-    /// The pages that a page contains, in the order in which they were added.
+    /// Returns the child pages of a page, in the order in which they were added.
     ///
     /// # Errors
     ///
@@ -268,8 +269,8 @@ impl Workspace {
         .await
     }
 
-    /// The pages under `root` with their depth, each before the pages that it contains; without a
-    /// root, every page of the space.
+    /// Returns the pages under `root` with their depth, each before its children; without a root, all pages of the
+    /// space.
     ///
     /// # Errors
     ///
@@ -301,8 +302,8 @@ impl Workspace {
         }
         let mut tree = Vec::new();
         while let Some(node) = waiting.pop() {
-            // Below one root a question for each page costs what the answer is worth; the space may
-            // be a thousand times as large.
+            // Below a root, one query per page is proportionate to the answer; the whole space may be a thousand times
+            // as large.
             let inner = match root {
                 Some(_) => self.children(node.page.id).await?,
                 None => children.remove(&node.page.id).unwrap_or_default(),
@@ -314,7 +315,7 @@ impl Workspace {
         Ok(tree)
     }
 
-    /// All pages that `query` asks for, however many there are.
+    /// Returns all pages that match `query`, however many there are.
     ///
     /// # Errors
     ///
@@ -355,7 +356,7 @@ fn owner_for(actor: &Actor) -> Owner {
     }
 }
 
-/// The title of a page that somebody adds: in one line, and not empty.
+/// The title of a new page, on one line; it must not be empty.
 pub(super) fn checked_page_title(title: &str) -> Result<String, Invalid> {
     match checked_title(title)? {
         title if is_blank(&title) => Err(Invalid::new("title_empty", "title", "is empty")),

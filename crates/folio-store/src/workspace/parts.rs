@@ -1,4 +1,4 @@
-//! A new run whose journal comes in parts.
+//! Begins a run whose journal comes in several parts.
 
 use folio_memory::keeping::Redaction;
 use folio_memory::{RunId, TraceNote, Warning};
@@ -9,7 +9,7 @@ use crate::commit::Commit;
 use crate::error::StoreError;
 use crate::parts::{CommittedParts, Giving, Parts, in_parts};
 
-/// What was seen of the parts that went by.
+/// What was found in the parts that were passed on.
 #[derive(Debug, Default)]
 struct Passed {
     warnings: Vec<Warning>,
@@ -17,19 +17,19 @@ struct Passed {
 }
 
 impl Workspace {
-    /// Writes the commits that `parts` are as if they were one, without the secrets that are in them. The first one begins a run, and
-    /// the others go on with it.
+    /// Writes the commits that `parts` yields as if they were one, without the secrets in them. The first one begins a
+    /// run, and the others continue it.
     ///
     /// # Errors
     ///
-    /// As [`Workspace::commit`] for the first one, and as [`Store::commit_parts`](crate::Store::commit_parts); `Invalid` for one
-    /// that is not of that run.
+    /// As [`Workspace::commit`] for the first one, and as [`Store::commit_parts`](crate::Store::commit_parts);
+    /// `Invalid` for one that does not belong to that run.
     pub async fn commit_parts(&self, parts: Parts) -> Result<CommittedParts, WorkspaceError> {
         let (giving, cleaned) = in_parts();
         let cleaning = self.clean_parts(parts, giving);
         let writing = self.inner.store.commit_parts(cleaned);
         let (passed, written) = tokio::join!(cleaning, writing);
-        // Who wrote only knows that there was no more.
+        // If cleaning failed, the writer only sees the end of the parts, so the error of cleaning comes first.
         let (passed, actor) = passed?;
         let committed = written?;
         self.saw(committed.head, committed.at);
@@ -45,7 +45,7 @@ impl Workspace {
         Ok(committed)
     }
 
-    /// Gives `parts` on, each without its secrets, until their end, or nobody wants them.
+    /// Passes on `parts`, each without its secrets, until their end or until nobody receives them.
     async fn clean_parts(
         &self,
         mut parts: Parts,
@@ -58,7 +58,7 @@ impl Workspace {
             let run = commit.record.run.as_ref().map(|append| append.run);
             match &begun {
                 None => {
-                    // What comes behind it is what the engine makes of its events.
+                    // Only the first part is checked: the later ones hold what the engine makes of its events.
                     self.authorise_write(&commit.actor, &commit.record.changes, run, None, &policy)
                         .await?;
                     if let Some(request) = self.request_under(commit.idempotency_key.as_deref()) {

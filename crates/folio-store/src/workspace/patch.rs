@@ -1,4 +1,4 @@
-//! Changing one entry while others may change it, too.
+//! Changes one entry while others may change it, too.
 
 use folio_memory::history::{FieldConflict, Version};
 use folio_memory::id::{EntryRef, Ref};
@@ -9,20 +9,20 @@ use super::{Workspace, WorkspaceError, Write, Written};
 use crate::commit::{Committed, Expected};
 use crate::error::StoreError;
 
-/// How often something that was decided on an entry is decided again because others change it meanwhile.
+/// How often a change that depends on the entry is decided again because of concurrent changes.
 const ATTEMPTS: u32 = 64;
 
-/// Under which conditions an entry is changed, and how that is told.
+/// The conditions under which an entry is changed, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Guard {
-    /// The version that the entry must have, unless it is as wished already (M7.4.34).
+    /// The version that the entry must have, unless it is already as wanted (M7.4.34).
     pub expected_version: Option<u32>,
-    /// The version that the caller had read. Whoever says nothing knows what he himself left in his turn, or what was there when it
-    /// began (M7.4.33); outside of a turn, what is there when the call begins.
+    /// The version that the caller had read. By default, within a turn, the one that the caller itself left in the
+    /// turn, or the one at the beginning of the turn (M7.4.33); outside a turn, the one at the beginning of the call.
     pub base_version: Option<u32>,
-    /// Makes a second change with the same key do nothing.
+    /// The idempotency key: a second change with the same key does nothing.
     pub idempotency_key: Option<String>,
-    /// Why, in the caller's words.
+    /// The reason, in the caller's words.
     pub reason: Option<String>,
 }
 
@@ -35,31 +35,31 @@ impl From<Option<u32>> for Guard {
     }
 }
 
-/// What is done if somebody else changes the entry between reading and writing.
+/// What to do if somebody else changes the entry between reading and writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Race {
-    /// The change does not depend on what was read: it is made all the same, and what it writes over is told (M7.4.33).
+    /// The change does not depend on what was read: it is made anyway, and what it overwrites is reported (M7.4.33).
     LaterHolds,
-    /// The change was decided on what was read: it is decided again.
+    /// The change depends on what was read: it is decided again.
     DecideAgain,
 }
 
-/// A change of one entry that somebody tries.
+/// An attempted change of one entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trying {
-    /// What it is called in the trace, if it fails before anybody knows which fields it changes.
+    /// Its name in the trace if it fails before it is known which fields it changes.
     pub(super) verb: &'static str,
     pub(super) race: Race,
 }
 
 impl Trying {
-    /// To do what was decided on what was read.
+    /// A change that depends on what was read.
     pub(super) const fn to(verb: &'static str) -> Self {
         let race = Race::DecideAgain;
         Self { verb, race }
     }
 
-    /// To set fields, whatever stood in them.
+    /// A change that sets fields whatever their values were.
     pub(super) const fn to_update() -> Self {
         let race = Race::LaterHolds;
         Self { verb: "update", race }
@@ -67,7 +67,7 @@ impl Trying {
 }
 
 impl Workspace {
-    /// Changes one entry as [`Workspace::try_patch`] does, and notes it if that fails.
+    /// Like [`Workspace::try_patch`], and notes failures.
     pub(super) async fn patch_under(
         &self,
         actor: &Actor,
@@ -84,8 +84,8 @@ impl Workspace {
         written
     }
 
-    /// Changes the fields of one entry to what `changes_for` makes of it, and does `more` in the same commit. Nobody is refused because of others, unless he
-    /// expects a version.
+    /// Changes the fields of one entry as `changes_for` decides, and makes the changes `more` in the same commit.
+    /// Concurrent changes never make it fail unless a version is expected.
     pub(super) async fn try_patch(
         &self,
         actor: &Actor,
@@ -100,7 +100,7 @@ impl Workspace {
             let current = self.read_entry(entry).await?;
             self.check_change(actor, verb, &current).await?;
             let decided = match (changes_for(&current), &guard.idempotency_key) {
-                // It may look impossible, or needless, because it was done before.
+                // The change may look impossible or needless because it was made before.
                 (Err(_), Some(key)) if self.replayed(actor, key).await?.is_some() => Ok((Vec::new(), Vec::new(), true)),
                 (Ok((fields, warnings)), Some(key)) if fields.is_empty() => {
                     Ok((fields, warnings, self.replayed(actor, key).await?.is_some()))
@@ -180,7 +180,7 @@ impl Workspace {
                     return Err(WorkspaceError::Stale { current, source: stale });
                 }
                 Err(WorkspaceError::Store(StoreError::Invalid(message))) => {
-                    // Somebody may have archived it in between.
+                    // Somebody may have archived the entry in between.
                     let now = self.read_entry(entry).await?;
                     if now.fields.status == Status::Archived && current.fields.status != Status::Archived {
                         return Err(Invalid::new("archived", "status", message).into());
@@ -192,16 +192,16 @@ impl Workspace {
         }
     }
 
-    /// The version of `current` that whoever works in a turn can be taken to know: the last one that he made himself in that turn, or
-    /// else the last one before it began. What others have changed since, he may not have seen. Outside of a turn it is the
-    /// version that is there, and of what was added since, the first one.
+    /// The version of `current` that an actor working in a turn can be assumed to know: the last one that it made
+    /// itself in that turn, or else the last one before the turn began. It may not have seen later changes by others.
+    /// Outside a turn this is the present version, and for an entry that was added since, the first one.
     async fn known_in_turn(&self, actor: &Actor, current: &Entry) -> Result<u32, WorkspaceError> {
         let Some(turn) = actor.turn.filter(|_| current.version > 1) else {
             return Ok(current.version);
         };
         let began = match self.read_turn(Ref::Id(turn)).await {
             Ok(turn) => turn.started_seq,
-            // Others may keep turns; when this one began nobody here knows.
+            // Other programs may keep turns of their own; here it is unknown when this one began.
             Err(WorkspaceError::Store(StoreError::NotFound { .. })) => return Ok(current.version),
             Err(error) => return Err(error),
         };
@@ -226,13 +226,13 @@ impl Workspace {
         Ok(self.replayed(actor, key).await?.is_some())
     }
 
-    /// What the commit with `key` came to, if there is one.
+    /// The outcome of the commit with `key`, if there is one.
     pub(super) async fn replayed(&self, actor: &Actor, key: &str) -> Result<Option<Committed>, WorkspaceError> {
-        // In a space that nobody has used there is none, and asking as below would make one.
+        // An unused space has no commits, and the probe below would write one.
         if self.head().await? == Seq(0) {
             return Ok(None);
         }
-        // A key is honoured before anything that is expected, and this cannot be expected of a space that is used.
+        // The key is checked before any expectation, and this expectation never holds in a space that is used.
         let write = Write {
             idempotency_key: Some(key.to_owned()),
             expected: vec![Expected::SpaceHead(Seq(0))],

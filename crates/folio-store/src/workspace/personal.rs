@@ -1,5 +1,5 @@
-//! Since when entries name a person. The log tells that, an entry does not: it may be older than what it says of a person, here or where
-//! it was brought from.
+//! Since when entries name a person. The log tells, the entry does not: the entry may be older than the personal data
+//! in it, in this store or where it was brought from.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,10 +9,10 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{Workspace, WorkspaceError};
 
-/// Entries of which it is remembered at most: about 2 MiB. Whatever is forgotten is looked up once more.
+/// For how many entries this is remembered at most: about 2 MiB. Forgotten ones are looked up again.
 const KNOWN_MAX: usize = 32_768;
 
-/// Since when entries name a person, as far as it was looked up. That stays true.
+/// Since when entries have named a person, as far as it was looked up. This never changes.
 #[derive(Debug, Default)]
 pub(super) struct PersonalSince(Mutex<HashMap<EntryId, Timestamp>>);
 
@@ -34,14 +34,15 @@ impl PersonalSince {
     }
 }
 
-/// When a commit was made, and the entries that it added with personal data.
+/// The time of a commit, and the entries that it added with personal data.
 struct Added {
     at: Timestamp,
     personal: HashSet<EntryId>,
 }
 
 impl Workspace {
-    /// Since when those of `entries` name a person of which it matters at `now`. The others are as if they had from the beginning.
+    /// Since when those of `entries` name a person for which this matters at `now`. For the others, treat them as if
+    /// they always had.
     pub(super) async fn personal_since(
         &self,
         entries: &[Entry],
@@ -52,7 +53,7 @@ impl Workspace {
         let mut commits = HashMap::new();
         for entry in entries.iter().filter(|entry| !entry.fields.pii.is_empty()) {
             let from = |since| due(entry, since, retention, now);
-            // The clock of a place that it was brought from says nothing of when it came here.
+            // The clock of the place that it was brought from says nothing about when it came here.
             let is_brought = entry.fields.brought.is_some();
             let came_at_last = if is_brought { now } else { entry.updated_at };
             let found = if entry.version == 1 && !is_brought {
@@ -84,7 +85,8 @@ impl Workspace {
         Ok(since)
     }
 
-    /// When `entry` was added, if it was with personal data. What was brought in together stands in one commit, which is read once.
+    /// When `entry` was added, if it was added with personal data. Entries brought in together are in one commit, which
+    /// is read once.
     async fn added_with(
         &self,
         entry: &Entry,

@@ -1,4 +1,4 @@
-//! What holds in the space: read when it is needed, set by people.
+//! The policy of the space: read when it is needed, set by people.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use folio_memory::{Actor, Change, KeptPolicy, Role, Seq, SpacePolicy, Trust, War
 
 use super::{Workspace, WorkspaceError, Write, trust_of};
 
-/// What holds in a space, with what follows from it. Sections are read right from it: `policy.strict_types`.
+/// The policy in force in a space, with what is derived from it. Its sections are read directly: `policy.strict_types`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PolicyInForce {
     kept: KeptPolicy,
@@ -25,7 +25,7 @@ impl PolicyInForce {
         }
     }
 
-    /// Counts its revisions; zero is the policy of a space where nobody has set one.
+    /// The number of its revision; zero for the policy of a space where nobody has set one.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.kept.version
@@ -43,7 +43,7 @@ impl PolicyInForce {
         &self.kept.policy
     }
 
-    /// The observation types that the space knows.
+    /// The observation types known in the space.
     #[must_use]
     pub fn types(&self) -> &TypeRegistry {
         &self.types
@@ -59,7 +59,8 @@ impl Deref for PolicyInForce {
 }
 
 impl Workspace {
-    /// What holds now, whoever set it: costs one row, and nothing else as long as nobody changes it.
+    /// Returns the policy in force now, whoever set it. Costs reading one row, and nothing else while nobody changes
+    /// it.
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ impl Workspace {
         let mut known = self.inner.policy.lock();
         if kept.version > known.version() {
             if kept.policy.quota != known.quota {
-                // Until it is looked again, as many may come as there was room for.
+                // The remaining room was counted for the old quota: the next add checks again.
                 self.inner.adds_left.store(0, Ordering::Relaxed);
             }
             *known = Arc::new(PolicyInForce::of(kept));
@@ -79,8 +80,9 @@ impl Workspace {
         Ok(Arc::clone(&known))
     }
 
-    /// What held when this process last looked: for writes that carry [`Expected::Policy`](crate::Expected::Policy), and so
-    /// find out whether it still does. Asks the store the first time only.
+    /// Returns the policy as this process last read it, for writes that carry
+    /// [`Expected::Policy`](crate::Expected::Policy) and so find out whether it still holds. Reads the store only the
+    /// first time.
     ///
     /// # Errors
     ///
@@ -93,7 +95,7 @@ impl Workspace {
         self.policy().await
     }
 
-    /// How far what `actor` writes may be believed, by what this process knows to be declared of it if it is a tool.
+    /// The trust of what `actor` writes: for a tool, by its manifest as known to this process.
     pub(super) fn trust_of(&self, actor: &Actor) -> Trust {
         if actor.role != Role::Tool {
             return trust_of(actor);
@@ -102,7 +104,7 @@ impl Workspace {
         known.manifests.of(&actor.name).trust()
     }
 
-    /// How far what the tool `name` says may be believed; of one without a name, as little as of any.
+    /// The trust of what the tool `name` says; without a name, the least that any tool has.
     pub(super) fn trust_of_tool(&self, name: &str) -> Trust {
         if name.is_empty() {
             return Trust::ToolExternal;
@@ -111,12 +113,12 @@ impl Workspace {
         known.manifests.of(name).trust()
     }
 
-    /// Replaces what holds in the space, all of it. Only for people.
+    /// Replaces the policy of the space as a whole. Only for people.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the section that is wrong; `Conflict` if the actor is no person, or somebody else set another
-    /// version than `expected_version`; otherwise as [`Workspace::record`].
+    /// `Invalid` names the section that is wrong; `Conflict` unless the actor is a person, or if the version in force
+    /// is not `expected_version`; otherwise as [`Workspace::record`].
     pub async fn set_policy(
         &self,
         actor: &Actor,

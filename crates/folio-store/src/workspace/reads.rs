@@ -1,5 +1,5 @@
-//! Questions that go straight to the store, and answers that are cleaned on their way back: what an older version or another
-//! program wrote may hold what this one would not have stored.
+//! Reads from the store, and redacts what they return: what an older version or another program wrote may hold
+//! something that this version would not have stored.
 
 use std::collections::HashMap;
 
@@ -18,11 +18,11 @@ use crate::error::ErrorKind;
 use crate::store::{Journal, LogRow, Revision, RunQuery, RunRow};
 
 impl Workspace {
-    /// The entries that `query` asks for, as they are now.
+    /// Returns the entries that match `query`, as they are now.
     ///
     /// # Errors
     ///
-    /// `Invalid` for a cursor of another query, and for one that names more than [`EntryQuery::check_size`] lets it;
+    /// `Invalid` for a cursor of another query, and for a query that names more than [`EntryQuery::check_size`] allows;
     /// `Unavailable` or `Corrupt`.
     pub async fn entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let watch = Stopwatch::start();
@@ -31,9 +31,9 @@ impl Workspace {
         answer
     }
 
-    /// The entries that have all the words that `query` asks for, or, if none has, those that have some of them, and which of
-    /// the two it is: whoever asks in a sentence seldom uses only words that stand there. Of a text with more words than are
-    /// looked for, those that have some of the first.
+    /// Returns the entries that contain all words of `query` or, if there are none, those that contain some of them,
+    /// and which of the two it is: a question in a sentence rarely uses only words that occur in an entry. If the query
+    /// has more words than are searched for, it returns the entries that contain some of the first ones.
     ///
     /// # Errors
     ///
@@ -52,7 +52,7 @@ impl Workspace {
         let goes_on = query.cursor.is_some();
         let is_looser = match &answer {
             Ok(answer) => answer.total == 0 && !goes_on,
-            // A cursor of the looser question is none of this one.
+            // A cursor of the looser query is not valid for this one.
             Err(error) => goes_on && error.kind() == ErrorKind::Invalid,
         };
         if query.text_match != TextMatch::All || !has_several || !is_looser {
@@ -65,11 +65,11 @@ impl Workspace {
         Ok((self.entries(&looser).await?, TextMatch::Any))
     }
 
-    /// The same for the workspace's own purposes, without a trace.
+    /// The same for internal use, without a note in the trace.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it names more than one question may; otherwise as [`Workspace::entries`].
+    /// `Invalid` if it names more than one query may; otherwise as [`Workspace::entries`].
     pub(super) async fn read_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         query.check_size()?;
         let query = &*query.telling_what_went();
@@ -89,8 +89,8 @@ impl Workspace {
         Ok(answer)
     }
 
-    /// The same for several questions at once, of one state of memory where the store reads them so. Those by priority say by which
-    /// ranks.
+    /// The same for several queries at once, on one state of memory if the store supports that. Queries by priority
+    /// must name their ranks.
     pub(super) async fn read_entries_of_each(
         &self,
         queries: Vec<EntryQuery>,
@@ -114,7 +114,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// One entry.
+    /// Returns one entry.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl Workspace {
         answer
     }
 
-    /// The same for the workspace's own purposes, without a trace.
+    /// The same for internal use, without a note in the trace.
     pub(super) async fn read_entry(&self, entry: EntryRef) -> Result<Entry, WorkspaceError> {
         self.keep_up().await?;
         let mut entry = self.inner.store.entry(&self.inner.space, entry).await?;
@@ -138,7 +138,7 @@ impl Workspace {
         Ok(entry)
     }
 
-    /// The revisions of one entry, oldest first.
+    /// Returns the revisions of one entry, oldest first.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl Workspace {
         Ok(revisions)
     }
 
-    /// One page.
+    /// Returns one page.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl Workspace {
         Ok(page)
     }
 
-    /// The pages that `query` asks for, in the order in which they were added.
+    /// Returns the pages that match `query`, in the order in which they were added.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl Workspace {
         Ok(pages)
     }
 
-    /// How many pages `query` asks for, of those that whoever asks may see.
+    /// Returns how many pages match `query`, of those that the asker may see.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl Workspace {
         }
     }
 
-    /// The links that begin or end at `end` (a written id), sorted.
+    /// Returns the links that begin or end at `end` (an id as text), sorted.
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl Workspace {
         Ok(self.inner.store.links(&self.inner.space, end).await?)
     }
 
-    /// The bytes of a body.
+    /// Returns the bytes of a body.
     ///
     /// # Errors
     ///
@@ -215,13 +215,13 @@ impl Workspace {
         self.read_blob(hash).await
     }
 
-    /// The same for the workspace's own purposes: of what somebody may read.
+    /// The same for internal use, where the asker may read what refers to the body.
     pub(super) async fn read_blob(&self, hash: &BlobHash) -> Result<Vec<u8>, WorkspaceError> {
         let bytes = self.inner.store.blob(&self.inner.space, hash).await?;
         Ok(recall::bytes(bytes, self.redaction_of_reads().await?))
     }
 
-    /// The number of the last commit; zero if there is none.
+    /// Returns the seq of the last commit; zero if there is none.
     ///
     /// # Errors
     ///
@@ -232,7 +232,7 @@ impl Workspace {
         Ok(head)
     }
 
-    /// Up to `limit` commits after `since`, in order.
+    /// Returns up to `limit` commits after `since`, in order.
     ///
     /// # Errors
     ///
@@ -256,7 +256,7 @@ impl Workspace {
         Ok(self.inner.store.wait(&self.inner.space, since).await?)
     }
 
-    /// The runs that `query` asks for, newest first.
+    /// Returns the runs that match `query`, newest first.
     ///
     /// # Errors
     ///
@@ -266,7 +266,7 @@ impl Workspace {
         Ok(self.inner.store.runs(&self.inner.space, query).await?)
     }
 
-    /// The same among other things: whoever may not read the whole space has none.
+    /// The same as part of a larger answer: for an asker that may not read the whole space, there are none.
     ///
     /// # Errors
     ///
@@ -278,7 +278,8 @@ impl Workspace {
         }
     }
 
-    /// What lists tell of `runs` beside their rows. One whose last event an older version wrote is left out.
+    /// Returns what lists show of `runs` beside their rows. A run whose last event was written by an older version is
+    /// left out.
     ///
     /// # Errors
     ///
@@ -290,7 +291,7 @@ impl Workspace {
         Ok(said.into_iter().collect())
     }
 
-    /// One run.
+    /// Returns one run.
     ///
     /// # Errors
     ///
@@ -301,7 +302,7 @@ impl Workspace {
         Ok(run)
     }
 
-    /// What happened in a run after `since`.
+    /// Returns the events of a run after `since`.
     ///
     /// # Errors
     ///

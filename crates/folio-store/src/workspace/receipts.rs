@@ -1,4 +1,4 @@
-//! What models were shown, as the trace keeps it: the receipts of views and contexts.
+//! What models were shown: the receipts of views and contexts that the trace keeps.
 
 use folio_memory::id::{EntryRef, TurnRef};
 use folio_memory::query::MAX_LIMIT;
@@ -10,13 +10,13 @@ use super::context::ASSEMBLE_CONTEXT;
 use super::view::RENDER_VIEW;
 use super::{Workspace, WorkspaceError};
 
-/// Notes of one turn that are looked through for receipts.
+/// How many notes of one turn are searched for receipts.
 const LOOKED_AT: usize = 10 * MAX_LIMIT as usize;
 
-/// A receipt with its place in time.
+/// A receipt and when it was made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptReceipt {
-    /// Of what: `view` or `context`.
+    /// What it is a receipt of: `view` or `context`.
     pub of: &'static str,
     /// When it was made.
     pub at: Timestamp,
@@ -51,8 +51,8 @@ impl KeptReceipt {
         })
     }
 
-    /// What became of `entry` in it, in words: `shown in tasks`, `left out of notes: budget`, or why it had no place in it,
-    /// as far as can be told at `now`.
+    /// What happened to `entry` in it, in words: `shown in tasks`, `left out of notes: budget`, or why it was not
+    /// eligible, as far as can be told at `now`.
     fn fate_of(&self, entry: &Entry, now: Timestamp) -> String {
         if let Some((section, fate)) = self.receipt.fate_of(&entry.handle.to_string()) {
             return format!("{fate} ({section})");
@@ -69,7 +69,7 @@ impl KeptReceipt {
 }
 
 impl Workspace {
-    /// What was shown in `turn`, the earliest first: every view and context, once for each time that it changed.
+    /// Returns what was shown in `turn`, earliest first: every view and context, once for each time that it changed.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl Workspace {
     }
 
     async fn receipts_of(&self, turn: &Turn) -> Result<Vec<KeptReceipt>, WorkspaceError> {
-        // What cannot be written is told by somebody else's flush; the trace has what could be written before.
+        // Another flush reports a failure to write; the trace has what could be written before.
         let _unwritten = self.flush_trace().await;
         let mut receipts = Vec::new();
         for component in ["scratchbook", "context"] {
@@ -98,11 +98,13 @@ impl Workspace {
         Ok(receipts)
     }
 
-    /// Each receipt of `turn` with what became of `entry` in it: whether a model was shown it, and if not, why not.
+    /// Returns each receipt of `turn` with what happened to `entry` in it: whether a model was shown it, and if not,
+    /// why not.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such entry or turn; `Refused` for a role that is not a person's; `Unavailable` or `Corrupt`.
+    /// `NotFound` if there is no such entry or turn; `Refused` for a role that is not a person's; `Unavailable` or
+    /// `Corrupt`.
     pub async fn shown(&self, entry: EntryRef, turn: TurnRef) -> Result<Vec<(KeptReceipt, String)>, WorkspaceError> {
         let receipts = self.receipts(turn).await?;
         let entry = self.read_entry(entry).await?;

@@ -1,4 +1,4 @@
-//! The one place from which a commit leaves for the store.
+//! The one place from which commits go to the store.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,28 +9,28 @@ use super::{PolicyInForce, Workspace, WorkspaceError, long_text, redact};
 use crate::commit::{Blob, Commit, Committed, Expected, Record, RunAppend};
 use crate::error::StoreError;
 
-/// How often a write is judged anew because the policy of its space changes meanwhile.
+/// How often a write is checked again because the policy of its space changed meanwhile.
 const POLICIES_MAX: u32 = 8;
 
-/// A write to be: everything in it is there afterwards, or nothing is.
+/// A write to be made: atomically, all of it or nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Write {
     /// Changes of memory, in order.
     pub changes: Vec<Change>,
-    /// When; the present instant if nothing is said. Whoever computed with an instant gives it here.
+    /// The time of the commit; the present instant by default. A caller that computed with an instant gives it here.
     pub at: Option<Timestamp>,
-    /// What happened in a run.
+    /// Events of a run.
     pub run: Option<RunAppend>,
-    /// What must hold, or nothing is written.
+    /// What must hold; otherwise nothing is written.
     pub expected: Vec<Expected>,
     /// Bodies that the changes and events refer to by hash.
     pub blobs: Vec<Blob>,
-    /// Makes a second write with the same key do nothing.
+    /// The idempotency key: a second write with the same key does nothing.
     pub idempotency_key: Option<String>,
-    /// Why, in the writer's words.
+    /// The reason, in the writer's words.
     pub reason: Option<String>,
-    /// The version of the policy by which the changes were drafted, if that was not asked of the store just now: should
-    /// another hold, nothing is written, and who drafted them drafts anew.
+    /// The version of the policy under which the changes were drafted, unless it was just read from the store. If
+    /// another version is in force, nothing is written, and the caller drafts them again.
     pub drafted_under: Option<u32>,
 }
 
@@ -45,20 +45,20 @@ impl Write {
     }
 }
 
-/// What was written, as it stands in the log.
+/// What was written, as it is in the log.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// What the commit came to.
+    /// The outcome of the commit.
     pub committed: Committed,
-    /// The changes and events without the secrets that were in them. Fold these, not what was handed
-    /// in: who takes up a run later sees only these.
+    /// The changes and events without the secrets that were in them. Fold these, not the input: a process that resumes
+    /// a run later sees only these.
     pub record: Record,
-    /// What was taken out.
+    /// What was redacted.
     pub warnings: Vec<Warning>,
 }
 
-/// Bodies that hold nothing any more that has to go, and what they say of persons. Whoever cleaned them says in
-/// [`Write::drafted_under`] by which policy.
+/// Bodies that are already redacted, and the personal data found in them. The policy under which they were cleaned is
+/// in [`Write::drafted_under`].
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cleaned {
     pub(super) blobs: Vec<Blob>,
@@ -66,7 +66,7 @@ pub(super) struct Cleaned {
 }
 
 impl Cleaned {
-    /// Says in the entry that names them what the bodies say of persons.
+    /// Flags the personal data found in the bodies on the entry that names them.
     fn note_in(&self, changes: &mut [Change]) {
         for change in changes {
             if let Change::AddEntry(new) = change
@@ -81,8 +81,8 @@ impl Cleaned {
 impl Workspace {
     /// Writes `write` in the name of `actor`; durable when this returns.
     ///
-    /// Secrets are replaced first. A body that changes by it gets another hash, which the events of
-    /// the same write then name.
+    /// Secrets are replaced first. A body that changes by this gets another hash, which the events of the same write
+    /// then name.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Workspace {
         self.record_seen(actor, write, None).await
     }
 
-    /// The same for whoever has read the entry that is changed.
+    /// The same for callers that have read the entry to be changed.
     pub(super) async fn record_seen(
         &self,
         actor: &Actor,
@@ -101,7 +101,7 @@ impl Workspace {
         self.record_cleaned(actor, write, seen, Cleaned::default()).await
     }
 
-    /// The same with bodies that were cleaned while they went by.
+    /// The same with bodies that were cleaned while they were read.
     pub(super) async fn record_cleaned(
         &self,
         actor: &Actor,
@@ -129,7 +129,7 @@ impl Workspace {
         let committed = loop {
             let allowed = self.authorise_write(actor, &record.changes, run, seen, &policy).await;
             if let Err(refused) = allowed {
-                // It may be allowed by what holds now.
+                // It may be allowed by the present policy.
                 let (found, expected) = (self.policy().await?, policy.version());
                 if found.version() == expected || attempt >= POLICIES_MAX {
                     return Err(refused);
@@ -152,14 +152,15 @@ impl Workspace {
                 record,
                 blobs,
             };
-            // Of a long text only the beginning is there to be looked at again, so that is not done without need.
+            // On a further attempt a long text is only there with its beginning, so it is not redacted again without
+            // need.
             if cleaned_by != Some(policy.redaction) {
                 redact::refuse_secret_threads(&commit.record.changes, policy.redaction)?;
                 warnings.extend(redact::clean_commit(&mut commit, policy.redaction));
                 forget_request_if(!warnings.is_empty(), &mut commit.record);
                 cleaned_by = Some(policy.redaction);
             } else {
-                // Who does it is named anew with each attempt.
+                // The actor is set anew in each attempt.
                 redact::clean_actor(&mut commit.actor, policy.redaction);
             }
             long_text::move_out(&mut commit);
@@ -209,7 +210,7 @@ impl Workspace {
         self.saw(committed.seq, committed.at);
     }
 
-    /// Takes in how far the space has come, in commits and in time.
+    /// Takes in the latest seq and instant of the space.
     pub(super) fn saw(&self, head: Seq, at: Timestamp) {
         self.inner.notebook.saw(head);
         let nanos = at.as_nanos();
@@ -217,7 +218,7 @@ impl Workspace {
         self.inner.committed_at.fetch_max(nanos, Ordering::Relaxed);
     }
 
-    /// The policy by which `write` is judged and cleaned. The one that is known is good enough: the commit finds out whether
+    /// The policy by which `write` is checked and redacted. The cached one is good enough: the commit finds out whether
     /// it still holds.
     async fn policy_to_go_by(&self, write: &Write) -> Result<Arc<PolicyInForce>, WorkspaceError> {
         let policy = self.policy_as_known().await?;
@@ -230,12 +231,13 @@ impl Workspace {
         }
     }
 
-    /// Writes a commit that was put together elsewhere, without the secrets that are in it. One that expects a policy is
-    /// judged and cleaned by that.
+    /// Writes a commit that was assembled elsewhere, without the secrets in it. A commit that expects a policy is
+    /// checked and redacted by that policy.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is for another space, `Refused` if the actor's role does not allow all of it, otherwise as [`Store::commit`](crate::Store::commit).
+    /// `Invalid` if it is for another space, `Refused` if the actor's role does not allow all of it, otherwise as
+    /// [`Store::commit`](crate::Store::commit).
     pub async fn commit(&self, mut commit: Commit) -> Result<Committed, WorkspaceError> {
         self.expect_own(&commit)?;
         let expected = commit.expected.iter().find_map(|expected| match expected {
@@ -250,8 +252,8 @@ impl Workspace {
             let found = policy.version();
             return Err(StoreError::OtherPolicy { found, expected }.into());
         }
-        // Who says where the journal of a run ends writes what the engine makes of its events, whoever it does that for: the store sees to
-        // the end and to the fence, and nothing has to be read for every step.
+        // A commit that expects the end of a run's journal writes what the engine makes of its events, whoever it acts
+        // for: the store checks the end and the fence, and nothing has to be read at every step.
         let writes_a_journal = |expected: &Expected| matches!(expected, Expected::RunHead { .. });
         if !commit.expected.iter().any(writes_a_journal) {
             let run = commit.record.run.as_ref().map(|append| append.run);
@@ -280,14 +282,14 @@ impl Workspace {
     }
 }
 
-/// Of a request that had something which must not be kept, nothing is kept that a guess could be tried against.
+/// Drops the fingerprint of a request from which something was redacted: guesses could be tested against it.
 pub(super) fn forget_request_if(something_was_taken_out: bool, record: &mut Record) {
     if something_was_taken_out {
         record.request = None;
     }
 }
 
-/// How many observations `changes` add.
+/// How many observations `changes` adds.
 pub(super) fn observations_in(changes: &[Change]) -> u64 {
     let is_added = |change: &&Change| matches!(change, Change::AddEntry(new) if new.kind == EntryKind::Observation);
     changes.iter().filter(is_added).count() as u64

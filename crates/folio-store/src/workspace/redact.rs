@@ -1,7 +1,8 @@
 //! Keeps secrets off the disk: every text of a commit passes through here, and nothing else writes.
 //!
-//! API keys, tokens, private keys and passwords in URLs and assignments become `[redacted:<kind>]`, and so do the program's own keys, of
-//! whatever form. Personal data is found and flagged, and replaced in the same way where the space wants it so.
+//! API keys, tokens, private keys, and passwords in URLs and assignments become `[redacted:<kind>]`, and so do the
+//! program's own keys, whatever their form. Personal data is found and flagged, and replaced in the same way if the
+//! space's policy says so.
 
 mod commit;
 mod labels;
@@ -32,7 +33,7 @@ pub use own::{keep_out, keep_out_variable};
 pub(crate) use pieces::CleanPieces;
 pub(crate) use recall::Recalled;
 
-/// What every placeholder begins with; what stands there already is not redacted again.
+/// The beginning of every placeholder; an existing placeholder is not redacted again.
 const PLACEHOLDER: &str = "[redacted:";
 
 /// Kinds that begin with something that [`Scanner::leads`] knows.
@@ -48,12 +49,12 @@ const WITH_LEAD: [Kind; 9] = [
     Kind::UrlCredentials,
 ];
 
-/// Kinds that are known by their shape only.
+/// Kinds that are recognised only by their shape.
 const WITHOUT_LEAD: [Kind; 2] = [Kind::TelegramToken, Kind::DiscordToken];
 
 struct Scanner {
-    /// Whether a text can hold one of the first nine kinds. Most texts cannot, and one look for all
-    /// their beginnings costs a tenth of nine scans.
+    /// Whether a text may hold one of the first nine kinds. Most texts cannot, and a single search for all their
+    /// beginnings costs a tenth of nine scans.
     leads: Regex,
     all: Redactor,
     without_lead: Redactor,
@@ -77,8 +78,7 @@ impl Scanner {
     }
 }
 
-/// The spans of `text` that are secrets, in order and without overlaps. Nothing is allocated if
-/// there is none.
+/// The spans of `text` that are secrets, in order and without overlaps. Nothing is allocated if there are none.
 fn secrets_in(text: &str) -> Vec<Match> {
     static SCANNER: LazyLock<Scanner> = LazyLock::new(Scanner::new);
     let kinds = if SCANNER.leads.is_match(text) {
@@ -91,7 +91,7 @@ fn secrets_in(text: &str) -> Vec<Match> {
     found
 }
 
-/// Whether `value` is a secret because it stands under `key`, or is a list of such.
+/// Whether `value` is a secret because of its `key`, or a list with such a secret.
 fn has_secret_under(key: &str, value: &Value) -> bool {
     match value {
         Value::String(text) => patterns::is_secret_under(key, text),
@@ -100,7 +100,7 @@ fn has_secret_under(key: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether something was taken out of `text`.
+/// Whether something was redacted in `text`.
 pub(crate) fn has_placeholder(text: &[u8]) -> bool {
     text.windows(PLACEHOLDER.len())
         .any(|window| window == PLACEHOLDER.as_bytes())
@@ -124,7 +124,7 @@ fn is_meant(kind: &Kind, matched: &str) -> bool {
     }
 }
 
-/// What stands for a secret or for personal data.
+/// The placeholder for a secret or for personal data.
 fn placeholder_of(span: &Match) -> String {
     match personal::kind_of(span) {
         Some(kind) => format!("{PLACEHOLDER}{kind}]"),
@@ -132,18 +132,18 @@ fn placeholder_of(span: &Match) -> String {
     }
 }
 
-/// Goes over texts, replaces what the space does not want stored, and keeps what is to be said about it.
+/// Cleans texts: replaces what the space does not want stored, and keeps the warnings about it.
 #[derive(Debug, Default)]
 pub(crate) struct Cleaner {
     mode: Redaction,
     own: OwnSecrets,
     warnings: Vec<Warning>,
-    /// What of persons was found and left.
+    /// Kinds of personal data that were found and left.
     pii: BTreeSet<Pii>,
 }
 
 impl Cleaner {
-    /// One that takes out what `mode` says.
+    /// Makes a cleaner that takes out what `mode` says.
     pub(crate) fn new(mode: Redaction) -> Self {
         Self {
             mode,
@@ -161,17 +161,17 @@ impl Cleaner {
         self.own.beside(by_pattern, text)
     }
 
-    /// What was taken out: one warning for each field and kind, never with what it was.
+    /// The warnings about what was taken out: one for each field and kind, never with the value.
     pub(crate) fn into_warnings(self) -> Vec<Warning> {
         self.warnings
     }
 
-    /// What of persons was found and left since this was last asked.
+    /// The kinds of personal data found and left since the last call.
     fn take_pii(&mut self) -> Vec<Pii> {
         std::mem::take(&mut self.pii).into_iter().collect()
     }
 
-    /// `text` without what has to go; `None` if there is nothing of it.
+    /// Returns `text` without what has to go; `None` if it stays unchanged.
     fn cleaned(&mut self, text: &str, field: &str) -> Option<String> {
         let mut suspects = Suspects::of(text);
         let secrets = self.secrets(text, &suspects);
@@ -188,7 +188,7 @@ impl Cleaner {
         without_secrets
     }
 
-    /// What of `text` has to go, in order and without overlaps. What it says of persons and stays is noted.
+    /// The spans of `text` that have to go, in order and without overlaps. Personal data that stays is remembered.
     fn spans(&mut self, text: &str) -> Vec<Match> {
         let suspects = Suspects::of(text);
         let mut spans = self.secrets(text, &suspects);
@@ -208,7 +208,7 @@ impl Cleaner {
         spans
     }
 
-    /// `text` with placeholders for `spans`; `None` if there is none.
+    /// Returns `text` with placeholders for `spans`; `None` if there are none.
     fn replaced(&mut self, text: &str, field: &str, spans: Vec<Match>, what: &str) -> Option<String> {
         if spans.is_empty() {
             return None;
@@ -258,15 +258,15 @@ impl Cleaner {
         }
     }
 
-    /// Cleans the name of a type. It stays one: a placeholder is none.
+    /// Cleans the name of a type. The result must be a valid name, which a placeholder is not.
     pub(crate) fn type_name(&mut self, name: &mut String) {
         if self.cleaned(name, "type").is_some() {
             "redacted".clone_into(name);
         }
     }
 
-    /// Cleans the id of a call. It stays one that every provider takes: letters, digits, `_` and `-`; and the same id becomes the same one
-    /// wherever it stands.
+    /// Cleans the id of a call. The result has only what every provider accepts: letters, digits, `_` and `-`; and the
+    /// same id gives the same result everywhere.
     pub(crate) fn id(&mut self, id: &mut String) {
         if let Some(clean) = self.cleaned(id, "id") {
             let taken = |character: char| character.is_ascii_alphanumeric() || character == '-';
@@ -274,21 +274,22 @@ impl Cleaner {
         }
     }
 
-    /// Cleans the key that names a write. It names the same one afterwards, and no other one: a placeholder would name many.
+    /// Cleans the key of a write. It becomes a hash, so that it still identifies this write only; a placeholder would
+    /// match many.
     fn key(&mut self, key: &mut String) {
         if self.has_something(key) {
             *key = format!("redacted:{}", HEXLOWER.encode(&digest_of([key.as_bytes()])));
         }
     }
 
-    /// Cleans the keys and texts of a JSON value. A text whose key says that it is a secret is
-    /// judged as if the two stood in one line.
+    /// Cleans the keys and texts of a JSON value. A text whose key says that it is a secret is judged as if both were
+    /// on one line.
     pub(crate) fn value(&mut self, value: &mut Value, field: &str) {
         match value {
             Value::String(text) => self.text(text, field),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, field)),
             Value::Object(map) => {
-                // What is stored does not depend on the order in which somebody wrote it down.
+                // What is stored does not depend on the order in which the keys were written.
                 map.sort_keys();
                 if map.keys().any(|key| self.has_something(key)) {
                     self.keys(map, field);
@@ -305,8 +306,8 @@ impl Cleaner {
         }
     }
 
-    /// Cleans the keys of `map`, which stand in order. Two that come to the same are told apart by a number: nothing that stands under one
-    /// of them is lost.
+    /// Cleans the keys of `map`, which are sorted. Two that become equal are told apart by a number, so that no value
+    /// is lost.
     fn keys(&mut self, map: &mut Map<String, Value>, field: &str) {
         let (mut renamed, mut kept) = (Vec::new(), Map::new());
         for (key, inner) in std::mem::take(map) {
@@ -334,7 +335,7 @@ impl Cleaner {
         *map = kept;
     }
 
-    /// Cleans what stands under `key`, in lists, too: the name of a list is that of what is in it.
+    /// Cleans the value under `key`, also within lists: the name of a list applies to its items.
     fn value_under(&mut self, key: &str, value: &mut Value, field: &str) {
         match value {
             Value::String(text) if patterns::is_secret_under(key, text) => {
@@ -346,7 +347,7 @@ impl Cleaner {
         }
     }
 
-    /// Whether anything in `value` has to go; looks only.
+    /// Whether anything in `value` has to go; changes nothing.
     pub(crate) fn is_needed_for(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => self.has_something(text),
@@ -359,14 +360,15 @@ impl Cleaner {
         }
     }
 
-    /// Cleans the name of somebody. That it says who a person is makes nothing of what they write one of personal data.
+    /// Cleans the name of an actor. If it names a person, that does not make what the actor writes personal data.
     pub(crate) fn name(&mut self, name: &mut String, field: &str) {
         let said_of_persons = self.pii.clone();
         self.text(name, field);
         self.pii = said_of_persons;
     }
 
-    /// Cleans the name of whom an entry or a page belongs to. It stays one: of what a placeholder makes too long, nothing is kept.
+    /// Cleans the name of the owner of an entry or a page. It stays a valid owner: if a placeholder makes it too long,
+    /// it becomes the default.
     pub(crate) fn owner(&mut self, owner: &mut Owner) {
         if owner.is_anybody() {
             return;
@@ -378,7 +380,7 @@ impl Cleaner {
         }
     }
 
-    /// Cleans tags. They stay such: of what a placeholder makes too long, nothing is kept.
+    /// Cleans tags. They stay valid: one that a placeholder makes too long becomes `redacted`.
     pub(crate) fn tags(&mut self, tags: &mut [Tag]) {
         for tag in tags {
             if let Some(clean) = self.cleaned(tag.as_str(), "tags") {
@@ -388,7 +390,7 @@ impl Cleaner {
         }
     }
 
-    /// `bytes` without the secrets in their readable stretches; `None` if there is none.
+    /// Returns `bytes` without the secrets in their readable parts; `None` if there are none.
     pub(crate) fn bytes(&mut self, bytes: &[u8], field: &str) -> Option<Vec<u8>> {
         if !bytes.utf8_chunks().any(|chunk| self.has_something(chunk.valid())) {
             return None;
@@ -405,7 +407,7 @@ impl Cleaner {
     }
 }
 
-/// Takes out of an entry to be, and of what registers its type, what `mode` says.
+/// Cleans a new entry, and the registration of its type, of what `mode` says.
 pub(crate) fn clean_new(new: &mut NewEntry, registers: Option<&mut Change>, mode: Redaction) {
     let mut cleaner = Cleaner::new(mode);
     commit::clean_fields(&mut cleaner, &mut new.fields, "content");
@@ -414,7 +416,7 @@ pub(crate) fn clean_new(new: &mut NewEntry, registers: Option<&mut Change>, mode
     }
 }
 
-/// Takes out of the name of whoever does something what `mode` says.
+/// Cleans the name of an actor of what `mode` says.
 pub(crate) fn clean_actor(actor: &mut Actor, mode: Redaction) {
     Cleaner::new(mode).name(&mut actor.name, "name");
 }
@@ -423,9 +425,9 @@ pub(crate) fn clean_actor(actor: &mut Actor, mode: Redaction) {
 ///
 /// # Errors
 ///
-/// `thread_is_secret`, without what it was.
+/// `thread_is_secret`, without the name.
 pub(crate) fn refuse_secret_threads(changes: &[Change], mode: Redaction) -> Result<(), Invalid> {
-    // Addresses of people name their threads in many places, and stay.
+    // Addresses of people are the names of threads in many places, and stay.
     let mode = if mode == Redaction::Pii {
         Redaction::Secrets
     } else {
@@ -444,7 +446,7 @@ pub(crate) fn refuse_secret_threads(changes: &[Change], mode: Redaction) -> Resu
     Ok(())
 }
 
-/// Takes out of a note what `mode` says.
+/// Cleans a note of what `mode` says.
 pub(crate) fn clean_note(note: &mut TraceNote, mode: Redaction) {
     let mut cleaner = Cleaner::new(mode);
     for text in [

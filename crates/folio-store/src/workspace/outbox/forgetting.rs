@@ -1,7 +1,7 @@
-//! Forgetting what waits (M7.6.50). Lines lose the items that say it; what nobody can read goes whole.
+//! Forgetting in the outbox (M7.6.50). Lines lose the items in question; unreadable lines are removed whole.
 //!
-//! The file keeps its place and its length until nothing is left in it: what of a line is kept is written behind the others
-//! first, and then the line is overwritten. Whoever dies in between leaves both, and an item that is there twice is
+//! The file stays in place and keeps its length until nothing is left in it: what is kept of a line is first appended,
+//! and then the line is overwritten. If the process dies in between, both are there, and an item that is there twice is
 //! delivered once.
 
 use std::collections::BTreeSet;
@@ -19,22 +19,22 @@ use super::{FORMAT, Spooled, SpooledItem, beside};
 use crate::private;
 use crate::said::unescaped;
 
-/// What of the things that wait is to be forgotten.
+/// Which of the waiting items are to be forgotten.
 #[derive(Debug)]
 pub(in crate::workspace) struct Unwanted {
     space: SpaceName,
     entries: BTreeSet<EntryId>,
-    /// What an item has to be like, as an entry; nothing if entries are named.
+    /// The query that an item must match, as an entry; `None` if entries are named.
     query: Option<EntryQuery>,
-    /// What it has to say besides.
+    /// The text that it must also contain.
     text: Option<Sought>,
-    /// Texts with which it goes whatever it is like.
+    /// Texts that make an item unwanted whatever else it is.
     said: Vec<Sought>,
     now: Timestamp,
 }
 
 impl Unwanted {
-    /// What says one of `said`, whatever it is.
+    /// Unwanted is every item that contains one of `said`.
     pub(in crate::workspace) fn saying(space: &SpaceName, said: &BTreeSet<String>, now: Timestamp) -> Self {
         Self {
             query: None,
@@ -42,7 +42,8 @@ impl Unwanted {
         }
     }
 
-    /// What `filter` finds in `space` at `now`, and all that say what the forgotten `entries` say: one of `said`.
+    /// Unwanted is what `filter` finds in `space` at `now`, and every item that says what the forgotten `entries` say:
+    /// one of `said`.
     pub(in crate::workspace) fn of(
         space: &SpaceName,
         filter: &ForgetFilter,
@@ -76,7 +77,7 @@ impl Unwanted {
         is_found || self.entries.contains(&item.new.id) || self.said.iter().any(says)
     }
 
-    /// What `line` comes to.
+    /// Decides what happens to `line`.
     fn look_at(&self, line: &[u8]) -> io::Result<Verdict> {
         let spooled = serde_json::from_slice::<Spooled>(line).ok();
         let Some(mut spooled) = spooled.filter(|spooled| spooled.v <= FORMAT) else {
@@ -98,8 +99,8 @@ impl Unwanted {
         Ok(Verdict::Loses(count, rest))
     }
 
-    /// The same for a line that is torn, or of a newer version. Whose it is stands at its beginning; if it does not, it is
-    /// nobody's.
+    /// The same for a line that is torn or of a newer version. Its space is named at its beginning; a line that names
+    /// none belongs to no space in particular.
     fn look_at_raw(&self, line: &[u8]) -> Verdict {
         let line = String::from_utf8_lossy(line);
         let space = line
@@ -118,15 +119,15 @@ impl Unwanted {
     }
 }
 
-/// What a line comes to.
+/// What happens to a line.
 enum Verdict {
     Stays,
-    /// So many items go; what is left of it, if anything is.
+    /// This many items are removed; the rest of the line, if any.
     Loses(usize, Option<String>),
 }
 
-/// Takes what is `unwanted` out of the outbox at `path` and of what was put aside from it; counts only, if nothing is to be
-/// changed. Gives how many items and lines there were.
+/// Removes what is `unwanted` from the outbox at `path` and from its file of damaged lines; only counts if `changes` is
+/// false. Returns the number of items and lines.
 pub(super) fn forget(path: &Path, unwanted: &Unwanted, changes: bool) -> io::Result<usize> {
     let aside = beside(path);
     if !path.exists() && !aside.exists() {
@@ -134,7 +135,7 @@ pub(super) fn forget(path: &Path, unwanted: &Unwanted, changes: bool) -> io::Res
     }
     let mut options = private::options();
     options.read(true).write(true);
-    // Whoever holds the outbox holds what was put aside, too.
+    // The lock of the outbox also covers the file of damaged lines.
     let mut waiting = options.clone().create(true).truncate(false).open(path)?;
     waiting.lock()?;
     let count = forget_in(&mut waiting, unwanted, changes)?;
@@ -157,7 +158,7 @@ fn forget_in(file: &mut File, unwanted: &Unwanted, changes: bool) -> io::Result<
             continue;
         }
         if std::mem::take(&mut follows_empty) && line[0] != b'{' {
-            // Somebody died while he was overwriting it. What was to be kept of it had been written before.
+            // A process died while overwriting this line. What was to be kept of it had been written before.
             gone.push(place);
             continue;
         }
@@ -183,7 +184,7 @@ fn forget_in(file: &mut File, unwanted: &Unwanted, changes: bool) -> io::Result<
     }
     for place in gone {
         file.seek(io::SeekFrom::Start(place.start as u64))?;
-        // Empty lines are nothing to whoever delivers.
+        // Empty lines are ignored on delivery.
         bytes[place.clone()].fill(b'\n');
         file.write_all(&bytes[place])?;
     }

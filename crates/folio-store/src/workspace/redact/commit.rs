@@ -1,4 +1,4 @@
-//! Where the texts of a commit are.
+//! Finds the texts of a commit.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,9 @@ use folio_memory::{Change, EntryFields, EntryKind, FieldChange, SpacePolicy, War
 use super::Cleaner;
 use crate::commit::{Blob, Commit};
 
-/// Replaces in `commit` what `mode` says, flags what it leaves of persons, and says what it replaced.
+/// Replaces in `commit` what `mode` says, flags personal data that stays, and returns warnings about what it replaced.
 ///
-/// A body that changes is kept under the hash of what it became, and the events of the commit refer
-/// to that one.
+/// A body that changes is kept under the hash of its new content, and the events of the commit refer to that hash.
 pub(crate) fn clean_commit(commit: &mut Commit, mode: Redaction) -> Vec<Warning> {
     let mut cleaner = Cleaner::new(mode);
     cleaner.name(&mut commit.actor.name, "name");
@@ -39,7 +38,7 @@ pub(crate) fn clean_commit(commit: &mut Commit, mode: Redaction) -> Vec<Warning>
     cleaner.into_warnings()
 }
 
-/// Old hashes with the new hash and size of the bodies that changed.
+/// Old hashes, with the new hash and size of the bodies that changed.
 pub(super) type Renamed = BTreeMap<String, (String, u64)>;
 
 fn clean_blobs(cleaner: &mut Cleaner, blobs: &mut [Blob]) -> Renamed {
@@ -97,25 +96,25 @@ pub(super) fn clean_change(cleaner: &mut Cleaner, change: &mut Change) {
         }
         Change::SetPolicy { policy, .. } => clean_policy(cleaner, policy),
         Change::RegisterType { name, .. } => cleaner.type_name(name),
-        // A link has ids at its ends. A change that is new in the model has to be added here.
+        // A link has only ids. A new kind of change in the model must be added here.
         _ => {}
     }
 }
 
-/// Whatever sections it has: as the JSON that it is written as.
+/// Cleans the policy as the JSON that it is written as, so that no section is missed.
 fn clean_policy(cleaner: &mut Cleaner, policy: &mut SpacePolicy) {
     let Ok(mut value) = serde_json::to_value(&*policy) else {
         return;
     };
     if cleaner.is_needed_for(&value) {
         cleaner.value(&mut value, "policy");
-        // A text without its secret is a text still, so this reads; and if a section were more particular, nothing of
-        // the document would be better than its secret on the disk.
+        // A redacted text is still a text, so this parses; and if some section were more particular, losing the
+        // document would be better than keeping its secret on disk.
         *policy = serde_json::from_value(value).unwrap_or_default();
     }
 }
 
-/// Reasons name tags and words of an input.
+/// Reasons quote tags and words of an input.
 fn clean_decisions(cleaner: &mut Cleaner, decisions: &mut [Decision]) {
     for decision in decisions {
         cleaner.text(&mut decision.verdict, "decision");
@@ -203,13 +202,13 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
             let ids: Vec<String> = reply.calls.iter().map(|call| call.id.clone()).collect();
             reply.calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
             if reply.calls.iter().zip(&ids).any(|(call, id)| call.id != *id) {
-                // Two that differed in nothing but their secrets are told apart still.
+                // Calls whose ids differed only in their secrets must still be told apart.
                 reply.name_calls_apart();
             }
             cleaner.text(model, "model");
         }
         Event::AskFailed { failure, .. } => cleaner.text(&mut failure.message, "failure"),
-        // A session under another name could not be given back; a name that holds a secret is not kept.
+        // A session cannot be resumed under another name; but a name that holds a secret is not kept.
         Event::SessionBegan { session, .. } => cleaner.text(session, "session"),
         Event::PassedOn { reason, .. } => cleaner.text(reason, "reason"),
         Event::Rejected { problems: lines, .. } | Event::SentBack { gaps: lines, .. } => {
@@ -299,7 +298,7 @@ fn clean_wanted(cleaner: &mut Cleaner, call: &mut Wanted) {
 
 fn clean_output(cleaner: &mut Cleaner, output: &mut Output, renamed: &Renamed) {
     match output {
-        // The value may be shared with the run in memory; it is copied only if something is wrong.
+        // The value may be shared with the run in memory; it is copied only if something must be replaced.
         Output::Inline(inline) if cleaner.is_needed_for(&inline.value()) => cleaner.value(inline.value_mut(), "output"),
         Output::Inline(_) => {}
         Output::Blob { hash, bytes } => {

@@ -1,15 +1,16 @@
-//! What stands before a number and says what it is: `version 1.2.3.4`, `part no 0815 123456`, `client_ip=…`, `Tel. 030 1234567`.
+//! The words before a number that say what it is: `version 1.2.3.4`, `part no 0815 123456`, `client_ip=…`, `Tel. 030
+//! 1234567`.
 
-/// Bytes before a number that are looked at.
+/// How many bytes before a number are read.
 const BEFORE_BYTES: usize = 48;
 
-/// Countries with a code of two digits; those with `1` and `7` have one, the others three.
+/// Country codes of two digits; those with `1` and `7` have one digit, all others three.
 const TWO_DIGITS: [&str; 43] = [
     "20", "27", "30", "31", "32", "33", "34", "36", "39", "40", "41", "43", "44", "45", "46", "47", "48", "49", "51",
     "52", "53", "54", "55", "56", "57", "58", "60", "61", "62", "63", "64", "65", "66", "81", "82", "84", "86", "90",
     "91", "92", "93", "94", "95",
 ];
-/// What the code of no country begins with.
+/// Prefixes that no country code begins with.
 const NO_COUNTRY: [&str; 5] = ["0", "28", "83", "89", "999"];
 
 const VERSIONS: [&str; 19] = [
@@ -81,7 +82,7 @@ const UNITS: [&str; 12] = [
     "ms", "ns", "sec", "seconds", "bytes", "kb", "mb", "px", "lines", "rows", "tokens", "points",
 ];
 
-/// The code of the country that `digits` begins with.
+/// The country code that `digits` begins with.
 pub(super) fn country_of(digits: &str) -> Option<&str> {
     if NO_COUNTRY.iter().any(|no| digits.starts_with(no)) {
         return None;
@@ -96,27 +97,27 @@ pub(super) fn country_of(digits: &str) -> Option<&str> {
     )
 }
 
-/// Whether it is the number of a version, of a section, or of their like.
+/// Whether the number is that of a version, a section, or the like.
 pub(super) fn is_of_a_version(before: &str) -> bool {
     says(before, &VERSIONS)
 }
 
-/// Whether it is the number of a thing.
+/// Whether the number is that of a thing.
 pub(super) fn is_of_a_thing(before: &str) -> bool {
     says(before, &THINGS)
 }
 
-/// Whether it is the address of a machine: `client_ip=`, `remoteAddr: `.
+/// Whether the number is the address of a machine: `client_ip=`, `remoteAddr: `.
 pub(super) fn is_of_an_address(before: &str) -> bool {
     says(before, &ADDRESSES)
 }
 
-/// Whether it is called.
+/// Whether the number is that of a telephone.
 pub(super) fn is_of_a_telephone(before: &str) -> bool {
     words_before(before).take(2).any(|word| is_one_of(word, &TELEPHONES))
 }
 
-/// Whether what stands behind a number says that it is a measurement.
+/// Whether the text after a number is a unit of measurement.
 pub(super) fn is_a_unit(after: &str) -> bool {
     let word = after.strip_prefix(' ').unwrap_or(after);
     let letters = word.bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -131,7 +132,7 @@ fn is_one_of(word: &str, names: &[&str]) -> bool {
     names.iter().any(|name| name.eq_ignore_ascii_case(word))
 }
 
-/// The words before a number in its line, the last one first; a name in one word, such as `remoteAddr`, in its parts.
+/// The words before a number on its line, last one first; a compound such as `remoteAddr` is split into its parts.
 fn words_before(before: &str) -> impl Iterator<Item = &str> {
     let from = before.floor_char_boundary(before.len().saturating_sub(BEFORE_BYTES));
     let line = before[from..].rsplit('\n').next().unwrap_or_default();
