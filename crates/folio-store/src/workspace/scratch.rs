@@ -1,4 +1,4 @@
-//! The tools by which a model works on its scratchbook, over whatever transport they are called.
+//! The tools with which a model works on its scratchbook, independent of the transport.
 
 mod read;
 
@@ -15,40 +15,42 @@ use serde_json::{Value, json};
 
 use super::{Workspace, WorkspaceError, Written};
 
-/// What a tool answers.
+/// The answer of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScratchAnswer {
-    /// For the model: compact, with handles.
+    /// The answer for the model: compact, with handles.
     pub text: String,
-    /// For programs: the same as JSON.
+    /// The same for programs, as JSON.
     pub structured: Value,
-    /// The entries that it is about, in the order in which they stand there.
+    /// The entries that the answer is about, in order of appearance.
     pub entries: Vec<Entry>,
 }
 
-/// Who calls a tool, and where.
+/// The caller of a tool.
 #[derive(Debug, Clone)]
 pub struct ScratchCaller<'c> {
-    /// Who. What it may do, its role says.
+    /// The actor; its role decides what it may do.
     pub actor: &'c Actor,
-    /// Whose scratchbook is meant.
+    /// The thread whose scratchbook is meant.
     pub thread: &'c ThreadKey,
-    /// How the tokens of its model are counted.
+    /// The counter for the tokens of the caller's model.
     pub tokens: &'c dyn Tokens,
-    /// Names this call: made again with the same key, it adds nothing more.
+    /// The idempotency key of this call: a second call with the same key adds nothing.
     pub idempotency_key: Option<String>,
 }
 
 impl Workspace {
     /// Calls the tool `name` of the scratchbook of a thread with `arguments` as a model wrote them.
     ///
-    /// An answer has at most 2,000 tokens unless more are asked for; what does not fit is reached by its cursor. Only items
-    /// of that scratchbook and what the caller may change besides are changed; all of the space can be read.
+    /// An answer has at most 2,000 tokens unless more are asked for; its cursor leads to what does not fit. A call
+    /// changes only items of that scratchbook and other entries that the caller may change; it can read the whole
+    /// space.
     ///
     /// # Errors
     ///
-    /// `Invalid` names the argument that is wrong and what it could be; `Refused` if scratchbooks are switched off, or for
-    /// something of another scratchbook; otherwise as the methods of [`Workspace`] that do the same.
+    /// `Invalid` names the argument that is wrong and what it could be, or says that scratchbooks are switched off;
+    /// `Refused` for an item of another thread's scratchbook; otherwise as the methods of [`Workspace`] that do the
+    /// same.
     pub async fn call_scratch_tool(
         &self,
         caller: &ScratchCaller<'_>,
@@ -63,7 +65,7 @@ impl Workspace {
         }
     }
 
-    /// That the policy of the space has scratchbooks for models.
+    /// Checks that the policy of the space allows scratchbooks for models.
     ///
     /// # Errors
     ///
@@ -125,7 +127,7 @@ impl Workspace {
         Ok(answer_of(&written, self.now()))
     }
 
-    /// That `page` is none of another thread's scratchbook.
+    /// Checks that `page` is not another thread's scratchbook.
     async fn is_no_other_book(&self, actor: &Actor, thread: &ThreadKey, page: PageRef) -> Result<(), WorkspaceError> {
         let page = self.page(page).await?;
         let (own, _) = scratchbook::page_of(self.space(), thread);
@@ -141,7 +143,8 @@ impl Workspace {
         Err(refused)
     }
 
-    /// The entry that is named, unless it is an item of another thread's scratchbook: that is not for who works in `thread`.
+    /// Returns the named entry, unless it is an item of another thread's scratchbook, which callers in `thread` may not
+    /// change.
     pub(super) async fn theirs(
         &self,
         actor: &Actor,
@@ -181,7 +184,7 @@ fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
     if let Value::Object(fields) = &mut structured {
         fields.insert("warnings".to_owned(), json!(written.warnings));
         fields.insert("replayed".to_owned(), json!(written.replayed));
-        // Who wrote it knows it.
+        // The caller wrote it and knows it.
         fields.remove("body");
         fields.remove("content");
     }
@@ -192,7 +195,7 @@ fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
     }
 }
 
-/// The line of `entry` at one of its lengths, which says if it is past its time, or another one took its place: its status does not.
+/// The line of `entry` at one of its lengths. It says if the entry is expired or replaced, which its status does not.
 fn line_of(entry: &Entry, length: usize, now: Timestamp) -> String {
     let mut line = candidate(entry).lengths[length].clone();
     if entry.state(now) == State::Expired {
@@ -204,7 +207,7 @@ fn line_of(entry: &Entry, length: usize, now: Timestamp) -> String {
     line
 }
 
-/// `entry` as programs get it: an item, an observation, or what else stands on pages.
+/// The entry in its JSON form: an item, an observation, or another entry of a page.
 fn shape_of(entry: &Entry, now: Timestamp) -> Value {
     let mut shape = json!(ScratchItem::of(entry));
     let Value::Object(fields) = &mut shape else {

@@ -1,4 +1,4 @@
-//! What of the space whoever asks may read (M7.7). What is not for them is left out of lists, and refused by its name.
+//! What of the space the asker may read (M7.7). Everything else is left out of lists, and refused if it is named.
 
 use std::collections::{HashMap, hash_map};
 
@@ -13,12 +13,12 @@ use folio_memory::{
 use super::{Workspace, WorkspaceError};
 use crate::error::StoreError;
 
-/// Entries that are looked at, at most, to count those that may be seen.
+/// How many entries are read at most to count those that may be seen.
 const LOOKED_AT: usize = 10_000;
 
 impl Workspace {
-    /// The same space as seen from `thread`: the one that was named when the connection was made. A client's own book and a
-    /// compactor's book are that thread's; without it, the main one's.
+    /// Returns the same space as seen from `thread`, the one that was named when the connection was made. The
+    /// scratchbook that a client or a compactor may use is that thread's; by default the main one.
     #[must_use]
     pub fn in_thread(&self, thread: &ThreadKey) -> Self {
         Self {
@@ -34,7 +34,7 @@ impl Workspace {
     }
 
     pub(super) async fn sight(&self) -> Result<Sight, WorkspaceError> {
-        // Whoever may read all of it is not asked for a manifest.
+        // Roles that may read the whole space need no manifest.
         if roles::reach(self.asker.role, Operation::Read) == roles::Reach::Yes {
             return Ok(Sight::Space);
         }
@@ -43,17 +43,17 @@ impl Workspace {
         Ok(Sight::of(&self.asker, &self.thread, scope))
     }
 
-    /// Refuses what only those may read who may read the whole space.
+    /// Refuses askers that may not read the whole space.
     pub(super) fn needs_the_space(&self, what: &str) -> Result<(), WorkspaceError> {
         self.authorise(&self.asker, Operation::Read, what, ("memory", "read"))
     }
 
-    /// Refuses `entry` to whoever may not read it.
+    /// Refuses `entry` if the asker may not read it.
     pub(super) async fn check_entry(&self, entry: &Entry) -> Result<(), WorkspaceError> {
         self.check_entry_for("get", entry).await
     }
 
-    /// The same for whoever wants to do what `verb` says, for the trace.
+    /// The same, with the operation `verb` for the trace.
     async fn check_entry_for(&self, verb: &str, entry: &Entry) -> Result<(), WorkspaceError> {
         let sight = self.sight().await?;
         if sight == Sight::Space {
@@ -68,7 +68,8 @@ impl Workspace {
         Err(refused)
     }
 
-    /// Refuses a change of `entry` to whoever neither wrote it nor may read it: what a change comes to is the entry.
+    /// Refuses a change of `entry` by an actor that neither wrote it nor may read it: the outcome of a change shows the
+    /// entry.
     pub(super) async fn check_change(&self, actor: &Actor, verb: &str, entry: &Entry) -> Result<(), WorkspaceError> {
         match roles::is_own(actor, entry) {
             true => Ok(()),
@@ -76,7 +77,7 @@ impl Workspace {
         }
     }
 
-    /// Refuses `page` to whoever may not read it.
+    /// Refuses `page` if the asker may not read it.
     pub(super) async fn check_page(&self, page: &Page) -> Result<(), WorkspaceError> {
         if self.sight().await?.takes_in_page(&page.fields) {
             return Ok(());
@@ -84,7 +85,7 @@ impl Workspace {
         Err(self.refused(page.handle.to_string()))
     }
 
-    /// Refuses the run `run` to whoever is in another.
+    /// Refuses the run `run` if the asker belongs to another.
     pub(super) async fn check_run(&self, run: RunId) -> Result<(), WorkspaceError> {
         match self.sight().await? {
             Sight::Space => Ok(()),
@@ -93,7 +94,7 @@ impl Workspace {
         }
     }
 
-    /// Refuses the links of `end` to whoever may not read what it names.
+    /// Refuses the links of `end` if the asker may not read what it names.
     pub(super) async fn check_end(&self, end: &str) -> Result<(), WorkspaceError> {
         if self.sight().await? == Sight::Space {
             return Ok(());
@@ -109,8 +110,9 @@ impl Workspace {
         Err(self.refused(end.to_owned()))
     }
 
-    /// Refuses `turn` to whoever may not read it. What is done in a run reads the turn that the run was begun in, which it has from its
-    /// runner; who is in none says himself which turn he is in, and reads it no more for that.
+    /// Refuses `turn` if the asker may not read it. An asker within a run may read the turn in which the run began,
+    /// which its runner states. An asker outside a run states its own turn, and that alone does not let it read the
+    /// turn.
     pub(super) async fn check_turn(&self, turn: &Turn) -> Result<(), WorkspaceError> {
         let sight = self.sight().await?;
         let is_own = matches!(sight, Sight::Run(Some(_))) && self.asker.turn == Some(turn.begun.id);
@@ -120,8 +122,8 @@ impl Workspace {
         Err(self.refused(turn.handle.to_string()))
     }
 
-    /// `turn` as whoever asks may see it: decisions do not name entries that are not for them, nor give reasons that may tell of
-    /// those.
+    /// Returns `turn` as the asker may see it: decisions neither name entries that it may not read, nor give reasons
+    /// that may reveal them.
     pub(super) async fn as_seen(&self, mut turn: Turn) -> Result<Turn, WorkspaceError> {
         if self.sight().await? == Sight::Space {
             return Ok(turn);
@@ -142,7 +144,7 @@ impl Workspace {
         Ok(turn)
     }
 
-    /// Whether whoever asks may read the entry `id`. What is gone nobody reads.
+    /// Whether the asker may read the entry `id`. An entry that does not exist is never visible.
     pub(super) async fn is_visible(&self, id: EntryId) -> Result<bool, WorkspaceError> {
         let sight = self.sight().await?;
         if sight == Sight::Space {
@@ -171,12 +173,13 @@ impl Workspace {
         refused
     }
 
-    /// The entries that `query` asks for and whoever asks may read. What they may not is not counted either; of those who
-    /// may not read all, no more than the first 10,000 that match are counted.
+    /// Returns the entries that match `query` and that the asker may read. Others are not counted either; for askers
+    /// that may not read everything, at most the first 10,000 matches are counted.
     ///
     /// # Errors
     ///
-    /// `Invalid` if all words of a text are wanted that has more than are looked for: the rest would let more through.
+    /// `Invalid` if all words of a text must match and it has more words than are searched for: ignoring the rest would
+    /// let more through.
     pub(super) async fn visible_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         if query.text_match == TextMatch::All && query.text_query().is_some_and(|words| words.is_cut()) {
             let message = format!("has more than {MAX_QUERY_TERMS} words, all of which an entry is to have");
@@ -193,7 +196,7 @@ impl Workspace {
         let mut looked_at = answer.items.len();
         self.leave_out(&sight, &mut answer, &mut pages).await?;
         while answer.items.len() < wanted && answer.next.is_some() && looked_at < LOOKED_AT {
-            // No more than is missing, so that a list goes on exactly behind the last one that was looked at.
+            // Reads no more than is missing, so that the list continues exactly after the last entry that was checked.
             next.limit = u32::try_from(wanted - answer.items.len()).unwrap_or(MAX_LIMIT);
             next.cursor = answer.next.take();
             let mut more = self.read_entries(&next).await?;
@@ -232,7 +235,7 @@ impl Workspace {
         }
     }
 
-    /// Takes out of `answer` what `sight` does not take in.
+    /// Removes from `answer` what `sight` does not include.
     async fn leave_out(
         &self,
         sight: &Sight,

@@ -1,7 +1,7 @@
-//! Keeping the space small: what is due is put away or taken out, in batches, by whoever comes along.
+//! Tidying: archives and erases what is due, in batches, by any process that runs it.
 //!
-//! Each batch is one commit that expects the entries as they were looked at. So any number of processes may do this at once:
-//! whoever comes second finds nothing to do.
+//! Each batch is one commit that expects the versions that were read. So any number of processes may tidy at once: a
+//! second one finds nothing to do.
 
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::Ordering;
@@ -17,33 +17,34 @@ use super::{Workspace, WorkspaceError, Write};
 use crate::error::StoreError;
 use crate::upkeep::{Compaction, WatchPlace, WatchQuery};
 
-/// Entries that one commit puts away or takes out.
+/// How many entries one commit archives or erases.
 const BATCH: u32 = 500;
-/// Batches of one sort in which something is done at a time; whatever is left is done the next time.
+/// How many batches of one kind are carried out at a time; the rest is left for the next time.
 const BATCHES: usize = 40;
-/// How often a batch is tried when others change its entries meanwhile.
+/// How often a batch is tried if others change its entries meanwhile.
 const ATTEMPTS: u32 = 4;
-/// Most adds after which it is looked whether there are too many; of a small quota, a twentieth of it.
+/// Maximum number of adds between two quota checks; for a small quota, a twentieth of it.
 const ADDS: u64 = 128;
-/// How long nothing becomes due that matters, if nothing was due.
+/// How long tidying is skipped after nothing was due.
 const TIDY: Duration = Duration::from_secs(1);
-/// How long the pieces of a text wait for its end: longer than any program is likely to go on saying something.
+/// How long the pieces of a text are kept before the text is complete: longer than any program is likely to keep
+/// writing one.
 const UNCLAIMED: Duration = Duration::from_hours(7 * 24);
 
-/// What was done to keep a space small.
+/// The outcome of tidying.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Tidied {
-    /// How many were put away, by reason.
+    /// How many entries were archived, by reason.
     pub archived: BTreeMap<ArchivedFor, u64>,
-    /// Of how many the content was taken out, by reason.
+    /// How many entries were erased, by reason.
     pub erased: BTreeMap<ErasedFor, u64>,
-    /// How many archived ones take less room now.
+    /// How many archived entries were packed and take less room now.
     pub packed: u64,
-    /// Of how many only the numbers are left now.
+    /// How many tombstones were reduced to their numbers.
     pub buried: u64,
-    /// How many pieces of texts were given up, because whoever brought them ended before the text did.
+    /// How many pieces of texts were discarded because their writer ended before the text did.
     pub given_up: u64,
-    /// Whether there was more to do than is done at a time.
+    /// Whether more is left to do than is done at a time.
     pub more: bool,
 }
 
@@ -54,7 +55,7 @@ impl Tidied {
         *self == Self::default()
     }
 
-    /// Adds what was done besides; whether there is more is what was said last.
+    /// Adds the outcome of a further step; `more` is taken from the last one.
     pub fn add(&mut self, other: Self) {
         for (why, count) in other.archived {
             *self.archived.entry(why).or_default() += count;
@@ -81,10 +82,10 @@ impl Tidied {
 }
 
 impl Workspace {
-    /// Puts away and takes out what is due at `now` by the policy of the space, and makes what is kept smaller.
+    /// Archives and erases what is due at `now` by the policy of the space, and compacts what is kept.
     ///
-    /// Does a bounded amount at a time, and says if there is more. Doing it twice, or in several processes at once, is doing
-    /// it once. What was done stands in the log, with the reason.
+    /// Does a bounded amount at a time, and reports if there is more. Doing it twice, or in several processes at once,
+    /// has no further effect. What was done is in the log, with the reason.
     ///
     /// # Errors
     ///
@@ -107,7 +108,7 @@ impl Workspace {
         Ok(tidied)
     }
 
-    /// The same now, unless it was done a moment ago and found nothing to do, and nothing of memory has changed since.
+    /// Tidies now, unless it was just done, found nothing to do, and memory has not changed since.
     pub(super) async fn tidy_unless_done(&self) -> Result<(), WorkspaceError> {
         let (mark, now) = (self.mark().await?, self.now());
         if !self.is_tidy(mark, now, TIDY) && self.tidy(now).await?.is_nothing() {
@@ -139,7 +140,8 @@ impl Workspace {
                     None => sorted.push((due, vec![entry])),
                 }
             }
-            // What waits for its time does not use that up: it would be looked at again, and nothing behind it would ever be.
+            // A batch in which nothing is due yet does not count: otherwise it would be read again each time, and
+            // nothing after it ever.
             done_of += usize::from(!sorted.is_empty());
             for (due, entries) in sorted {
                 let entries = entries.iter().map(|entry| (entry.id, entry.version)).collect();
@@ -155,7 +157,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Does `due` to `entries` of these versions, in one commit; how many there were in the end.
+    /// Carries out `due` on `entries` at these versions in one commit; returns how many were changed in the end.
     async fn carry_out(
         &self,
         due: Due,
@@ -174,9 +176,9 @@ impl Workspace {
                 ..Write::of(changes)
             };
             match self.record(&Actor::new(Role::Reflector, "tidy"), write).await {
-                // Whoever was quicker may have done the very same.
+                // Another process may have done the very same.
                 Ok(recorded) => return Ok(recorded.committed.entries.iter().filter(|entry| entry.changed).count()),
-                // Somebody has touched one of them, so it is looked at again.
+                // Somebody has changed one of the entries, so they are checked again.
                 Err(WorkspaceError::Store(StoreError::StaleVersion { .. } | StoreError::Invalid(_)))
                     if attempt < ATTEMPTS =>
                 {
@@ -201,8 +203,8 @@ impl Workspace {
         Ok(0)
     }
 
-    /// Puts away what is too much, once there is more than `slack` of it (M7.6.46). How many more there may be before it has
-    /// to be looked again.
+    /// Archives live observations above the quota once there are more than `slack` above it (M7.6.46). Returns how many
+    /// more may be added before the next check.
     async fn keep_quota(
         &self,
         policy: &PolicyInForce,
@@ -211,7 +213,7 @@ impl Workspace {
         tidied: &mut Tidied,
     ) -> Result<u64, WorkspaceError> {
         let most = policy.quota.live_observations;
-        // Counting further is for those who have something to put away.
+        // The exact count matters only if something is to be archived.
         let enough = most.saturating_add(slack);
         let store = &self.inner.store;
         let live = store
@@ -224,14 +226,14 @@ impl Workspace {
             .live_observations(self.space(), now, u64::MAX)
             .await?
             .saturating_sub(most);
-        // What goes first, as far as it is too much, the last of it on top.
+        // The entries to go first, as many as are too many; the last of them is on top.
         let over = usize::try_from(over).unwrap_or(usize::MAX);
         let mut candidates = BinaryHeap::new();
         let mut query = WatchQuery {
             what: Watch::Live,
             until: Timestamp::MAX,
             idle_since: Timestamp::MAX,
-            // Those whose time is over do not count.
+            // Expired entries do not count.
             after: Some(WatchPlace {
                 at: now,
                 entry: EntryHandle(u64::MAX),
@@ -254,7 +256,7 @@ impl Workspace {
         }
         let candidates = candidates.into_sorted_vec();
         let due = Due::Archive(ArchivedFor::Quota);
-        // Somebody may have pinned it meanwhile.
+        // The entry may have been pinned meanwhile.
         let may_go = |entry: &Entry| eviction_key(entry, policy.types(), now).is_some();
         let decide = |entry: &Entry| (entry.fields.status != Status::Archived && may_go(entry)).then_some(due);
         for batch in candidates.chunks(BATCH as usize) {
@@ -284,8 +286,8 @@ impl Workspace {
         Ok(())
     }
 
-    /// Notes that observations were added, and looks from time to time whether there are too many. A failure is left to the
-    /// next who looks: what was added is there.
+    /// Notes that observations were added, and from time to time checks the quota. A failure is left to the next check:
+    /// the added observations are there.
     pub(super) async fn note_added(&self, count: u64, now: Timestamp) {
         let left = self.inner.adds_left.fetch_sub(count.cast_signed(), Ordering::Relaxed);
         if left > count.cast_signed() {
@@ -299,10 +301,11 @@ impl Workspace {
         let slack = policy.quota.live_observations / 20;
         let adds = slack.clamp(1, ADDS);
         let kept = self.keep_quota(&policy, now, slack, &mut Tidied::default()).await;
-        // Others may add as well, so it is looked again before the space can be full, and at the latest with the one that is too much.
+        // Others may add as well, so the next check comes before the space can be full, and at the latest with the
+        // first add above the quota.
         let left = kept.map_or(adds, |room| (room / 8).max(adds.min(room.saturating_add(1))));
         let left = i64::try_from(left).unwrap_or(i64::MAX);
-        // What was added meanwhile counts.
+        // Adds made meanwhile are counted.
         let begun_with = ADDS.cast_signed();
         self.inner
             .adds_left
@@ -310,7 +313,7 @@ impl Workspace {
     }
 }
 
-/// Where something may be due at `now`, and since when nobody must have cared.
+/// Where something may be due at `now`: the watch, until when it must be due, and since when the entry must be idle.
 fn looked_at(policy: &PolicyInForce, now: Timestamp) -> Vec<(Watch, Timestamp, Timestamp)> {
     let retention = &policy.retention;
     let (archive, purge) = (retention.archive_after(), retention.purge_after());

@@ -1,4 +1,4 @@
-//! What a tool wants to know of the scratch page before it works (seed 004).
+//! What a tool asks about the scratch page before it works (seed 004).
 
 use folio_memory::tool_exchange::{ContextItem, ContextQuery, ToolRequest, context_query};
 use folio_memory::trace::FAILED;
@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 use super::noted::why;
 use super::{Workspace, WorkspaceError};
 
-/// Observations that are looked at, at most, to find those with a tag that the tool may see.
+/// How many observations are read at most to find those with a tag that the tool may see.
 const LOOKED_AT: usize = 10_000;
 
 impl Workspace {
-    /// What `request` wants to know of the scratch page, as far as its manifest lets `actor` see it.
+    /// Returns what `request` asks about the scratch page, as far as `actor` may see it by its manifest.
     ///
-    /// Never fails: a question that is wrong, or a store that cannot be read, is an empty answer and a line in the trace
-    /// (M7.2.19), because a tool can work without.
+    /// Never fails: an invalid query or an unreadable store gives an empty answer and a line in the trace (M7.2.19),
+    /// because a tool can work without it.
     pub async fn tool_context(&self, actor: &Actor, request: &ToolRequest) -> Vec<ContextItem> {
         self.try_tool_context(actor, request).await.unwrap_or_default()
     }
 
-    /// The same for somebody who is to hear what is wrong: people and their programs. It is a line in the trace as well.
+    /// The same for callers that need the error: people and their programs. The error is a line in the trace as well.
     ///
     /// # Errors
     ///
-    /// `Invalid` for a field that is no filter; `Unavailable` or `Corrupt`.
+    /// `Invalid` for a field that is not a filter; `Unavailable` or `Corrupt`.
     pub async fn try_tool_context(
         &self,
         actor: &Actor,
@@ -62,7 +62,7 @@ impl Workspace {
         Ok(found.iter().map(ContextItem::of).collect())
     }
 
-    /// What `query` finds of the observations with one of `tags`.
+    /// The observations that match `query` and have one of `tags`.
     async fn tagged(&self, query: EntryQuery, tags: &[Tag]) -> Result<Vec<Entry>, WorkspaceError> {
         let limit = query.limit() as usize;
         let mut query = EntryQuery {

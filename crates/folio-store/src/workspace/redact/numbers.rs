@@ -3,14 +3,14 @@
 use leakguard::{Detector, FnDetector, Kind, Match};
 use regex::Regex;
 
-/// Payment cards, in one piece or in groups with one sort of separator.
+/// Detects payment cards, in one piece or in groups with one kind of separator.
 pub(super) fn cards() -> impl Detector {
     let number = Regex::new(r"(?-u)\b[2-6][0-9]{3}(?:[0-9]{9,15}|(?:[ \-][0-9]{4}){3}|[ \-][0-9]{6}[ \-][0-9]{5})\b")
         .expect("the expression is a constant and a test uses it");
     FnDetector::new(Kind::CreditCard, move |input: &str, out: &mut Vec<Match>| {
         for found in number.find_iter(input) {
             let digits: Vec<u32> = found.as_str().chars().filter_map(|c| c.to_digit(10)).collect();
-            // A number with a point is a measurement, one with hyphens around it is an identifier.
+            // A number with a point is a measurement, one with hyphens around it an identifier.
             let is_part = input[..found.start()].ends_with(['.', '-', '_', '/', '='])
                 || input[found.end()..].starts_with(['-', '_', '/'])
                 || input[found.end()..]
@@ -23,8 +23,8 @@ pub(super) fn cards() -> impl Detector {
     })
 }
 
-/// Whether the first digits are those of a network that gives out cards, and there are as many as it gives. The check
-/// digit alone lets one number in ten through.
+/// Whether the first digits are those of a card network, with a length that it issues. The check digit alone lets one
+/// number in ten through.
 fn begins_like_a_card(digits: &[u32]) -> bool {
     let first = digits.iter().take(4).fold(0, |number, digit| number * 10 + digit);
     match first {
@@ -52,14 +52,14 @@ fn passes_luhn(digits: &[u32]) -> bool {
     sum.is_multiple_of(10)
 }
 
-/// Bank accounts as ISO 13616 writes them, in one piece or in groups of four.
+/// Detects bank accounts in the format of ISO 13616, in one piece or in groups of four.
 pub(super) fn accounts() -> impl Detector {
     let number =
         Regex::new(r"(?-u)\b[A-Z]{2}[0-9]{2}(?:[A-Z0-9]{11,30}|(?:[ \-][A-Z0-9]{4}){2,7}(?:[ \-][A-Z0-9]{1,3})?)\b")
             .expect("the expression is a constant and a test uses it");
     FnDetector::new(Kind::Iban, move |input: &str, out: &mut Vec<Match>| {
         for found in number.find_iter(input) {
-            // A word in capitals after it may have been taken for its last group.
+            // A word in capitals after the number may have been matched as its last group.
             let mut text = found.as_str();
             while text.len() >= 15 && !passes_mod_97(text) {
                 text = text.rfind([' ', '-']).map_or("", |end| &text[..end]);

@@ -1,5 +1,5 @@
-//! What this program was given to prove who it is: keys of models, tokens of servers. No pattern knows them all, and they are known
-//! as they are.
+//! The program's own credentials: keys of models, tokens of servers. No pattern covers them all, so they are searched
+//! for literally.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use regex::{Regex, RegexBuilder};
 
 use super::patterns::looks_drawn;
 
-/// What stands for one is `[redacted:own_secret]`.
+/// The kind of their placeholder, `[redacted:own_secret]`.
 const OWN: Kind = Kind::Custom("own_secret");
-/// Shorter ones are not looked for: they stand in ordinary words.
+/// Shorter ones are not searched for: they occur in ordinary words.
 const BYTES_MIN: usize = 8;
-/// What names of variables have in them that hold a secret.
+/// Parts of the names of variables that hold secrets.
 const VARIABLES: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL"];
-/// Bytes that the expression for all of them may take.
+/// Size limit in bytes for the expression that matches all of them.
 const EXPRESSION_BYTES: usize = 16 * 1024 * 1024;
 
-/// Secrets belong to the program, not to a space: what opens one door must not be written behind another.
+/// Secrets belong to the program, not to a space: a credential of one space must not be written to another.
 static KNOWN: RwLock<Known> = RwLock::new(Known {
     secrets: Vec::new(),
     expression: None,
@@ -26,25 +26,25 @@ static KNOWN: RwLock<Known> = RwLock::new(Known {
 
 struct Known {
     secrets: Vec<String>,
-    /// All of them, made when one is first looked for: who only waits needs none.
+    /// An expression for all of them, compiled at the first search: a process that only waits needs none.
     expression: Option<Arc<Regex>>,
 }
 
-/// Has `secret` replaced wherever a workspace of this process writes or shows it, whatever the policies of spaces say of
-/// secrets. One of fewer than eight bytes is not looked for.
+/// Has `secret` replaced wherever a workspace of this process writes or shows it, whatever the policies of spaces say
+/// about secrets. A secret of fewer than eight bytes is ignored.
 pub fn keep_out(secret: &str) {
     let mut known = KNOWN.write();
     if secret.len() < BYTES_MIN || known.secrets.iter().any(|other| other == secret) {
         return;
     }
     known.secrets.push(secret.to_owned());
-    // Where one begins as another does, the longer one is meant.
+    // If one is a prefix of another, the longer one must match first.
     known.secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     known.expression = None;
 }
 
-/// The same of what the variable `name` of the environment holds, if its name says that this is a secret, or if it looks drawn by chance
-/// whatever it is called. The rest is read by people: a region, the name of a machine.
+/// Does the same for the value of the environment variable `name` if its name says that it is a secret, or if the value
+/// looks random whatever its name. Other values are meant to be read: a region, the name of a machine.
 pub fn keep_out_variable(name: &str, value: &str) {
     let name = name.to_ascii_uppercase();
     if VARIABLES.iter().any(|part| name.contains(part)) || looks_drawn(value) {
@@ -63,12 +63,12 @@ impl Known {
     }
 }
 
-/// What looks for them; nothing while there are none.
+/// The search for them; `None` while there are none.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OwnSecrets(Option<Arc<Regex>>);
 
 impl OwnSecrets {
-    /// Those that are known by now.
+    /// The credentials known by now.
     pub(super) fn known() -> Self {
         let known = KNOWN.read();
         if known.secrets.is_empty() || known.expression.is_some() {
@@ -78,12 +78,12 @@ impl OwnSecrets {
         Self(KNOWN.write().expression())
     }
 
-    /// Whether one of them stands in `text`.
+    /// Whether one of them is in `text`.
     pub(super) fn are_in(&self, text: &str) -> bool {
         self.0.as_ref().is_some_and(|expression| expression.is_match(text))
     }
 
-    /// `found`, and where they stand in `text`, in order and without overlaps.
+    /// Returns `found` together with their spans in `text`, in order and without overlaps.
     pub(super) fn beside(&self, found: Vec<Match>, text: &str) -> Vec<Match> {
         let Some(expression) = &self.0 else { return found };
         let own = expression.find_iter(text);
@@ -93,7 +93,7 @@ impl OwnSecrets {
         }
         all.extend(found);
         all.sort_by_key(|one| one.start);
-        // What a pattern takes for a part of one, or for more, goes with it.
+        // A pattern may match a part of one, or more than it: overlapping matches become one.
         let mut apart: Vec<Match> = Vec::with_capacity(all.len());
         for one in all {
             match apart.last_mut().filter(|last| one.start < last.end) {

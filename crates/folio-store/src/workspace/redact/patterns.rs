@@ -1,4 +1,4 @@
-//! Secrets that the general scanner does not know, or takes for more than they are.
+//! Secrets that the general scanner does not know, or matches too widely.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -9,19 +9,19 @@ use regex::Regex;
 
 use crate::access;
 
-/// What a value is called that is a secret because of the name before it.
+/// The kind of a value that is a secret because of the name before it.
 pub(super) const ASSIGNED: &str = "assigned_secret";
 
-/// Bytes of base64 from which on a private key is one, and not a word about private keys.
+/// Minimum bytes of base64 for a private key; with fewer, the text is only about private keys.
 const MIN_KEY_BYTES: usize = 32;
 
-/// Bytes of a value from which on it is taken for a secret that nothing says is one.
+/// Minimum bytes of a value that is taken for a secret although nothing says that it is one.
 const MIN_DRAWN_BYTES: usize = 24;
 
-/// Hexadecimal digits from which on a part of an address is a secret.
+/// Minimum hexadecimal digits of a part of an address that is taken for a secret.
 const MIN_HEX_DIGITS: usize = 16;
 
-/// A private key, also one that is cut off before its last line: the output of a tool often is.
+/// Detects a private key, even if it is cut off before its last line, as in the output of tools.
 pub(super) struct PrivateKeyBlock;
 
 impl Detector for PrivateKeyBlock {
@@ -45,7 +45,7 @@ impl Detector for PrivateKeyBlock {
                 continue;
             }
             let body = &label[label_len + 5..];
-            // Headers (`Proc-Type: 4,ENCRYPTED`), base64 and line ends, also escaped ones.
+            // Headers (`Proc-Type: 4,ENCRYPTED`), base64, and line ends, also escaped ones.
             let is_body = |b: &u8| b.is_ascii_alphanumeric() || b.is_ascii_whitespace() || b"+/=\\:,-".contains(b);
             let scanned = body.bytes().take_while(is_body).count();
             let end = match body[..scanned].find("-----END ") {
@@ -65,8 +65,8 @@ impl Detector for PrivateKeyBlock {
     }
 }
 
-/// Tokens that say what they are by how they begin, and addresses to which whoever knows them may write or from which they may read: of those
-/// the part goes that nobody else knows.
+/// Detects tokens that are recognised by their beginning, and URLs that grant access to anyone who knows them: of
+/// those, the secret part goes.
 pub(super) fn access_tokens() -> impl Detector {
     let kind = Kind::Custom("ACCESS_TOKEN");
     let tokens = Regex::new(
@@ -90,15 +90,15 @@ pub(super) fn access_tokens() -> impl Detector {
             let public = ["/services/", "/webhooks/", "sig="]
                 .iter()
                 .find_map(|mark| Some(token.as_str().find(mark)? + mark.len()));
-            // The end of a sentence is none of the token.
+            // A full stop at the end does not belong to the token.
             let end = token.start() + token.as_str().trim_end_matches('.').len();
             out.push(Match::new(kind.clone(), token.start() + public.unwrap_or(0), end));
         }
     })
 }
 
-/// Whether `token` is more than a name: has digits and is not made of words, and, if it is one of ours, which names of this program begin
-/// like, has letters of both cases.
+/// Whether `token` is more than a name: it has digits and does not consist of words. One of Folio's own tokens, whose
+/// prefix names in this program share, must have letters of both cases instead.
 pub(super) fn is_drawn(token: &str) -> bool {
     match token.strip_prefix(access::PREFIX) {
         Some(drawn) => drawn.contains(char::is_lowercase) && drawn.contains(char::is_uppercase),
@@ -106,16 +106,17 @@ pub(super) fn is_drawn(token: &str) -> bool {
     }
 }
 
-/// What stands between the words of a name.
+/// The separators between the words of a name.
 const SEPARATORS: [char; 4] = ['_', '-', '.', '/'];
-/// Letters of the longest word of a name.
+/// Maximum letters of a word in a name.
 const WORD_LETTERS: usize = 16;
-/// Digits of the longest number at the end of such a word, or between words.
+/// Maximum digits of a number after such a word, or between words.
 const WORD_DIGITS: usize = 4;
 /// Digits of a date, which may be longer: `20240501`.
 const DATE_DIGITS: usize = 8;
 
-/// Whether `piece` is a word, a number, or a word with a number behind it as names have them: `download`, `Phase`, `2024`, `v2`, `sha256`.
+/// Whether `piece` is a word, a number, or a word followed by a number, as in names: `download`, `Phase`, `2024`, `v2`,
+/// `sha256`.
 fn is_word(piece: &str) -> bool {
     let letters = piece.trim_end_matches(|c: char| c.is_ascii_digit());
     let digits = piece.len() - letters.len();
@@ -130,15 +131,15 @@ fn is_word(piece: &str) -> bool {
             && (is_of(rest, u8::is_ascii_lowercase) || is_of(letters, u8::is_ascii_uppercase)))
 }
 
-/// A value after a name that says that it is a secret: `aws_secret_access_key = …`,
-/// `Authorization: Bearer …`, `"password": "…"`.
+/// Detects a value after a name that says that it is a secret: `aws_secret_access_key = …`, `Authorization: Bearer …`,
+/// `"password": "…"`.
 pub(super) struct Assigned {
-    /// The name with what leads to its value. The value is cut by hand: a counted repetition of many
-    /// characters in an expression costs ten times as much as all the rest of the scan.
+    /// The name, up to its value. The value is cut out by hand: a counted repetition of many characters in an
+    /// expression costs ten times as much as the rest of the scan.
     name: Regex,
 }
 
-/// Names of secrets, in lower case and without what stands between their words, that a longer name may end with.
+/// Names of secrets, in lower case and without separators, that a longer name may end with.
 const SECRET_NAMES: [&str; 20] = [
     "password",
     "passwd",
@@ -161,25 +162,27 @@ const SECRET_NAMES: [&str; 20] = [
     "bottoken",
     "apitoken",
 ];
-/// How many of them, the first ones, people choose the values of: such may have blanks.
+/// How many of them, from the first, have values that people choose: these may contain blanks.
 const CHOSEN: usize = 4;
 
-/// What names of variables of the environment end with that hold a secret. In small letters it is said of places in lists, too.
+/// The end of the names of environment variables that hold a secret. In lower case, the word also stands for positions
+/// in lists.
 const VARIABLE: &str = "TOKEN";
 
 /// Bytes of a value that may be a secret.
 const SECRET_BYTES: RangeInclusive<usize> = 8..=512;
 
-/// Bytes of a name with all that stands between it and its value.
+/// Maximum bytes of a name with everything between it and its value.
 const NAME_BYTES: usize = 192;
-/// Bytes before a name in which is looked for what makes it one.
+/// Bytes before a name that are searched for what introduces it.
 const BEFORE_BYTES: usize = 256;
-/// Bytes of white space between a name in quotes and its value, which may stand in the next line.
+/// Maximum bytes of white space between a quoted name and its value, which may be on the next line.
 const SPACE_BYTES: usize = 256;
 
 impl Default for Assigned {
     fn default() -> Self {
-        // What only a blank or a `>` stands behind, and a user of `-u`, is looked at again, with what stands before it.
+        // Names followed only by a blank or a `>`, and the user after `-u`, are checked again together with what
+        // precedes them.
         let name = Regex::new(
             r#"(?xi-u)
             (?: pass (?: word | wd | phrase ) | pwd | secret (?: [_-]?key )?
@@ -204,7 +207,7 @@ impl Detector for Assigned {
     fn detect(&self, input: &str, out: &mut Vec<Match>) {
         for name in self.name.find_iter(input) {
             let Some(lead) = Lead::of(input, &name) else { continue };
-            // Behind `-u` and its user stands a password.
+            // After `-u` and its user comes a password.
             let named = if name.as_str().starts_with(" -") {
                 Named::Password
             } else {
@@ -225,16 +228,16 @@ impl Detector for Assigned {
 /// What the name of a value says about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
-    /// `password` and its like: people choose it, also of words.
+    /// `password` and the like: people choose it, also made of words.
     Password,
-    /// `pwd`, which is the folder of a shell, too.
+    /// `pwd`, which is also the folder of a shell.
     Pwd,
     /// Anything else.
     Other,
 }
 
 impl Named {
-    /// What `name` says, the last words of a name in any case.
+    /// Classifies `name`, the last words of a name in any case.
     fn of(name: &str) -> Self {
         let begins = |with: &str| {
             let head = name.get(..with.len());
@@ -250,7 +253,7 @@ impl Named {
     }
 }
 
-/// What leads from a name to its value.
+/// What connects a name with its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lead {
     /// `name: `, `name = `, `Bearer `.
@@ -264,7 +267,7 @@ enum Lead {
 }
 
 impl Lead {
-    /// That of `name`; none if no value follows.
+    /// The connection after `name`; `None` if no value follows.
     fn of(input: &str, name: &regex::Match<'_>) -> Option<Self> {
         let said = name.as_str();
         if said.len() > NAME_BYTES {
@@ -294,17 +297,17 @@ impl Lead {
             return ahead.ends_with('<').then_some(Self::Element);
         }
         let is_option = said.starts_with("--") || before[ahead.len()..].starts_with("--");
-        // As `.netrc` has it.
+        // As in `.netrc`.
         let mut words = before.split_whitespace().rev().skip(1);
         let is_of_login = bare == "password" && before.ends_with(char::is_whitespace) && words.next() == Some("login");
         (is_option || is_of_login).then_some(Self::Option)
     }
 
-    /// Whether `value`, to which it leads from what is `named`, is a secret.
+    /// Whether `value`, which follows what is `named` by this connection, is a secret.
     fn is_meant(self, value: &str, named: Named) -> bool {
         match self {
             Self::Sign | Self::Element => looks_random(value, named),
-            // `--secret id=key2,src=…` says where one is, and `--password --host-2` nothing.
+            // `--secret id=key2,src=…` says where a secret is, and `--password --host-2` has no value.
             Self::Option => {
                 !value.starts_with('-') && !value.trim_end_matches('=').contains('=') && looks_random(value, named)
             }
@@ -316,7 +319,7 @@ impl Lead {
     }
 }
 
-/// Where the value of `name` begins: a name in quotes may have it in the next line, in quotes as well.
+/// Where the value of `name` begins: after a quoted name it may be on the next line, quoted as well.
 fn value_begin(input: &str, name: &regex::Match<'_>) -> usize {
     let rest = &input[name.end()..];
     let bare = rest.trim_start();
@@ -329,7 +332,7 @@ fn value_begin(input: &str, name: &regex::Match<'_>) -> usize {
     name.end()
 }
 
-/// The value that begins at `at`, or those of the list of texts that does, and where they begin.
+/// The value at `at`, or those of the list of texts there, with their positions.
 fn values_at(input: &str, at: usize) -> Vec<(usize, &str)> {
     let Some(list) = input[at..].strip_prefix('[') else {
         return vec![value_at(input, at)];
@@ -348,14 +351,13 @@ fn values_at(input: &str, at: usize) -> Vec<(usize, &str)> {
         let behind = behind.strip_prefix('\\').unwrap_or(behind);
         match behind.strip_prefix(['"', '\'']) {
             Some(behind) => rest = behind,
-            // It is no value that a secret could be.
+            // This value cannot be a secret.
             None => return values,
         }
     }
 }
 
-/// The value that begins at `at`, and where it begins: to its closing quote, which may be escaped, or
-/// a bare word.
+/// The value at `at` and its position: up to its closing quote, which may be escaped, or a bare word.
 fn value_at(input: &str, at: usize) -> (usize, &str) {
     let rest = &input[at..];
     let unescaped = rest.strip_prefix('\\').unwrap_or(rest);
@@ -383,21 +385,21 @@ fn is_quoted(input: &str, start: usize) -> bool {
     input[..start].ends_with(['"', '\'', '`'])
 }
 
-/// Whether `value` is made of words as names in programs are: `WIN32_ERROR`, `super::Password3`.
+/// Whether `value` consists of words like a name in a program: `WIN32_ERROR`, `super::Password3`.
 fn is_name(value: &str) -> bool {
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
     let one_case = !(value.contains(char::is_lowercase) && value.contains(char::is_uppercase));
     value.contains("::") || (value.contains('_') && one_case && digits <= 2)
 }
 
-/// Whether `text` is a secret because it stands under `key` in an object.
+/// Whether `text` is a secret because of its `key` in an object.
 pub(super) fn is_secret_under(key: &str, text: &str) -> bool {
     if !SECRET_BYTES.contains(&text.len()) || text.starts_with(super::PLACEHOLDER) {
         return false;
     }
     let name = SECRET_NAMES.iter().position(|name| ends_with(key, name));
     if text.contains(char::is_whitespace) {
-        // A sentence about passwords has words and numbers; what somebody thought of has what is neither.
+        // A sentence about passwords has words and numbers; a chosen passphrase also has pieces that are neither.
         let is_odd = |word: &str| {
             let digits = word.bytes().filter(u8::is_ascii_digit).count();
             let bare = word.trim_end_matches(['.', ',', ':', ';']);
@@ -409,7 +411,8 @@ pub(super) fn is_secret_under(key: &str, text: &str) -> bool {
     (key.ends_with(VARIABLE) || name.is_some()) && looks_random(text, named)
 }
 
-/// Whether the words of `key` end with those of `name`, however they are put together: `secretKey`, `secret-key`, `SECRET_KEY`.
+/// Whether the words of `key` end with those of `name`, however they are joined: `secretKey`, `secret-key`,
+/// `SECRET_KEY`.
 fn ends_with(key: &str, name: &str) -> bool {
     let mut letters = key.bytes().rev().filter(|byte| !b"_- ".contains(byte));
     name.bytes()
@@ -417,7 +420,7 @@ fn ends_with(key: &str, name: &str) -> bool {
         .all(|wanted| letters.next().is_some_and(|byte| byte.to_ascii_lowercase() == wanted))
 }
 
-/// Whether `value` looks drawn by chance, without anything that says so: long, of the signs that keys are written with, and in both cases.
+/// Whether `value` looks random by itself: long, in the characters that keys use, and in both cases.
 pub(super) fn looks_drawn(value: &str) -> bool {
     let is_of_keys = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_-".contains(&byte);
     value.len() >= MIN_DRAWN_BYTES
@@ -428,8 +431,8 @@ pub(super) fn looks_drawn(value: &str) -> bool {
         && looks_random(value, Named::Other)
 }
 
-/// Whether `value` is more than a word, a number, a path, a name or a piece of code: letters and digits in
-/// many different characters, and not dotted like `request.form.password1`. What people choose may be of words.
+/// Whether `value` is more than a word, a number, a path, a name or a piece of code: letters and digits in many
+/// different characters, and not dotted like `request.form.password1`. Values that people choose may consist of words.
 fn looks_random(value: &str, named: Named) -> bool {
     let letters = value.bytes().filter(u8::is_ascii_alphabetic).count();
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
@@ -439,9 +442,9 @@ fn looks_random(value: &str, named: Named) -> bool {
     letters > 0 && digits > 0 && distinct >= 6 && !is_code && !is_place(value, named) && !is_name()
 }
 
-/// Whether `value` says where something is: a path or an address. One in a thousand keys begins like that, too, but has parts that no
-/// folder is called; an address may have its secret in a part, which may be of hexadecimal digits, or in its query. A password that begins
-/// with `/` is no path of one part.
+/// Whether `value` is a location: a path or a URL. One key in a thousand also begins like that, but has parts that no
+/// folder is named like. A URL may have its secret in a part, also in hexadecimal digits, or in its query. A password
+/// that begins with `/` is not a path of a single part.
 fn is_place(value: &str, named: Named) -> bool {
     let is_drawn = |part: &str| {
         let has = |is: fn(&u8) -> bool| part.bytes().any(|byte| is(&byte));
@@ -460,7 +463,7 @@ fn is_place(value: &str, named: Named) -> bool {
     (is_of_disk || begins.iter().any(|begin| value.starts_with(begin))) && !value.split('/').any(is_drawn)
 }
 
-/// Whether `part` is a long number in hexadecimal digits, also with the hyphens of a UUID, and no date.
+/// Whether `part` is a long hexadecimal number, also with the hyphens of a UUID, and not a date.
 fn is_hex(part: &str) -> bool {
     let digits = part.bytes().filter(u8::is_ascii_hexdigit).count();
     digits >= MIN_HEX_DIGITS
@@ -469,15 +472,16 @@ fn is_hex(part: &str) -> bool {
         && part.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Whether `value` is a name of at least three words in small letters, as things in a cluster have: `my-app-secret-v2`. Two words with a
-/// number are what people take for a password, and capitals and groups of numbers are what a seller gives out.
+/// Whether `value` is a name of at least three words in lower case, like those of things in a cluster:
+/// `my-app-secret-v2`. Two words with a number are a typical password, and capitals with groups of numbers a typical
+/// licence key.
 fn is_name_of_words(value: &str) -> bool {
     let (mut words, mut numbers, mut longest) = (0, 0, 0);
     let all = value.split(SEPARATORS).all(|piece| {
         let letters = piece.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         *(if letters > 0 { &mut words } else { &mut numbers }) += 1;
         longest = longest.max(letters);
-        // Letters with digits behind them are the password of somebody rather than a word, but for `v2` and its like.
+        // A word with digits after it is more likely a password, except for `v2` and the like.
         is_word(piece) && (letters <= 1 || letters == piece.len())
     });
     let is_small = !value.contains(|c: char| c.is_ascii_uppercase());

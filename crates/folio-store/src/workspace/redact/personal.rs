@@ -1,8 +1,9 @@
-//! Personal data: e-mail addresses, telephone numbers, payment cards, bank accounts, national ids, addresses of machines.
+//! Personal data: e-mail addresses, telephone numbers, payment cards, bank accounts, national ids, addresses of
+//! machines.
 //!
-//! Names and postal addresses of people are not found: that takes more than a look at the shape of a text. What is found is erased after
-//! a while where the space wants it so, which cannot be undone. So a number that could be something else (a version, a section, an offset, a
-//! part) counts only if what stands before it says what it is.
+//! Names and postal addresses of people are not found: that takes more than the shape of a text. If the space's policy
+//! says so, what is found is erased after a while, which cannot be undone. So a number that could be something else (a
+//! version, a section, an offset, a part number) counts only if the words before it say what it is.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -13,17 +14,18 @@ use regex::Regex;
 
 use super::{labels, numbers};
 
-/// A telephone number that [`phones`] finds.
+/// The kind of a telephone number that [`phones`] finds.
 const PHONE: Kind = Kind::Custom("PHONE");
 
-/// Which of the detectors a text can concern at all. Most texts concern none, and counting costs next to nothing.
+/// The detectors, grouped by what a text must contain for them to match. Most texts need none, and counting costs next
+/// to nothing.
 struct Scanners {
     email: Redactor,
     numbers: Redactor,
     addresses: Redactor,
 }
 
-/// The spans of `text` that say something of a person, in order and without overlaps.
+/// The spans of `text` with personal data, in order and without overlaps.
 pub(super) fn personal_in(text: &str) -> Vec<Match> {
     static SCANNERS: LazyLock<Scanners> = LazyLock::new(|| Scanners {
         email: Redactor::empty().with_detector(addresses()),
@@ -61,7 +63,7 @@ pub(super) fn personal_in(text: &str) -> Vec<Match> {
     found
 }
 
-/// What a match is.
+/// The kind of personal data that a match is, if any.
 pub(super) fn kind_of(found: &Match) -> Option<Pii> {
     Some(match found.kind {
         Kind::Email => Pii::Email,
@@ -80,7 +82,7 @@ fn is_personal(found: &Match, text: &str) -> bool {
     let matched = found.text(text);
     let (before, after) = (&text[..found.start], &text[found.end..]);
     match found.kind {
-        // `git@host:path` names a repository, `user@2x.png` and `crate@1.2.3` nobody.
+        // `git@host:path` names a repository; `user@2x.png` and `crate@1.2.3` name no person.
         Kind::Email => {
             let (local, domain) = matched.rsplit_once('@').unwrap_or_default();
             let last = domain.rsplit('.').next().unwrap_or_default();
@@ -116,8 +118,8 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     (0x2000..0x4000).contains(&first) && !(first == 0x2001 && address.segments()[1] == 0xdb8)
 }
 
-/// Whether what stands around four numbers says that they are an address: a name or `//` before them, a port or the size of a network
-/// behind them.
+/// Whether the text around four numbers says that they are an address: a name or `//` before them, a port or the size
+/// of a network after them.
 fn is_address_by(before: &str, after: &str) -> bool {
     let digits = |rest: &str| rest.bytes().take_while(u8::is_ascii_digit).count();
     let goes_on = |rest: &str, most: usize| {
@@ -130,7 +132,7 @@ fn is_address_by(before: &str, after: &str) -> bool {
         && (has_port || has_size || before.ends_with("//") || labels::is_of_an_address(before))
 }
 
-/// Whether four numbers by themselves are hardly those of a version or a section, which are small but for one of them.
+/// Whether four numbers by themselves are unlikely to be a version or a section, which has at most one large number.
 fn is_no_version(address: Ipv4Addr, before: &str, after: &str) -> bool {
     let is_part =
         before.ends_with(['v', 'V', '-', '=', '^', '~', '.', '/', '+', '§']) || after.starts_with(['-', '.', '_']);
@@ -138,7 +140,8 @@ fn is_no_version(address: Ipv4Addr, before: &str, after: &str) -> bool {
     large >= 2 && !is_part && !labels::is_of_a_version(before) && !labels::is_of_a_thing(before)
 }
 
-/// Whether `address` is one that a network card has: not one for all or for many, and no row of bytes or of numbers.
+/// Whether `address` can belong to a network card: it is not for broadcast or multicast, and not a row of bytes or
+/// numbers.
 fn is_of_a_machine(address: &str, before: &str) -> bool {
     let octets: Vec<&str> = address.split([':', '-']).collect();
     let is_single = octets[0]
@@ -153,7 +156,7 @@ fn is_of_a_machine(address: &str, before: &str) -> bool {
     is_single && !is_row && address.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// What stands between signs that are neither letters nor digits.
+/// The alphanumeric words of `text`.
 fn words(text: &str) -> impl DoubleEndedIterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric())
 }
@@ -162,7 +165,7 @@ fn is_byte(text: &str) -> bool {
     text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// E-mail addresses, also at the end of a sentence.
+/// Detects e-mail addresses, also at the end of a sentence.
 fn addresses() -> impl Detector {
     let address = Regex::new(r"[\w.%+\-]*[\w%+\-]@[A-Za-z0-9\-]+(?:\.[A-Za-z0-9\-]+)*\.[A-Za-z]{2,24}\b")
         .expect("the expression is a constant and a test uses it");
@@ -175,7 +178,8 @@ fn addresses() -> impl Detector {
     })
 }
 
-/// Telephone numbers with the code of a country, however they are grouped, and those of North America and some of Europe without one.
+/// Detects telephone numbers with a country code, however they are grouped, and those of North America and parts of
+/// Europe without one.
 fn phones() -> impl Detector {
     let number = Regex::new(
         r"(?x-u)
@@ -204,7 +208,7 @@ fn phones() -> impl Detector {
     })
 }
 
-/// Whether `number` is one that is called, and not an offset, a measurement, the number of a thing or a row of bytes.
+/// Whether `number` is a telephone number, and not an offset, a measurement, the number of a thing or a row of bytes.
 fn is_dialled(number: &str, before: &str, after: &str) -> bool {
     let is_called = labels::is_of_a_telephone(before);
     if !is_called && (labels::is_of_a_thing(before) || labels::is_a_unit(after)) {
@@ -218,7 +222,7 @@ fn is_dialled(number: &str, before: &str, after: &str) -> bool {
     }
     let groups: Vec<&str> = number.split([' ', '.', '-', '/']).collect();
     if groups.len() == 2 {
-        // The number of anything, unless it is parted as nothing else is.
+        // This could be the number of anything, unless it has a `/`, which only telephone numbers have.
         return is_called || number.contains('/');
     }
     let between = [' ', '.', '-'];
@@ -231,20 +235,20 @@ fn is_dialled(number: &str, before: &str, after: &str) -> bool {
     !is_in_a_row && !is_counted
 }
 
-/// Whether `number`, without its `+`, begins with the code of a country and has as many digits as are called there: hardly ever fewer than
-/// ten, unless somebody says that it is called.
+/// Whether `number`, without its `+`, begins with a country code and has as many digits as telephone numbers there:
+/// rarely fewer than ten, unless a label says that it is one.
 fn has_country(number: &str, is_called: bool) -> bool {
     let digits: String = number.chars().filter(char::is_ascii_digit).collect();
     let Some(code) = labels::country_of(&digits) else {
         return false;
     };
     let rest = &digits[code.len()..];
-    // Where it is grouped, the code is a group, or has an area with it: `+120 1234` is an offset.
+    // In a grouped number the code is a group of its own, or has the area code with it: `+120 1234` is an offset.
     let group = number.find(|c: char| !c.is_ascii_digit()).unwrap_or(number.len());
     let has_area = group >= code.len() + 2 || (code.len(), group) == (3, 4);
     let is_grouped_so = group == code.len() || (has_area && !(code == "1" && group < 4));
     let is_valid = if code == "1" {
-        // Neither an area nor what follows it begins with 0 or 1.
+        // Neither an area code nor what follows it begins with 0 or 1.
         rest.len() == 10 && [0, 3].iter().all(|at| rest.as_bytes()[*at] >= b'2')
     } else {
         digits.len() >= if is_called { 8 } else { 10 }
@@ -252,7 +256,7 @@ fn has_country(number: &str, is_called: bool) -> bool {
     is_grouped_so && is_valid && (is_called || !is_of_round_groups(number))
 }
 
-/// Whether all groups behind the first are round hundreds, as offsets and sizes are.
+/// Whether all groups after the first are round hundreds, as in offsets and sizes.
 fn is_of_round_groups(number: &str) -> bool {
     number.contains(' ')
         && number

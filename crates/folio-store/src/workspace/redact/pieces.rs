@@ -1,7 +1,7 @@
-//! Cleaning what is too long to be held in memory: a body that goes by in pieces.
+//! Cleans bodies that are too long for memory, in pieces.
 //!
-//! A piece ends where nothing that has to go stands across its end, and what stands behind it is looked at with the end of it
-//! before, so that a secret is known by its name also when a piece ends between the two.
+//! A piece ends where nothing that has to go crosses its end. What follows is scanned together with the end of the
+//! piece before, so that a secret is recognised by its name even if a piece ends between the two.
 
 use std::io::{self, Read};
 
@@ -10,22 +10,23 @@ use folio_memory::{Pii, Warning};
 
 use super::{Cleaner, placeholder_of};
 
-/// Bytes of a piece, about.
+/// Approximate bytes of a piece.
 pub(crate) const PIECE_BYTES: usize = 1024 * 1024;
-/// Bytes that are looked at beyond a piece: more than any secret has.
+/// Bytes scanned beyond a piece: more than any secret has.
 const AHEAD: usize = 64 * 1024;
-/// Bytes of what went by that are looked at again: more than any name of a secret has.
+/// Bytes before a piece that are scanned again: more than any name of a secret has.
 const BEHIND: usize = 1024;
 
-/// What a body is called in warnings.
+/// The field name of a body in warnings.
 const FIELD: &str = "body";
 
-/// A body in pieces, without what a space does not want stored. The pieces of a body are the same however it is read.
+/// Splits a body into pieces, without what a space does not want stored. The pieces of a body are the same however it
+/// is read.
 #[derive(Debug)]
 pub(crate) struct CleanPieces<R> {
     source: R,
     cleaner: Cleaner,
-    /// What was read; the first `behind` bytes went by.
+    /// What was read; the first `behind` bytes were already returned.
     buffer: Vec<u8>,
     behind: usize,
     is_at_end: bool,
@@ -43,11 +44,11 @@ impl<R: Read> CleanPieces<R> {
         }
     }
 
-    /// The next piece, none at the end.
+    /// Returns the next piece; `None` at the end.
     ///
     /// # Errors
     ///
-    /// Whatever the source says.
+    /// Any error of the source.
     pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let full = self.behind + PIECE_BYTES + AHEAD;
         if !self.is_at_end {
@@ -77,22 +78,22 @@ impl<R: Read> CleanPieces<R> {
         Ok(Some(piece))
     }
 
-    /// Whether there is no piece any more.
+    /// Whether there are no more pieces.
     pub(crate) fn is_over(&self) -> bool {
         self.is_at_end && self.buffer.len() == self.behind
     }
 
-    /// What was taken out, and what the pieces say of persons.
+    /// The warnings about what was taken out, and the kinds of personal data in the pieces.
     pub(crate) fn finish(mut self) -> (Vec<Warning>, Vec<Pii>) {
         let pii = self.cleaner.take_pii();
         (self.cleaner.into_warnings(), pii)
     }
 
-    /// What has to go of the buffer: from, to, and what stands there instead.
+    /// What has to go from the buffer: start, end, and the placeholder.
     fn spans(&mut self) -> Vec<(usize, usize, String)> {
         let mut spans = Vec::new();
         let mut at = 0;
-        // Most are text, and to find that out at once is ten times as fast as to look where one is not.
+        // Most bodies are valid text, and finding that out at once is ten times as fast as looking for invalid parts.
         let chunks: Vec<(&str, usize)> = match std::str::from_utf8(&self.buffer) {
             Ok(text) => vec![(text, 0)],
             Err(_) => self
@@ -119,7 +120,7 @@ impl<R: Read> CleanPieces<R> {
         spans
     }
 
-    /// Where the piece ends that begins the buffer: at the end of a line, or at least between two characters.
+    /// Where the piece at the beginning of the buffer ends: at the end of a line, or at least between two characters.
     fn end_of_piece(&self, spans: &[(usize, usize, String)]) -> usize {
         if self.is_at_end && self.buffer.len() - self.behind <= PIECE_BYTES {
             return self.buffer.len();

@@ -1,4 +1,4 @@
-//! The second line: what an older version or another program stored is cleaned on its way out.
+//! The second line of defence: cleans on reading what an older version or another program stored.
 
 use std::collections::HashSet;
 
@@ -10,17 +10,17 @@ use super::Cleaner;
 use super::commit::{Renamed, clean_change, clean_event_with, clean_fields};
 use crate::commit::Record;
 
-/// Entries of which it is remembered that there is nothing to take out.
+/// For how many entries it is remembered that they are clean.
 const REMEMBERED: usize = 65_536;
 
-/// Cleans what is read, and remembers what was clean, so that it is looked at once.
+/// Cleans what is read, and remembers which entries were clean, so that each is scanned only once.
 #[derive(Debug, Default)]
 pub(crate) struct Recalled {
     clean: Mutex<(Redaction, HashSet<(EntryId, u32)>)>,
 }
 
 impl Recalled {
-    /// Takes out of `entry` what `mode` says.
+    /// Takes what `mode` says out of `entry`.
     pub(crate) fn entry(&self, entry: &mut Entry, mode: Redaction) {
         let name = (entry.id, entry.version);
         if mode == Redaction::Off || self.is_clean(name, mode) {
@@ -50,12 +50,12 @@ impl Recalled {
     }
 }
 
-/// Takes out of an entry that is not written yet what `mode` says, as writing and reading it will.
+/// Takes what `mode` says out of an entry that is not written yet, as writing and reading it would.
 pub(crate) fn unwritten(entry: &mut Entry, mode: Redaction) {
     clean_fields(&mut Cleaner::new(mode), &mut entry.fields, "body");
 }
 
-/// Takes out of `page` what `mode` says.
+/// Takes what `mode` says out of `page`.
 pub(crate) fn page(page: &mut Page, mode: Redaction) {
     let mut cleaner = Cleaner::new(mode);
     let fields = &mut page.fields;
@@ -66,13 +66,13 @@ pub(crate) fn page(page: &mut Page, mode: Redaction) {
     }
 }
 
-/// Takes out of `change` what `mode` says.
+/// Takes what `mode` says out of `change`.
 pub(crate) fn change(change: &mut Change, mode: Redaction) {
     clean_known(&mut Cleaner::new(mode), change);
 }
 
-/// Cleans `change`, and leaves what was found of persons when it was written: the text that it was found in may be kept
-/// beside the entry.
+/// Cleans `change`, but keeps the personal data flagged when it was written: the text with it may be kept beside the
+/// entry.
 fn clean_known(cleaner: &mut Cleaner, change: &mut Change) {
     let before = match change {
         Change::AddEntry(new) if new.fields.body_ref.is_some() => new.fields.pii.clone(),
@@ -84,7 +84,7 @@ fn clean_known(cleaner: &mut Cleaner, change: &mut Change) {
     }
 }
 
-/// Takes out of `record` what `mode` says.
+/// Takes what `mode` says out of `record`.
 pub(crate) fn record(record: &mut Record, mode: Redaction) {
     let mut cleaner = Cleaner::new(mode);
     for change in &mut record.changes {
@@ -100,7 +100,7 @@ pub(crate) fn record(record: &mut Record, mode: Redaction) {
     }
 }
 
-/// Takes out of `bytes` what `mode` says.
+/// Takes what `mode` says out of `bytes`.
 pub(crate) fn bytes(bytes: Vec<u8>, mode: Redaction) -> Vec<u8> {
     Cleaner::new(mode).bytes(&bytes, "body").unwrap_or(bytes)
 }

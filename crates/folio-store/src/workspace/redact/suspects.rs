@@ -1,7 +1,7 @@
-//! Where in a long text something can be that has to go: one pass tells, and only what lies around is looked at closely.
+//! Finds the suspicious places of a long text in one pass, so that only their surroundings need the detectors.
 //!
-//! The detectors go over a text one after the other, nine scans in all. Long texts are outputs of programs, and most of
-//! them hold nothing: there one scan for everything that any detector could begin with is all that is done.
+//! The detectors scan a text one after the other, nine scans in all. Long texts are outputs of programs, and most of
+//! them hold nothing to redact: for those, a single scan for everything that any detector could match is enough.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -10,25 +10,25 @@ use std::thread::Builder;
 use leakguard::Match;
 use regex::bytes::Regex;
 
-/// Bytes of a text that is looked at as a whole.
+/// Texts of up to this many bytes are scanned as a whole.
 const WHOLE_BYTES: usize = 16 * 1024;
-/// Bytes before and behind a suspicious place that are looked at. What is found has no more, unless it is one long word or
-/// reaches to where the look ends.
+/// Bytes scanned before and after a suspicious place. No match is longer, unless it is one long word or reaches the
+/// edge of the scanned part.
 const AROUND_BYTES: usize = 512;
 /// Bytes of a word that is not cut.
 const WORD_BYTES: usize = 64 * 1024;
-/// What is found so near to where a look ends may go on beyond.
+/// A match this near to the edge of the scanned part may continue beyond it.
 const EDGE_BYTES: usize = 64;
-/// Bytes of what may stand across the end of a look without being one word, and is found in the next one.
+/// Bytes by which scans overlap, so that a match of several words across the end of one is found in the next.
 const OVERLAP_BYTES: usize = 512;
 
-/// Bytes from which on the two halves of a text are looked at by two threads.
+/// From this many bytes on, two threads scan one half of a text each.
 const HALVED_FROM: usize = 256 * 1024;
-/// Bytes in which the end of a line is looked for, for halves that do not overlap.
+/// Bytes in which the end of a line is searched for, so that the halves need not overlap.
 const LINE_BYTES: usize = 4 * 1024;
 
-/// Everything that a detector can find matches this at its beginning, or a little later: less than what the detectors want,
-/// and nothing that would make an automaton remember more than the last few bytes.
+/// Matches the beginning, or shortly after it, of everything that a detector can find: it demands less than the
+/// detectors, and nothing that would make an automaton remember more than the last few bytes.
 const SHAPES: &str = r#"(?x-u)
     # addresses with a password, addresses of persons
     :// [^/?\#\s]* @ | [^\s@] @ [A-Za-z0-9\-]
@@ -70,22 +70,22 @@ const SHAPES: &str = r#"(?x-u)
     | (?: [0-9A-Fa-f]{2} [:\-] ){4}
 "#;
 
-/// What of a text is worth a closer look.
+/// The parts of a text that are worth a closer scan.
 #[derive(Debug)]
 pub(super) enum Suspects {
-    /// All of it.
+    /// The whole text.
     Whole,
-    /// These parts, in order and apart from one another.
+    /// These parts, in order and without overlaps.
     Parts(Vec<Range<usize>>),
 }
 
 impl Suspects {
-    /// Those of `text`: all of it if it is short and anything of it is suspicious.
+    /// The suspicious parts of `text`: a short text with anything suspicious counts as a whole.
     pub(super) fn of(text: &str) -> Self {
         Self::with(text, Builder::new())
     }
 
-    /// The same with the help of the thread that `another` makes, if the text is so long.
+    /// The same, using the thread that `another` makes if the text is long enough.
     fn with(text: &str, another: Builder) -> Self {
         if text.len() <= WHOLE_BYTES {
             return if shapes().is_match(text.as_bytes()) {
@@ -101,19 +101,19 @@ impl Suspects {
         let mut found = std::thread::scope(|scope| {
             let others = another.spawn_scoped(scope, || parts_in(text, second.clone()));
             let mut found = parts_in(text, first);
-            // A thread that failed, or that the system did not give, has looked at nothing: then somebody else has to.
+            // If the thread panicked or could not be started, its half is scanned here.
             let others = others.ok().and_then(|others| others.join().ok());
             found.extend(others.unwrap_or_else(|| parts_in(text, second.clone())));
             found
         });
-        // Where the halves overlap, both have found.
+        // Where the halves overlap, both may have found the same.
         found.sort_by_key(|part| part.start);
         let mut parts = Vec::with_capacity(found.len());
         found.into_iter().for_each(|part| add(&mut parts, part));
         Self::Parts(parts)
     }
 
-    /// What `detect` finds in `text`, in order, as if it had gone over the whole of it.
+    /// What `detect` finds in `text`, in order, as if it had scanned the whole text.
     pub(super) fn find(&self, text: &str, detect: impl Fn(&str) -> Vec<Match>) -> Vec<Match> {
         let parts = match self {
             Self::Whole => return detect(text),
@@ -152,14 +152,14 @@ impl Suspects {
     }
 }
 
-/// What [`SHAPES`] says.
+/// The compiled [`SHAPES`].
 fn shapes() -> &'static Regex {
     static SHAPES_OF_ALL: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(SHAPES).expect("the expression is a constant and a test uses it"));
     &SHAPES_OF_ALL
 }
 
-/// What of `text` lies around anything suspicious that stands in `range`.
+/// The surroundings of everything suspicious in `range` of `text`.
 fn parts_in(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     let looked_at = &text.as_bytes()[range.clone()];
     let mut parts: Vec<Range<usize>> = Vec::new();
@@ -174,8 +174,8 @@ fn parts_in(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
     parts
 }
 
-/// The halves of a text: apart at the end of a line, which nothing suspicious stands across, or else the first goes on for as
-/// much as a word has.
+/// The halves of a text: split at the end of a line, which nothing suspicious crosses, or else overlapping by the
+/// length of a word.
 fn halves(text: &[u8]) -> (Range<usize>, Range<usize>) {
     let middle = text.len() / 2;
     let line = text[middle - LINE_BYTES..middle]
@@ -190,7 +190,7 @@ fn halves(text: &[u8]) -> (Range<usize>, Range<usize>) {
     }
 }
 
-/// `part` with `bytes` more on either side, and then to where words end.
+/// Extends `part` by `bytes` on either side, and then to the ends of words.
 fn around(text: &str, part: &Range<usize>, bytes: usize) -> Range<usize> {
     let is_end = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'"';
     let all = text.as_bytes();

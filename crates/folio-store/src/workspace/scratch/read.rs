@@ -12,13 +12,13 @@ use super::super::view::ViewRequest;
 use super::{ScratchAnswer, ScratchCaller, Workspace, WorkspaceError, line_of, shape_of};
 use crate::error::StoreError;
 
-/// Lines that one answer has at most, however short they are.
+/// Maximum lines of one answer, however short they are.
 const LINES: u32 = 100;
-/// Tokens that the frame of an answer takes: how much there is, and where to go on.
+/// Tokens of the frame of an answer: the counts, and where to continue.
 const FRAME: u32 = 120;
-/// The same of a list, whose cursor stands in the text and in what is structured.
+/// The same for a list, whose cursor is both in the text and in the structured part.
 const LIST_FRAME: u32 = 240;
-/// The least that can be asked for and still say something.
+/// The smallest budget that still allows a useful answer.
 const LEAST: u32 = 200;
 
 impl Workspace {
@@ -58,7 +58,7 @@ impl Workspace {
     ) -> Result<ScratchAnswer, WorkspaceError> {
         let request = ViewRequest {
             view_token_limit: budget,
-            // An answer of a tool is no part of the system prompt.
+            // A tool's answer is not part of the system prompt.
             audience: Some(Audience::Message),
             ..ViewRequest::of(caller.thread.clone())
         };
@@ -75,7 +75,7 @@ impl Workspace {
         Ok(without_entries(text, structured))
     }
 
-    /// One entry: its line, and its text from where the cursor says on.
+    /// Reads one entry: its line, and its text from the cursor on.
     async fn read_one(
         &self,
         caller: &ScratchCaller<'_>,
@@ -101,7 +101,7 @@ impl Workspace {
             let by = self.in_place_of(&entry).await?;
             let by = by.map(|by| format!("; {by} took its place")).unwrap_or_default();
             let line = |length| line_of(&entry, length, now) + &by;
-            // What is shown of the text stands below, too, and is what somebody wants to read.
+            // The text follows below and is what the caller wants, so the line shows as little of it as possible.
             let short = line(1);
             if caller.tokens.count(&short) <= all / 3 {
                 short
@@ -111,7 +111,7 @@ impl Workspace {
         } else {
             format!("{} (continued)", entry.handle)
         };
-        // A part stands in the text and in what is structured.
+        // The part is both in the text and in the structured answer.
         let room = all.saturating_sub(caller.tokens.count(&heading)) / 2;
         let part = self.part_from(&entry, from, room, caller.tokens).await?;
         let Some((part, end, bytes)) = part else {
@@ -144,8 +144,8 @@ impl Workspace {
         })
     }
 
-    /// What of the text of `entry` from byte `from` on costs at most `room` tokens, the byte before which that stops, and how many there
-    /// are. None if no character begins at `from`.
+    /// The part of the text of `entry` from byte `from` on that costs at most `room` tokens, the offset at which it
+    /// ends, and the length of the whole. `None` if no character begins at `from`.
     async fn part_from(
         &self,
         entry: &Entry,
@@ -162,7 +162,7 @@ impl Workspace {
                 (part.to_owned(), (from + part.len()) as u64, whole.len() as u64)
             }));
         };
-        // A text in pieces may be of any length: no more of it is read than what is shown.
+        // A text in pieces may have any length: no more of it is read than is shown.
         let part = Part::Bytes { from, to: u64::MAX };
         let mut most = most_bytes(room).max(1);
         loop {
@@ -179,7 +179,7 @@ impl Workspace {
         }
     }
 
-    /// What took the place of `entry`, by the name that it can be asked for, if something did that may be seen.
+    /// The handle of the entry that replaced `entry`, if there is one that the asker may see.
     async fn in_place_of(&self, entry: &Entry) -> Result<Option<EntryHandle>, WorkspaceError> {
         let Some(by) = entry.fields.superseded_by else {
             return Ok(None);
@@ -191,7 +191,8 @@ impl Workspace {
         Ok(self.check_entry(&by).await.is_ok().then_some(by.handle))
     }
 
-    /// Entries that match, one line each: of a page, of the scratchbook with what is done, of the scratch page, or anywhere.
+    /// Lists matching entries, one line each: of a page, of the scratchbook including what is done, of the scratch
+    /// page, or anywhere.
     async fn read_list(
         &self,
         caller: &ScratchCaller<'_>,
@@ -246,8 +247,8 @@ impl Workspace {
             if fitting >= answer.items.len() {
                 break;
             }
-            // The cursor stands behind the last line that is shown. Somebody may have added something meanwhile, so these are others, which
-            // have to fit as well.
+            // The cursor must follow the last line shown, so the list is read again with that limit. If something was
+            // added meanwhile, it holds other lines, which have to fit as well.
             query.limit = u32::try_from(fitting).unwrap_or(LINES);
             answer = self.entries(&query).await?;
         }
@@ -259,7 +260,7 @@ impl Workspace {
         Ok(listed(text, answer, caller.tokens))
     }
 
-    /// The tree of pages, one line each; the cursor is how many lines came before.
+    /// Lists the tree of pages, one line each; the cursor is the number of lines before.
     async fn read_tree(
         &self,
         caller: &ScratchCaller<'_>,
@@ -307,7 +308,8 @@ impl Workspace {
     }
 }
 
-/// That nothing is asked for that would be passed over: whoever narrows something down takes all of it for what they asked for.
+/// Refuses combinations in which an argument would be ignored: a caller that narrows its question would take the answer
+/// for narrowed.
 fn check_goes_together(read: &Read) -> Result<(), Invalid> {
     let is_page = |id: &str| id.trim().starts_with('p');
     let (what, takes_words) = match (read.id.as_deref(), read.page.as_deref()) {
@@ -329,7 +331,7 @@ fn check_goes_together(read: &Read) -> Result<(), Invalid> {
     }
 }
 
-/// `answer`, whose lines are in `text`: behind them stands how many there are, and how it goes on.
+/// Completes the answer whose lines are in `text` with the count and the cursor.
 fn listed(mut text: String, answer: ListAnswer<Entry>, tokens: &dyn Tokens) -> ScratchAnswer {
     match &answer.next {
         _ if answer.items.is_empty() => text.push_str("nothing matches"),
@@ -355,7 +357,7 @@ fn listed(mut text: String, answer: ListAnswer<Entry>, tokens: &dyn Tokens) -> S
     }
 }
 
-/// What is about no entry in particular.
+/// An answer that is not about particular entries.
 fn without_entries(text: String, structured: Value) -> ScratchAnswer {
     ScratchAnswer {
         text,
@@ -364,7 +366,7 @@ fn without_entries(text: String, structured: Value) -> ScratchAnswer {
     }
 }
 
-/// What of an entry stands in a list besides its line, which is in the text.
+/// The structured part of an entry in a list; its line is in the text.
 fn brief(entry: &Entry) -> Value {
     let mut brief = Map::new();
     brief.insert("handle".to_owned(), json!(entry.handle));
@@ -374,7 +376,7 @@ fn brief(entry: &Entry) -> Value {
     Value::Object(brief)
 }
 
-/// How many of `lines`, each with what stands for it in JSON, fit into `room` tokens; at least one.
+/// How many of `lines`, each with its JSON part, fit into `room` tokens; at least one.
 fn fitting(lines: &[String], briefs: &[Value], room: u32, tokens: &dyn Tokens) -> usize {
     let mut used = 0_u32;
     let fits = |(line, brief): &(&String, &Value)| {
@@ -387,7 +389,7 @@ fn fitting(lines: &[String], briefs: &[Value], room: u32, tokens: &dyn Tokens) -
     both.take_while(fits).count().max(1).min(lines.len())
 }
 
-/// The beginning of `text` that costs at most `room` tokens, ending with a line where there is one.
+/// The beginning of `text` that costs at most `room` tokens, ending at the end of a line if possible.
 fn part_of<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
     let mut end = text.floor_char_boundary(most_bytes(room));
     loop {
@@ -407,23 +409,24 @@ fn part_of<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
     }
     let line = text[..end].rfind('\n').map(|at| at + 1).filter(|at| *at > end / 2);
     let end = line.unwrap_or(end);
-    // Something has to be read, or there is no end to it.
+    // At least one character must be returned, or reading would never end.
     let first = text.chars().next().map_or(0, char::len_utf8);
     &text[..end.max(first)]
 }
 
-/// Bytes that `room` tokens have at most. Few texts have more than eight a token; what is longer is cut down from there.
+/// Maximum bytes of `room` tokens. Few texts have more than eight bytes per token; longer parts are cut down from
+/// there.
 fn most_bytes(room: u32) -> usize {
     usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(8)
 }
 
-/// How many of `bytes` that cost too much come to a little less than `room` tokens.
+/// How many of `bytes`, which cost too much, come to a little less than `room` tokens.
 fn fewer_bytes(bytes: usize, room: u32, cost: u32) -> usize {
     let share = u64::from(room) * 95 / 100 * u64::try_from(bytes).unwrap_or(u64::MAX) / u64::from(cost);
     usize::try_from(share).unwrap_or(0)
 }
 
-/// At which byte a text goes on.
+/// The byte at which a text continues, from its cursor.
 fn begin_of(cursor: &str, entry: &Entry) -> Result<u64, Invalid> {
     let parts = cursor
         .split_once('@')
