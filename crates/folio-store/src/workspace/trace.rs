@@ -1,4 +1,5 @@
-//! What happened, as a timeline: the log, one line for each change and each event, and the notes beside it (seed 004).
+//! The trace: what happened, as a timeline with one line for each change and each event of the log, and the notes
+//! beside it (seed 004).
 
 mod lines;
 mod paging;
@@ -24,13 +25,13 @@ use crate::commit::Record;
 use crate::error::StoreError;
 use crate::store::LogRow;
 
-/// Commits that are read at a time: the first time, and at most. Each may have thousands of changes.
+/// How many commits are read at a time: at first, and at most. Each may have thousands of changes.
 const CHUNK_MIN: u64 = 4;
 const CHUNK_MAX: u64 = 256;
-/// Lines given when nothing is said.
+/// How many lines are returned by default.
 const DEFAULT_LIMIT: usize = 50;
 
-/// Which part of the timeline is wanted. What is not said restricts nothing.
+/// Which part of the timeline is wanted. Fields that are not set restrict nothing.
 #[derive(Debug, Clone, Default)]
 pub struct TraceQuery {
     /// Only what was done in this run.
@@ -39,59 +40,59 @@ pub struct TraceQuery {
     pub turn: Option<TurnId>,
     /// Only what was done to this entry.
     pub entry: Option<EntryRef>,
-    /// Only what this part of the program did.
+    /// Only what this component of the program did.
     pub component: Option<String>,
-    /// Only what came after this commit; the first lines after it are given. Without it, the last.
+    /// Only what came after this commit, and of that the first lines. Without it, the last lines of all.
     pub since: Option<Seq>,
     /// How many lines at most; 0 means 50.
     pub limit: usize,
-    /// Where to go on: what `next` of an answer to the same question was.
+    /// Where to continue: the `next` of an earlier answer to the same query.
     pub cursor: Option<String>,
 }
 
-/// Some lines of a timeline.
+/// A part of a timeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TracePart {
-    /// In order, the oldest first.
+    /// The lines, oldest first.
     pub lines: Vec<TraceEntry>,
-    /// Where there are more, what to ask with to go on: with what came after these if the question has a `since`, otherwise with what
-    /// came before them.
+    /// The cursor to continue with if there are more lines: with what came after these if the query has a `since`,
+    /// otherwise with what came before them.
     pub next: Option<String>,
 }
 
-/// One thing that happened.
+/// One line of a timeline.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceEntry {
     /// The commit, or the last one before it if it is not in the log.
     pub seq: Seq,
-    /// Whether the log has it. Everything else is kept for a while only.
+    /// Whether it is in the log. Everything else is kept for a limited time only.
     pub is_logged: bool,
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
-    /// Which part of the program: `scratch_page`, `scratchbook`, `page`, `link`, `engine`, `memory`.
+    /// The component of the program: `scratch_page`, `scratchbook`, `page`, `link`, `engine`, `memory`.
     pub component: String,
     /// What was done, for example `add_observation`.
     pub operation: String,
     /// The entry that it was done to.
     pub entry: Option<EntryId>,
-    /// The page that it was done to, if it was no entry.
+    /// The page that it was done to, if not an entry.
     pub page: Option<PageId>,
     /// The type of the observation, or the kind of another entry.
     pub entry_type: Option<String>,
-    /// Who: the tool's or user's name, or the role if there is none.
+    /// Who did it: the name of the tool or user, or else the role.
     pub source: String,
-    /// How it went: one of [`STATUSES`].
+    /// The status: one of [`STATUSES`].
     pub status: String,
-    /// In which turn.
+    /// The turn in which it was done.
     pub turn: Option<TurnId>,
-    /// In which run.
+    /// The run in which it was done.
     pub run: Option<RunId>,
-    /// At which node of the run's tree.
+    /// The node of the run's tree at which it was done.
     pub node: Option<NodeId>,
-    /// How long it took, if that was measured.
+    /// How long it took, in microseconds, if that was measured.
     pub duration_us: Option<u64>,
-    /// More, by name: `text` for a few words, `fields` that changed, `verdict` of a decision, `outcome` of what finished, `code` and
-    /// `error` of what was not done, `filters` of a question, the `reason` that was given.
+    /// Details by name: `text` for a few words, `fields` that changed, `verdict` of a decision, `outcome` of what
+    /// finished, `code` and `error` of a failure, `filters` of a query, the `reason` that was given.
     pub detail: Option<Value>,
     /// The entries that a decision used.
     pub used: Vec<EntryHandle>,
@@ -121,7 +122,8 @@ impl From<TraceNote> for TraceEntry {
     }
 }
 
-/// A status that programs know, and a detail with names: whoever noted something may have had a word of its own, or only words.
+/// Returns a status that programs know and a detail with names: a note may have a status of its own, or a detail
+/// without names.
 fn in_one_form(status: String, detail: Option<Value>) -> (String, Option<Value>) {
     let detail = match detail {
         None | Some(Value::Null) => None,
@@ -137,14 +139,14 @@ fn in_one_form(status: String, detail: Option<Value>) -> (String, Option<Value>)
     (SUCCESS.to_owned(), Some(detail.into()))
 }
 
-/// What a query comes to when its names are looked up.
+/// A query whose names are resolved.
 #[derive(Debug)]
 struct Wanted {
     run: Option<RunId>,
     turn: Option<TurnId>,
     entry: Option<EntryId>,
     component: Option<String>,
-    /// How many lines at least, if there are so many.
+    /// How many lines are needed at least, if there are as many.
     limit: usize,
     way: Way,
     edge: Option<Edge>,
@@ -164,38 +166,37 @@ impl Wanted {
             && self.is_ahead(line)
     }
 
-    /// Whether it is not on the other side of where the question goes on.
+    /// Whether the line is on the side of the cursor that is still to be read.
     fn is_ahead(&self, line: &TraceEntry) -> bool {
         self.edge.is_none_or(|edge| edge.reaches(self.way, line))
     }
 }
 
 impl Workspace {
-    /// What happened, in order: what the log holds, and what was noted beside it (M7.10).
+    /// Returns what happened, in order: what is in the log, and the notes beside it (M7.10).
     ///
-    /// What this process noted is written first. If that fails, the trace is given all the same, without it.
+    /// Notes of this process are written first. If that fails, the trace is returned without them.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such run or entry; `Refused` if it is asked for by a role that is not a person's;
-    /// `Unavailable` or `Corrupt`.
+    /// `NotFound` if there is no such run or entry; `Refused` unless the asker is a person; `Unavailable` or `Corrupt`.
     pub async fn trace(&self, query: TraceQuery) -> Result<Vec<TraceEntry>, WorkspaceError> {
         Ok(self.trace_part(query).await?.lines)
     }
 
-    /// The same, and where it goes on. What is written meanwhile comes after what was there: read backwards, it is not told; read
-    /// on, it is.
+    /// Like [`Workspace::trace`], with a cursor. What is written meanwhile comes after what was there: reading
+    /// backwards never shows it, reading on does.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the cursor is of another question; otherwise as [`Workspace::trace`].
+    /// `Invalid` if the cursor belongs to another query; otherwise as [`Workspace::trace`].
     pub async fn trace_part(&self, query: TraceQuery) -> Result<TracePart, WorkspaceError> {
         self.authorise_trace()?;
         let bound = paging::bound(self.space(), &query);
         let edge = query.cursor.as_deref().map(|text| Edge::parse(text, &bound));
         let edge = edge.transpose()?;
         let way = if query.since.is_some() { Way::On } else { Way::Back };
-        // Whoever reports it is told by his own flush; the trace has what could be written before.
+        // Another flush reports a failure to write; the trace has what could be written before.
         let _unwritten = self.flush_trace().await;
         let head = self.head().await?;
         let limit = if query.limit == 0 { DEFAULT_LIMIT } else { query.limit };
@@ -212,7 +213,7 @@ impl Workspace {
             turn: query.turn,
             entry,
             component: query.component,
-            // One more than is given, to see whether there are more.
+            // One more than is returned, to see whether there are more.
             limit: edge.map_or(0, Edge::given).saturating_add(limit).saturating_add(1),
             way,
             edge,
@@ -233,7 +234,7 @@ impl Workspace {
         Ok(TracePart { lines, next })
     }
 
-    /// The notes that are wanted, as lines.
+    /// The wanted notes, as lines.
     async fn notes_wanted(&self, since: Option<Seq>, wanted: &Wanted) -> Result<Vec<TraceEntry>, WorkspaceError> {
         let at = wanted.edge.map(Edge::at);
         let mut query = NoteQuery {
@@ -254,12 +255,12 @@ impl Workspace {
             if is_all || lines.len() >= wanted.limit {
                 return Ok(lines);
             }
-            // Many were made at the very instant at which it goes on.
+            // Many notes were made at the very instant of the cursor.
             query.limit = query.limit.saturating_mul(2);
         }
     }
 
-    /// A model does not read how it was judged while it works (M7.10).
+    /// Refuses models: they do not read while they work how they were judged (M7.10).
     pub(super) fn authorise_trace(&self) -> Result<(), WorkspaceError> {
         let actor: &Actor = &self.asker;
         if actor.role == Role::Human {
@@ -304,8 +305,8 @@ impl Workspace {
         Ok(lines)
     }
 
-    /// The last lines of the log that has `head`, none of them at `from` or before. It is read from its end: a long run may have thousands of
-    /// events in one commit, and nobody wants them all.
+    /// The last lines of the log up to `head`, all after `from`. The log is read from its end: a long run may have
+    /// thousands of events in one commit, and nobody wants them all.
     async fn last_lines(
         &self,
         from: Seq,
@@ -371,8 +372,8 @@ impl Workspace {
         Ok(lines)
     }
 
-    /// The last commit before the one that began `turn`. Its id says nothing of that: it may have been drawn after the instant of that commit,
-    /// or follow from a key.
+    /// The last commit before the one that began `turn`. The id of a turn does not tell: it may have been drawn after
+    /// the instant of that commit, or be derived from a key.
     async fn before_turn(&self, turn: Option<TurnId>) -> Result<Option<Seq>, WorkspaceError> {
         let Some(turn) = turn else { return Ok(None) };
         match self.read_turn(Ref::Id(turn)).await {
@@ -458,7 +459,7 @@ impl Workspace {
                 kind: entry.kind,
                 type_name: entry.fields.type_name,
             },
-            // What was forgotten leaves its revisions.
+            // The revisions of a forgotten entry remain.
             Err(WorkspaceError::Store(StoreError::NotFound { .. })) => Kind {
                 kind: EntryKind::Note,
                 type_name: Some("unknown".to_owned()),
@@ -470,7 +471,7 @@ impl Workspace {
     }
 }
 
-/// Why something was done stands beside what was done.
+/// Adds the reason for a change to its detail.
 fn with_reason(detail: Option<Value>, reason: Option<&str>) -> Option<Value> {
     let Some(reason) = reason else { return detail };
     let mut parts = match detail {

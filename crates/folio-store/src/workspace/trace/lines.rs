@@ -1,4 +1,4 @@
-//! From a change or an event of the log to a line of the trace.
+//! Turns changes and events of the log into lines of the trace.
 
 use folio_engine::{Event, Outcome};
 use folio_memory::counted::counted;
@@ -18,14 +18,14 @@ const DETAIL_CHARS: usize = 100;
 /// Bytes of a context that a line shows.
 const CONTEXT_BYTES: usize = 1_024;
 
-/// What an entry is, as far as a line of the trace says it.
+/// What a line of the trace says about the sort of an entry.
 #[derive(Debug, Clone)]
 pub(super) struct Kind {
     pub(super) kind: EntryKind,
     pub(super) type_name: Option<String>,
 }
 
-/// What `change` did. `patched` is the entry that it changed.
+/// The line of `change`. `patched` is the sort of the entry that it changed.
 pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>) -> TraceEntry {
     let (component, operation) = named(change, patched.as_ref().map(|patched| patched.kind));
     let line = TraceEntry {
@@ -99,7 +99,8 @@ pub(super) fn of_change(line: TraceEntry, change: &Change, patched: Option<Kind>
     }
 }
 
-/// The part of the program to which `change` belongs, and how it is called there. `patched` is the kind of the entry that it changes.
+/// The component to which `change` belongs, and the name of its operation. `patched` is the kind of the entry that it
+/// changes.
 fn named(change: &Change, patched: Option<EntryKind>) -> (&'static str, String) {
     let (component, operation) = match change {
         Change::EnsurePage(_) => ("page", "add_page"),
@@ -122,8 +123,8 @@ fn named(change: &Change, patched: Option<EntryKind>) -> (&'static str, String) 
     (component, operation.to_owned())
 }
 
-/// What whoever tried to make `changes` was about, as its line of the trace is called: the first of them that only makes no room for the
-/// others. `kind_of` knows the entries that are changed.
+/// The component and the operation, as a line of the trace names them, of an attempt to make `changes`: by the first
+/// change that does not merely prepare for the others. `kind_of` knows the entries that are changed.
 pub(in crate::workspace) fn tried(
     changes: &[Change],
     kind_of: impl Fn(&EntryId) -> Option<EntryKind>,
@@ -137,7 +138,7 @@ pub(in crate::workspace) fn tried(
     Some(named(first, kind))
 }
 
-/// What was noticed, how sure whoever noticed it is, and what it has to do with.
+/// The detail of an observation: its text, its confidence and its context.
 fn noticed(text: String, fields: &EntryFields) -> Option<Value> {
     let mut detail = Map::new();
     detail.insert("text".to_owned(), text.into());
@@ -146,7 +147,7 @@ fn noticed(text: String, fields: &EntryFields) -> Option<Value> {
     Some(detail.into())
 }
 
-/// Which fields were changed, and to what where that is a confidence, a context or the end of its time.
+/// The detail of a patch: the changed fields, and the new value of a confidence, a context or an expiry.
 fn changed(kind: EntryKind, fields: &[FieldChange]) -> Option<Value> {
     let name = |field: &FieldChange| match kind {
         EntryKind::Observation => field_name(field.field()),
@@ -169,7 +170,7 @@ fn insert_confidence(detail: &mut Map<String, Value>, confidence: Option<Confide
     detail.extend(confidence.map(|confidence| ("confidence".to_owned(), confidence.value().into())));
 }
 
-/// The whole context, or how many bytes it has if that is too much for a line.
+/// Adds the whole context, or only its size in bytes if it is too long for a line.
 fn insert_context(detail: &mut Map<String, Value>, context: Option<&Value>) {
     let Some(context) = context else { return };
     let bytes = context.to_string().len();
@@ -180,7 +181,7 @@ fn insert_context(detail: &mut Map<String, Value>, context: Option<&Value>) {
     }
 }
 
-/// What the stages of a turn decided, if `change` says so: one line for each.
+/// The lines of the decisions of a turn's stages, one for each, if `change` has any.
 pub(super) fn decisions_of(line: &TraceEntry, change: &Change) -> Vec<TraceEntry> {
     let (turn, decisions) = match change {
         Change::BeginTurn(new) => (new.id, &new.decisions),
@@ -199,7 +200,7 @@ pub(super) fn decisions_of(line: &TraceEntry, change: &Change) -> Vec<TraceEntry
     decisions.iter().map(of).collect()
 }
 
-/// What a patch comes to, in one word.
+/// The verb for what a patch does.
 pub(in crate::workspace) fn verb_of(fields: &[FieldChange]) -> &'static str {
     let found = fields.iter().find_map(|field| match field {
         FieldChange::Status(Status::Archived) => Some("archive"),
@@ -216,7 +217,7 @@ pub(in crate::workspace) fn verb_of(fields: &[FieldChange]) -> &'static str {
     found.unwrap_or("update")
 }
 
-/// What `event` says.
+/// The line of `event`.
 pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
     let line = TraceEntry {
         operation: event.name().to_owned(),
@@ -285,12 +286,12 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
     }
 }
 
-/// A detail in words; nothing if there are none.
+/// A detail with a text; `None` if the text is empty.
 fn said(text: String) -> Option<Value> {
     (!text.is_empty()).then(|| json!({ "text": text }))
 }
 
-/// The first line of `text`, cut.
+/// The first line of `text` that is not empty, cut to a limit.
 fn short(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("");
     cut(line, DETAIL_CHARS)

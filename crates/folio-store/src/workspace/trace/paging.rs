@@ -1,4 +1,4 @@
-//! Where a timeline goes on.
+//! Cursors of a timeline.
 
 use data_encoding::HEXLOWER;
 use folio_memory::canonical::digest_of;
@@ -7,23 +7,23 @@ use folio_memory::{Seq, SpaceName, Timestamp};
 use super::{TraceEntry, TraceQuery};
 use crate::error::StoreError;
 
-/// What lines are in the order of. Lines of one commit have the same, and so may notes.
+/// The sort key of lines. Lines of one commit have the same key, and so may notes.
 type Key = (Timestamp, Seq, bool);
 
 fn key_of(line: &TraceEntry) -> Key {
     (line.at, line.seq, !line.is_logged)
 }
 
-/// In which direction a timeline is read.
+/// The direction in which a timeline is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// From its end, to what came before.
+    /// From its end backwards.
     Back,
-    /// From where is said, to what came after.
+    /// From a given commit on.
     On,
 }
 
-/// The line that an answer ended with, in the direction in which it is read, and how many that are where it is were given.
+/// The last line of an answer in reading direction, and how many lines with the same key were returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Edge {
     key: Key,
@@ -31,17 +31,17 @@ pub(super) struct Edge {
 }
 
 impl Edge {
-    /// When it was.
+    /// The instant of the line.
     pub(super) fn at(self) -> Timestamp {
         self.key.0
     }
 
-    /// How many lines that are where it is were given.
+    /// How many lines with the same key were returned.
     pub(super) fn given(self) -> usize {
         self.given
     }
 
-    /// Whether `line` may come after it: it is not on the other side.
+    /// Whether `line` may come after the edge in reading direction.
     pub(super) fn reaches(self, way: Way, line: &TraceEntry) -> bool {
         match way {
             Way::Back => key_of(line) <= self.key,
@@ -49,14 +49,14 @@ impl Edge {
         }
     }
 
-    /// As it is handed out with a timeline that is bound like this.
+    /// The cursor as handed out, bound to the query `bound`.
     fn to_text(self, bound: &str) -> String {
         let (at, seq, is_note) = self.key;
         let (at, kind, given) = (at.as_nanos(), if is_note { 'n' } else { 'l' }, self.given);
         format!("{bound}.{at}.{seq}.{kind}.{given}")
     }
 
-    /// Reads what was handed out with it.
+    /// Reads a cursor that [`Edge::to_text`] made for the same query.
     pub(super) fn parse(text: &str, bound: &str) -> Result<Self, StoreError> {
         let no_cursor = || StoreError::no_cursor(text);
         let parts: Vec<&str> = text.split('.').collect();
@@ -82,7 +82,7 @@ impl Edge {
     }
 }
 
-/// What a cursor is bound to: the space and everything of the query but where to go on and how far.
+/// A hash to which a cursor is bound: of the space and everything in the query except the cursor and the limit.
 pub(super) fn bound(space: &SpaceName, query: &TraceQuery) -> String {
     let parts = [
         space.to_string(),
@@ -95,15 +95,15 @@ pub(super) fn bound(space: &SpaceName, query: &TraceQuery) -> String {
     HEXLOWER.encode(&digest_of(parts.iter().map(String::as_bytes))[..8])
 }
 
-/// Puts `lines` in order, takes out those that `edge` says were given, and cuts what is more than `limit`. Where there is more, what
-/// goes on after the rest.
+/// Sorts `lines`, removes those that were returned before by `edge`, and cuts the rest to `limit`. Returns the cursor
+/// if there are more.
 pub(super) fn part(
     lines: &mut Vec<TraceEntry>,
     (way, edge): (Way, Option<Edge>),
     limit: usize,
     bound: &str,
 ) -> Option<String> {
-    // Stable, so that lines of one commit, and notes made at one instant, stay in their order.
+    // The sort is stable, so that lines of one commit, and notes made at one instant, keep their order.
     lines.sort_by_key(key_of);
     let same = |lines: &[TraceEntry], key: Key| match way {
         Way::Back => lines.iter().rev().take_while(|line| key_of(line) == key).count(),

@@ -1,4 +1,4 @@
-//! Scratchbooks in the form of seed 003, there and back.
+//! Exports and imports scratchbooks in the format of seed 003.
 
 use std::collections::HashMap;
 
@@ -15,19 +15,19 @@ use super::super::{Workspace, WorkspaceError, Write, long_text, redact, source_o
 use super::report::{Fate, Imported};
 use crate::error::StoreError;
 
-/// Items that one commit adds.
+/// How many items one commit adds.
 const BATCH: usize = 200;
-/// Bytes of texts that one commit adds, about.
+/// Approximate bytes of texts that one commit adds.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// An item that is to be added, with its name in the file.
+/// An item to be added, with its name in the file.
 struct Waiting {
     name: String,
     new: NewEntry,
 }
 
 impl Workspace {
-    /// The threads that have a scratchbook, in the order in which they began to.
+    /// Returns the threads that have a scratchbook, in the order in which these were created.
     ///
     /// # Errors
     ///
@@ -44,18 +44,18 @@ impl Workspace {
             .collect())
     }
 
-    /// The scratchbook of `thread` in the form of seed 003, and how much of it has no place in that: goals, pending actions, and
-    /// what was forgotten. A book that nobody has written to is empty.
+    /// Returns the scratchbook of `thread` in the format of seed 003, and how many of its entries have no place in
+    /// that: goals, pending actions and forgotten entries. A scratchbook that nobody has written to is empty.
     ///
     /// # Errors
     ///
-    /// `Refused` for those who may not read all of the space; `Unavailable` or `Corrupt`.
+    /// `Refused` if the asker may not read the whole space; `Unavailable` or `Corrupt`.
     pub async fn export_book(&self, thread: &ThreadKey) -> Result<(Book, u64), WorkspaceError> {
         self.needs_the_space("a scratchbook as a file")?;
         self.book_of(thread).await
     }
 
-    /// The same for whoever may read the book.
+    /// The same for internal use, where the asker may read the scratchbook.
     pub(in crate::workspace) async fn book_of(&self, thread: &ThreadKey) -> Result<(Book, u64), WorkspaceError> {
         let (page, _) = scratchbook::page_of(self.space(), thread);
         let mut query = EntryQuery {
@@ -84,13 +84,14 @@ impl Workspace {
         }
     }
 
-    /// Brings the scratchbook of `thread` in from the text of its file, in the form of seed 003. What is there already, by its
-    /// id, stays as it is. Every item is judged by itself, and what becomes of it is told; those that can be taken in are
-    /// written in batches, so that whoever is interrupted brings the same file in again. With `dry_run` nothing is written.
+    /// Brings in the scratchbook of `thread` from the text of a file in the format of seed 003. An item whose id
+    /// already exists stays as it is. Each item is judged by itself, and its fate is reported. Valid items are written
+    /// in batches, so after an interruption, bring in the same file again. With `dry_run` nothing is written.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the text is no such file; `Refused` if the actor is no person; otherwise as [`Workspace::record`].
+    /// `Invalid` if the text is not such a file; `Refused` unless the actor is a person; otherwise as
+    /// [`Workspace::record`].
     pub async fn import_book(
         &self,
         actor: &Actor,
@@ -109,7 +110,7 @@ impl Workspace {
             let message = "is pinned in the file, and there is no such item";
             report.remark(Fate::Refused, &named(&id), "pin_without_item", message);
         }
-        // After the pins that are there, as every later pin.
+        // After the existing pins, like every later pin.
         let first_pin = self.next_pin(scratchbook::page_of(self.space(), thread).0).await?;
         let source = source_of(actor);
         let mut waiting: Vec<Waiting> = Vec::new();
@@ -162,7 +163,7 @@ impl Workspace {
         Ok(report)
     }
 
-    /// The entry `id`, if there is one, as it is stored.
+    /// The entry `id` as it is stored, if it exists.
     pub(in crate::workspace) async fn if_there(&self, id: EntryId) -> Result<Option<Entry>, WorkspaceError> {
         match self.inner.store.entry(self.space(), Ref::Id(id)).await {
             Ok(entry) => Ok(Some(entry)),
@@ -171,7 +172,8 @@ impl Workspace {
         }
     }
 
-    /// Says of `new`, as it would be stored, whether it is what is `there` by its id: whether `by` finds no difference.
+    /// Reports whether `new`, as it would be stored, is the same as `there`, which has its id: `by` returns the fields
+    /// that differ.
     pub(super) async fn compare(
         &self,
         name: &str,
@@ -224,7 +226,7 @@ impl Workspace {
         self.bring_in(actor, changes.collect(), dry_run, &names, report).await
     }
 
-    /// Writes `changes`, but for entries that somebody else brings in meanwhile.
+    /// Writes `changes`, except for entries that somebody else brings in meanwhile.
     pub(super) async fn bring_in(
         &self,
         actor: &Actor,
@@ -264,7 +266,7 @@ impl Workspace {
                         }
                     }
                     if left.len() == before {
-                        // One of them cannot be written, and takes nothing away from the others.
+                        // One of the changes cannot be written, and must not affect the others.
                         return self.bring_in_each(actor, left, (message, names), report).await;
                     }
                     changes = left;
@@ -274,7 +276,8 @@ impl Workspace {
         }
     }
 
-    /// Writes each of `changes`, which were refused together with `message`, by itself; those that cannot be written are told.
+    /// Writes each of `changes`, which were refused together with `message`, by itself, and reports those that cannot
+    /// be written.
     async fn bring_in_each(
         &self,
         actor: &Actor,
@@ -324,7 +327,7 @@ fn named(names: &HashMap<EntryId, String>, id: &EntryId) -> String {
     names.get(id).cloned().unwrap_or_else(|| id.to_string())
 }
 
-/// Tells of which entries to be something was taken out on the way from `changes` to what was `written`.
+/// Reports the entries from which something was redacted between `changes` and what was `written`.
 fn tell_losses(changes: &[Change], written: &[Change], names: &HashMap<EntryId, String>, report: &mut Imported) {
     for change in written {
         let Change::AddEntry(new) = change else { continue };
@@ -339,8 +342,8 @@ fn tell_losses(changes: &[Change], written: &[Change], names: &HashMap<EntryId, 
     }
 }
 
-/// In what an item that `came` differs from the one that is there, in the form in which it came. When it last changed is no
-/// difference.
+/// The fields in which an imported item differs from the existing one, in the format of the file. The time of the last
+/// change does not count.
 fn items_differ(came: &Item, is: &Item, new: &NewEntry, there: &Entry) -> Vec<&'static str> {
     let pairs = [
         ("title", came.title == is.title),
@@ -355,10 +358,10 @@ fn items_differ(came: &Item, is: &Item, new: &NewEntry, there: &Entry) -> Vec<&'
     different.map(|(name, _)| name).collect()
 }
 
-/// How often a batch is tried again because others bring the same in.
+/// How often a batch is retried because others bring in the same items.
 const ATTEMPTS: u32 = 8;
 
-/// Whether something was taken out of `before` on the way to `after`.
+/// Whether something was redacted between `before` and `after`.
 fn has_lost_something(before: &NewEntry, after: &NewEntry) -> bool {
     let (was, is) = (&before.fields, &after.fields);
     let body_is_same = match &is.body_ref {

@@ -1,5 +1,5 @@
-//! What of a file may lead in a circle, with what is known of the entries here. No entry is asked for twice, and no way that was gone
-//! is gone again for every line.
+//! Detects cycles that the links of a file would close together with those of the store. No entry is read twice, and no
+//! path is followed again for every line.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,16 +7,16 @@ use folio_memory::{EntryId, Link, Relation};
 
 use super::super::work::CIRCLE_MAX;
 
-/// Links between entries, as the store has them and as the file does.
+/// Links between entries, from the store and from the file.
 #[derive(Debug, Default)]
 pub(super) struct Circles {
     ends: HashMap<(Relation, EntryId), Ends>,
-    /// The entries whose links in the store are among them.
+    /// The entries whose links in the store are included.
     known: HashSet<EntryId>,
     pub(super) successors: Successors,
 }
 
-/// What the links of an entry lead to, and what leads to it.
+/// The entries that an entry links to, and those that link to it.
 #[derive(Debug, Default)]
 struct Ends {
     on: Vec<EntryId>,
@@ -24,18 +24,18 @@ struct Ends {
 }
 
 impl Circles {
-    /// Notes a link of the file.
+    /// Adds a link of the file.
     pub(super) fn add(&mut self, rel: Relation, (src, dst): (EntryId, EntryId)) {
         self.ends.entry((rel, src)).or_default().on.push(dst);
         self.ends.entry((rel, dst)).or_default().back.push(src);
     }
 
-    /// Whether the links that the store has of `entry` are known.
+    /// Whether the store's links of `entry` are included.
     pub(super) fn knows(&self, entry: EntryId) -> bool {
         self.known.contains(&entry)
     }
 
-    /// Notes `links`, which are all that the store has of `entry`. Those of the file may be among them.
+    /// Adds `links`, which are all that the store has for `entry`. Those of the file may be among them.
     pub(super) fn learn(&mut self, entry: EntryId, links: &[Link]) {
         self.known.insert(entry);
         let name = entry.to_string();
@@ -57,7 +57,7 @@ impl Circles {
         }
     }
 
-    /// Looks for a way from the end of a link back to its beginning.
+    /// Starts a search for a path from the end of a link back to its beginning.
     pub(super) fn search(&self, (src, dst): (EntryId, EntryId)) -> Search {
         Search {
             sides: [Side::from(dst, src), Side::from(src, dst)],
@@ -66,8 +66,8 @@ impl Circles {
     }
 }
 
-/// Goes on from the end of a link and back from its beginning, a step each in turn. There is no circle as soon as one of them comes to
-/// an end, so that a chain is added to at the cost of its shorter part.
+/// Searches forward from the end of a link and backward from its beginning, one step each in turn. There is no cycle as
+/// soon as one side is exhausted, so extending a chain costs only as much as its shorter part.
 #[derive(Debug)]
 pub(super) struct Search {
     sides: [Side; 2],
@@ -78,9 +78,9 @@ pub(super) struct Search {
 struct Side {
     goal: EntryId,
     seen: HashSet<EntryId>,
-    /// The same, in the order in which they were found.
+    /// The same entries in the order in which they were found.
     found: Vec<EntryId>,
-    /// Whose links come next, and which of them.
+    /// The entry whose links come next, and which of its links.
     at: (usize, usize),
 }
 
@@ -96,13 +96,14 @@ impl Side {
 }
 
 impl Search {
-    /// The entry whose links the next step goes by.
+    /// The entry whose links the next step follows.
     pub(super) fn next(&self) -> Option<EntryId> {
         let side = &self.sides[self.turn];
         side.found.get(side.at.0).copied()
     }
 
-    /// Looks at one link more: whether there is a circle, once that is known. Where very many are connected it is not looked for.
+    /// Follows one more link; returns whether there is a cycle as soon as that is known. The search is given up where
+    /// very many entries are connected.
     pub(super) fn step(&mut self, circles: &Circles, rel: Relation) -> Option<bool> {
         let goes_on = self.turn == 0;
         let side = &mut self.sides[self.turn];
@@ -129,39 +130,39 @@ impl Search {
     }
 }
 
-/// What took the place of entries.
+/// What replaced entries.
 #[derive(Debug, Default)]
 pub(super) struct Successors {
-    /// As the file says: the next one, or one that this leads to by way of others that the file says it of.
+    /// As the file says: the next entry, or one that this leads to by way of others in the file.
     of_file: HashMap<EntryId, EntryId>,
-    /// As it is here.
+    /// As it is in the store.
     here: HashMap<EntryId, Option<EntryId>>,
 }
 
-/// What has to be known before it can be said what an entry leads to.
+/// The answer to where an entry leads, or what must be known first.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Leads {
     /// Whether it leads there.
     There(bool),
-    /// What took the place of this one, here.
+    /// Needs to know what replaced this entry in the store.
     Ask(EntryId),
 }
 
 impl Successors {
-    /// Notes that `by` took the place of `entry`, as the file says, which says it of each once.
+    /// Adds that `by` replaced `entry` according to the file, which says it only once for each.
     pub(super) fn add(&mut self, entry: EntryId, by: EntryId) {
         self.of_file.insert(entry, by);
     }
 
-    /// Notes what took the place of `entry` here, if anything did.
+    /// Adds what replaced `entry` in the store, if anything did.
     pub(super) fn learn(&mut self, entry: EntryId, by: Option<EntryId>) {
         self.here.insert(entry, by);
     }
 
-    /// Whether `start` is `goal`, of which the file has not been believed yet, or leads to it.
+    /// Whether `start` is or leads to `goal`, whose successor in the file is not accepted yet.
     pub(super) fn lead(&mut self, start: EntryId, goal: EntryId) -> Leads {
         let (mut at, mut seen, mut way) = (start, HashSet::new(), Vec::new());
-        // An earlier version may have brought in a circle: it is gone round once.
+        // An earlier version may have brought in a cycle: each entry is visited once.
         while at != goal && seen.insert(at) {
             if let Some(next) = self.of_file.get(&at) {
                 way.push(at);

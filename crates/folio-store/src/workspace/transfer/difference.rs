@@ -1,9 +1,9 @@
-//! In what two entries differ that go by the same id.
+//! Compares two entries with the same id.
 
 use folio_memory::EntryFields;
 
-/// The names of the fields in which `there` is not what `given` says. Where something came from, when it ends up being noted
-/// that its time is past, and in which place it is pinned is no difference.
+/// The names of the fields in which `there` differs from `given`. The source, the moment at which an expiry was noted,
+/// and the rank of a pin do not count.
 pub(super) fn between(given: &EntryFields, there: &EntryFields) -> Vec<&'static str> {
     let body = |fields: &EntryFields| match &fields.body_ref {
         Some(body) => Err(body.hash.clone()),

@@ -1,4 +1,4 @@
-//! Memory that other programs keep, brought in.
+//! Brings in memory that other programs keep.
 
 use std::collections::HashMap;
 
@@ -16,12 +16,13 @@ use super::lines::Lines;
 use super::report::Imported;
 
 impl Workspace {
-    /// Brings in what a file of another program comes to. What is there already, by its id, stays as it is, so bringing the same
-    /// file in twice adds nothing; everything goes by the redaction of this space. `progress` is told what became of it so far.
+    /// Brings in the contents of a file of another program. Entries whose id already exists stay as they are, so
+    /// bringing in the same file twice adds nothing; everything is redacted by the policy of this space. `progress`
+    /// receives the report so far.
     ///
     /// # Errors
     ///
-    /// `Refused` if the actor is no person; otherwise as [`Workspace::record`].
+    /// `Refused` unless the actor is a person; otherwise as [`Workspace::record`].
     pub async fn import_foreign(
         &self,
         actor: &Actor,
@@ -94,8 +95,8 @@ impl Workspace {
         Ok(incoming.report)
     }
 
-    /// Whether what is here under the ids of an earlier version is this, and not what another project calls the same: most of it says the
-    /// same.
+    /// Whether the entries here under the ids of an earlier version are these, and not those of another project with
+    /// the same names: most of them have the same content.
     async fn came_by_an_earlier_version(&self, foreign: &Foreign) -> Result<bool, WorkspaceError> {
         let Some(earlier) = &foreign.earlier else {
             return Ok(false);
@@ -126,7 +127,7 @@ impl Workspace {
         Ok(known > 0 && 2 * same >= known)
     }
 
-    /// The id of `item` here: the one that an earlier version gave it, if it was brought in by that.
+    /// The id of `item` here: the one that an earlier version gave it, if that brought it in.
     async fn id_here(&self, item: &ForeignItem) -> Result<EntryId, WorkspaceError> {
         let Some(earlier) = item.earlier else {
             return Ok(item.new.id);

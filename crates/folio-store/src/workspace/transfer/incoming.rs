@@ -1,4 +1,4 @@
-//! A space, read line by line.
+//! Brings in a space, line by line.
 
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
@@ -29,26 +29,27 @@ use crate::commit::Blob;
 use crate::error::StoreError;
 use crate::prepare::VALUE_DEPTH_MAX;
 
-/// Changes that one commit makes.
+/// How many changes one commit makes.
 const BATCH: usize = 200;
-/// Bytes of texts that one commit adds, about.
+/// Approximate bytes of texts that one commit adds.
 const BATCH_BYTES: u64 = 4 * 1024 * 1024;
-/// Bytes of the beginning that an entry shows of a text from which something was taken out.
+/// Bytes of the beginning that an entry shows of a text from which something was redacted.
 const SHOWN_BYTES: usize = 2 * 1024;
 
 /// How a file is brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ImportOptions {
-    /// Nothing is written; only what would become of it is told.
+    /// Writes nothing, and only reports what would happen.
     pub dry_run: bool,
-    /// What it says of how far its content may be believed is not: all of it counts as imported.
+    /// Ignores what the file says about trust: all of its content counts as imported.
     pub distrusted: bool,
-    /// What somebody changed in it since it was written here is brought in, unless it was changed here since, too.
+    /// Also brings in what somebody changed in the file since it was written here, unless it was changed here since,
+    /// too.
     pub merge: bool,
 }
 
 impl ImportOptions {
-    /// Whether what a file says takes the place of what is here: never what a stranger's says.
+    /// Whether the file's content may replace existing content: never for a file of a stranger.
     fn merges(self) -> bool {
         self.merge && !self.distrusted
     }
@@ -61,35 +62,35 @@ pub(super) enum Whereabouts {
     Nowhere,
     /// It was here before.
     Here,
-    /// It was brought in just now, or would be if something were written.
+    /// It was brought in just now, or would be in a dry run.
     New,
 }
 
-/// What was read and is not written yet, and what is known of the file.
+/// What was read and is not written yet, and what is known about the file.
 pub(super) struct Incoming<'a> {
     pub(super) actor: &'a Actor,
     pub(super) options: ImportOptions,
     pub(super) report: Imported,
     changes: Vec<Change>,
     bytes: u64,
-    /// What a report calls the entries that are not written yet.
+    /// The names that the report uses for entries that are not written yet.
     names: HashMap<EntryId, String>,
-    /// The page here for every page of the file that is there, or will be.
+    /// For every page of the file that is here, or will be: the page here.
     pages: HashMap<PageId, PageId>,
-    /// The pages that the file has.
+    /// The ids of the pages in the file.
     own_pages: HashSet<PageId>,
-    /// The entries that the file has.
+    /// The entries in the file.
     pub(super) entries: HashMap<EntryId, Whereabouts>,
-    /// Links that were read and are not looked at yet, with what a report calls them.
+    /// Links that were read and are not checked yet, with the names that the report uses.
     pub(super) links: Vec<(String, Link)>,
-    /// The links that were looked at and are not written yet: all of them, if nothing is written.
+    /// Links that were checked and are not written yet; in a dry run, all of them.
     pub(super) linked: HashSet<Link>,
-    /// Entries that the file does not have and that are here.
+    /// Entries that are here but not in the file.
     pub(super) elsewhere: HashSet<EntryId>,
     pub(super) circles: Circles,
-    /// Entries whose content was gone.
+    /// Entries whose content was erased.
     tombstones: Vec<(EntryId, ErasedFor)>,
-    /// Pages, entries and links that were read.
+    /// How many pages, entries and links were read.
     pub(super) read: (u64, u64, u64),
 }
 
@@ -114,7 +115,7 @@ impl<'a> Incoming<'a> {
         }
     }
 
-    /// Whether anything but links waits for being written.
+    /// Whether anything except links waits to be written.
     pub(super) fn has_other_than_links(&self) -> bool {
         let mut changes = self.changes.iter();
         changes.any(|change| !matches!(change, Change::AddLink(_)))
@@ -127,17 +128,17 @@ impl<'a> Incoming<'a> {
 }
 
 impl Workspace {
-    /// Brings in what [`Workspace::export_space`] wrote. Entries and pages keep their ids and times, what is there already stays
-    /// as it is, and everything goes by the redaction of this space. Into a store with nothing in it handles are as they were, unless
-    /// numbers were missing.
+    /// Brings in a file that [`Workspace::export_space`] wrote. Entries and pages keep their ids and times, what exists
+    /// already stays as it is, and everything is redacted by the policy of this space. In an empty store the handles
+    /// are the same as before, unless numbers were missing.
     ///
-    /// Every line is judged by itself. They are written in batches, so that whoever is interrupted brings the same file in again.
-    /// `progress` is told what became of it so far, again and again.
+    /// Each line is judged by itself. Lines are written in batches, so after an interruption, bring in the same file
+    /// again. `progress` receives the report so far, repeatedly.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the first line is not that of a file of this form; `Input` if it cannot be read; `Refused` if the actor is no
-    /// person; otherwise as [`Workspace::record`].
+    /// `Invalid` if the first line is not that of such a file; `Input` if the file cannot be read; `Refused` unless the
+    /// actor is a person; otherwise as [`Workspace::record`].
     pub async fn import_space(
         &self,
         actor: &Actor,
@@ -169,7 +170,7 @@ impl Workspace {
                 Ok(line) => name_of(&place, line),
                 Err(_) => place,
             };
-            // What is told of them stands where they do.
+            // The links before this line are reported before it, in the order of the file.
             if !matches!(line, Ok(Line::Link(_))) || !lines.unknown.is_empty() {
                 self.judge_links(&mut incoming).await?;
             }
@@ -232,7 +233,7 @@ impl Workspace {
         self.write_changes(incoming).await
     }
 
-    /// Writes what was looked at.
+    /// Writes the changes that were checked.
     pub(super) async fn write_changes(&self, incoming: &mut Incoming<'_>) -> Result<(), WorkspaceError> {
         let changes = std::mem::take(&mut incoming.changes);
         let names = std::mem::take(&mut incoming.names);
@@ -249,8 +250,8 @@ impl Workspace {
         self.bring_in(actor, changes, options.dry_run, &names, report).await
     }
 
-    /// Takes over what held there where nobody has set anything here, and otherwise only types that are not known. Less than here is
-    /// never taken out of texts because a file says so.
+    /// Takes over the policy of the file if none was set here, and otherwise only the types that are not registered
+    /// here. A file never weakens the redaction of texts.
     async fn import_policy(&self, incoming: &mut Incoming<'_>, mut given: SpacePolicy) -> Result<(), WorkspaceError> {
         let report = &mut incoming.report;
         if let Err(invalid) = given.check() {
@@ -307,7 +308,7 @@ impl Workspace {
             incoming.report.refuse(&name, &twice());
             return Ok(());
         }
-        // The page of its kind, of which a space or a thread has one.
+        // Standing pages, of which a space or a thread has one of each role, become those of this space.
         let standing = |space| page::standing(space, line.fields.role, line.fields.thread.as_ref());
         if standing(from).is_some_and(|(id, _)| id == there)
             && let Some((id, _)) = standing(self.space())
@@ -360,7 +361,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// That `new` could be written here.
+    /// Checks that `new` could be written here.
     async fn judge_page(&self, new: &mut NewPage) -> Result<Result<(), Invalid>, WorkspaceError> {
         if let Err(invalid) = check_page(new) {
             return Ok(Err(invalid));
@@ -372,7 +373,7 @@ impl Workspace {
         Ok(redact::refuse_secret_threads(&as_written, self.redaction().await?))
     }
 
-    /// The page here that the file calls `page`.
+    /// The page here that corresponds to `page` of the file.
     pub(super) async fn page_here(
         &self,
         incoming: &mut Incoming<'_>,
@@ -391,7 +392,7 @@ impl Workspace {
         }
     }
 
-    /// Takes in an entry, which a report calls `name`.
+    /// Takes in an entry, which the report calls `name`.
     pub(super) async fn import_entry(
         &self,
         incoming: &mut Incoming<'_>,
@@ -431,7 +432,7 @@ impl Workspace {
                 && invalid.code == TEXT_DAMAGED
                 && let Some(body) = &mut new.fields.body_ref
             {
-                // Another text than the one that the file says it is.
+                // The text is not the one that the file claims.
                 body.hash.clear();
             }
             if let Some(why) = new.fields.erased
@@ -476,7 +477,8 @@ impl Workspace {
         self.import_long(incoming, name, new, &body, lines).await
     }
 
-    /// That `new` could be written here, where it may be `there`, in the form that writing it would give, and what was put right for that.
+    /// Checks that `new` could be written here, where it may exist as `there`, and brings it into the form that writing
+    /// would give it. Returns the corrections.
     async fn judge_entry(
         &self,
         incoming: &mut Incoming<'_>,
@@ -508,7 +510,7 @@ impl Workspace {
         Ok(checked)
     }
 
-    /// Whether `by` is `entry`, or what took its place leads there.
+    /// Whether `by` is `entry`, or its successors lead there.
     async fn leads_back(
         &self,
         incoming: &mut Incoming<'_>,
@@ -566,7 +568,7 @@ impl Workspace {
                     match lines.next_bytes(id, number, &piece.hash).await? {
                         Ok(bytes) => {
                             if sender.send(bytes).await.is_err() {
-                                // Whoever reads has failed, and says why.
+                                // The receiver has failed, and reports why.
                                 break;
                             }
                         }
@@ -608,7 +610,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// What had no content there has none here: its number is taken, and nothing else is left of it.
+    /// Erases again what was erased in the other store: its number is taken, and nothing else of it remains.
     async fn erase_again(&self, incoming: &mut Incoming<'_>) -> Result<(), WorkspaceError> {
         if incoming.options.dry_run {
             return Ok(());
@@ -629,7 +631,7 @@ impl Workspace {
     }
 }
 
-/// What a report calls what `line` says, which stands at `place`.
+/// The name that the report uses for `line`, which is at `place`.
 fn name_of(place: &str, line: &Line) -> String {
     match line {
         Line::Page(page) => format!("{place}: {}", page.id),
@@ -639,7 +641,8 @@ fn name_of(place: &str, line: &Line) -> String {
     }
 }
 
-/// Whether `there` is what a file that broke off left of `new`, whose content was gone: added, and not yet erased again.
+/// Whether `there` is what an interrupted import left of `new`, whose content was erased: added, and not yet erased
+/// again.
 fn is_left_empty(new: &NewEntry, there: &Entry) -> bool {
     let mut given = new.fields.clone();
     given.status = Status::Archived;
@@ -648,8 +651,8 @@ fn is_left_empty(new: &NewEntry, there: &Entry) -> bool {
     is_same && there.fields.erased.is_none()
 }
 
-/// `page` with the title that somebody who adds a page here gives it. Pages of runs and those that a space or a thread has one of are
-/// called as they are.
+/// Returns `page` with its title in the form that a new page has here. Pages of runs and standing pages keep their
+/// titles.
 fn written_here(incoming: &mut Incoming<'_>, name: &str, mut page: PageLine) -> Option<PageLine> {
     if page.fields.role == PageRole::Note && page.fields.run.is_none() {
         match checked_page_title(&page.fields.title) {
@@ -668,7 +671,7 @@ fn twice() -> Invalid {
     Invalid::new("item_twice", "id", "is there twice, and the first is taken")
 }
 
-/// That none of `values`, each under the name of its field, goes deeper than can be written.
+/// Checks that none of `values`, each with the name of its field, is nested more deeply than can be written.
 fn check_depths<'v>(values: impl IntoIterator<Item = (&'static str, &'v Option<Value>)>) -> Result<(), Invalid> {
     for (field, value) in values {
         if value

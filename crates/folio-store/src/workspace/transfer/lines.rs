@@ -1,4 +1,4 @@
-//! A file of lines, read ahead.
+//! Reads the lines of a file ahead.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -12,35 +12,35 @@ use tokio::sync::mpsc;
 use super::super::{WorkspaceError, redact};
 use super::pieces::bytes_of;
 
-/// Bytes of the longest line: the longest text, with every character written as a code.
+/// Bytes of the longest line: the longest text, with every character escaped.
 const LINE_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// The code of a text that is not the one that the file says it is.
+/// The error code for a text that is not the one that the file claims.
 pub(super) const TEXT_DAMAGED: &str = "text_damaged";
-/// What stands for a line that is no text: as [`Line::parse`] takes it, the reason why it is none.
+/// Replaces a line that is not valid UTF-8: [`Line::parse`] takes it for the reason.
 const NOT_TEXT: &str = "\"is not valid UTF-8\"";
-/// Lines, or pieces, that are read ahead of what is written.
+/// How many lines or pieces are read ahead of writing.
 pub(super) const AHEAD: usize = 2;
 
 /// Lines with their numbers, from 1, as they are read.
 pub(super) struct Lines {
     read: mpsc::Receiver<io::Result<(u64, String)>>,
-    /// The number of the last one.
+    /// The number of the last line.
     pub(super) number: u64,
-    /// Keys of the last one that nothing reads.
+    /// Unknown keys of the last line.
     pub(super) unknown: Vec<String>,
-    /// One that was read too early, with its number.
+    /// A line that was read too early, with its number.
     back: Option<(u64, String)>,
 }
 
 impl Lines {
-    /// Reads `source` on a thread where that may take its time.
+    /// Reads `source` on a thread that may block.
     pub(super) fn of(source: impl BufRead + Send + 'static) -> Self {
         let (lines, read) = mpsc::channel(AHEAD);
         tokio::task::spawn_blocking(move || read_lines(source, &lines));
         Self::from(read)
     }
 
-    /// No lines.
+    /// An empty source.
     pub(super) fn none() -> Self {
         Self::from(mpsc::channel(1).1)
     }
@@ -80,7 +80,7 @@ impl Lines {
         }
     }
 
-    /// The piece `number` of the text of `of`, if it comes next. What comes instead is the next line.
+    /// The piece `number` of the text of `of`, if it comes next. If another line comes, that is kept as the next one.
     pub(super) async fn next_piece(
         &mut self,
         of: EntryId,
@@ -96,8 +96,8 @@ impl Lines {
         Ok(Err(Invalid::new("line_malformed", "record", message)))
     }
 
-    /// The bytes of the same, which has the hash `hash`. What was taken out of a text when the file was written stands there by its
-    /// name, and changes the hash: then what else was changed is not known.
+    /// The bytes of that piece, which must have the hash `hash`. If something was redacted when the file was written,
+    /// the text has a placeholder and another hash: then other changes cannot be detected.
     pub(super) async fn next_bytes(
         &mut self,
         of: EntryId,
@@ -118,12 +118,12 @@ impl Lines {
             .ok_or_else(|| Invalid::new(TEXT_DAMAGED, "text", message)))
     }
 
-    /// Passes over the text of `of`, an entry that is not taken in, as far as it is there.
+    /// Skips the text of `of`, an entry that is not taken in, as far as it is there.
     pub(super) async fn skip_text(&mut self, of: EntryId, text: Option<&BodyRef>) -> Result<(), WorkspaceError> {
         self.check_text(of, text).await.map(drop)
     }
 
-    /// Passes over it, and tells whether all of it is there, as it was written.
+    /// Skips the text, and checks that all of it is there, as it was written.
     pub(super) async fn check_text(
         &mut self,
         of: EntryId,
@@ -140,7 +140,8 @@ impl Lines {
         Ok(Ok(()))
     }
 
-    /// Passes over what stands of `text` behind the piece `number`, which is `wrong`: if it is not missing, neither are those.
+    /// Skips the pieces of `text` after the piece `number`, which is `wrong`: if that is damaged and not missing, the
+    /// others follow.
     pub(super) async fn skip_behind(
         &mut self,
         of: EntryId,
@@ -169,9 +170,10 @@ fn read_lines(mut source: impl BufRead, lines: &mpsc::Sender<io::Result<(u64, St
                 "line {number} has more than {LINE_BYTES_MAX} bytes"
             ))),
             Ok(_) => {
-                // What is no text would be one with other letters. It is told with its place, as any line that cannot be read.
+                // Decoding invalid UTF-8 loosely would change the text. The line is reported with its place, like any
+                // line that cannot be read.
                 let text = String::from_utf8(bytes).unwrap_or_else(|_| NOT_TEXT.to_owned());
-                // Some editors put a mark before everything.
+                // Some editors put a byte order mark at the beginning.
                 let text = match without_mark(&text) {
                     bare if number == 1 && bare.len() < text.len() => bare.to_owned(),
                     _ => text,

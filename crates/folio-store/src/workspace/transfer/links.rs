@@ -1,4 +1,4 @@
-//! The links of a file: looked at a batch at a time, and written unless they lead in a circle.
+//! Links of a file: checked in batches, and written unless they close a cycle.
 
 use folio_memory::{Change, EntryId, Invalid, Link, PageId, Relation};
 
@@ -7,7 +7,7 @@ use super::incoming::{Incoming, Whereabouts};
 use super::report::Fate;
 
 impl Incoming<'_> {
-    /// Takes in a link, which a report calls `name`; what becomes of it is told with others.
+    /// Takes in a link, which the report calls `name`; it is checked later, together with others.
     pub(super) fn take_link(&mut self, name: String, link: Link) {
         self.read.2 += 1;
         self.links.push((name, link));
@@ -15,7 +15,8 @@ impl Incoming<'_> {
 }
 
 impl Workspace {
-    /// Looks at the links that were taken in, in their order: which are there, which have no end, which would lead in a circle.
+    /// Checks the links that were taken in, in their order: which exist, which have a missing end, which would close a
+    /// cycle.
     pub(super) async fn judge_links(&self, incoming: &mut Incoming<'_>) -> Result<(), WorkspaceError> {
         let links = std::mem::take(&mut incoming.links);
         if links.is_empty() {
@@ -49,7 +50,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Has the ends of `link` called as they are here; the first that is not there.
+    /// Replaces the ends of `link` by their ids here; returns the first end that does not exist.
     async fn find_ends(&self, incoming: &mut Incoming<'_>, link: &mut Link) -> Result<Option<String>, WorkspaceError> {
         for end in [&mut link.src, &mut link.dst] {
             let is_there = if let Ok(page) = end.parse::<PageId>()
@@ -83,7 +84,7 @@ impl Workspace {
         Ok(is_there)
     }
 
-    /// Why `link` cannot be there with the others, if it would lead in a circle; otherwise it counts from now on.
+    /// Why `link` cannot be added, if it would close a cycle with the others; otherwise it counts from now on.
     async fn closes_circle(&self, incoming: &mut Incoming<'_>, link: &Link) -> Result<Option<Invalid>, WorkspaceError> {
         let (code, what) = match link.rel {
             Relation::Blocks => ("blocks_itself", "wait for itself"),
@@ -100,7 +101,7 @@ impl Workspace {
         Ok(None)
     }
 
-    /// Whether what begins with a link of `rel` between these two leads back to where it begins.
+    /// Whether a link of `rel` between these two would lead back to its beginning.
     async fn leads_around(
         &self,
         incoming: &mut Incoming<'_>,
@@ -113,7 +114,7 @@ impl Workspace {
                 && incoming.entries.get(&next) != Some(&Whereabouts::New)
                 && !incoming.circles.knows(next)
             {
-                // What has just been brought in has no links but those of the file.
+                // An entry that was just brought in has only the links of the file.
                 let links = self.inner.store.links(self.space(), &next.to_string()).await?;
                 incoming.circles.learn(next, &links);
             }

@@ -1,5 +1,5 @@
-//! What somebody changed in a file since it was written here, brought in: between an entry as it was then, as the file has it, and as it
-//! is.
+//! Merges what somebody changed in a file since it was written here: between an entry as it was then, as the file has
+//! it, and as it is now.
 
 use folio_memory::id::Ref;
 use folio_memory::{Change, Entry, EntryFields, EntryKind, FieldChange, NewEntry, Status, Timestamp};
@@ -12,14 +12,15 @@ use super::incoming::Incoming;
 use super::report::Fate;
 use crate::error::StoreError;
 
-/// An entry as a file says that it was when the file was written.
+/// The version and time of an entry when the file was written, as the file says.
 pub(super) type AsOf = (u32, Timestamp);
 
 impl Workspace {
-    /// Makes of `there` what a file says that somebody changed of it, field by field, and tells what became of it. Whether it could: the
-    /// file has to be of an entry as it once was here, and of a kind that is changed at all.
+    /// Applies to `there` what somebody changed in the file, field by field, and reports the outcome. Returns whether
+    /// that was possible: the file must be based on a version that the entry had here, and the entry must be of a kind
+    /// that can be changed.
     ///
-    /// A field that was changed here since, too, stays as it is here, and so does what no write changes.
+    /// A field that was changed here since, too, stays as it is here, and so do fields that cannot be written.
     pub(super) async fn merge(
         &self,
         incoming: &mut Incoming<'_>,
@@ -66,7 +67,7 @@ impl Workspace {
                     incoming.report.refuse(name, &invalid);
                     return Ok(true);
                 }
-                // Somebody is at it right now; the same file again finds what they made of it.
+                // Somebody is changing it right now; bringing in the same file again finds the result.
                 Err(WorkspaceError::Stale { .. }) => left.append(&mut taken),
                 Err(error) => return Err(error),
             }
@@ -86,8 +87,8 @@ impl Workspace {
         Ok(true)
     }
 
-    /// What `entry` carried at a version that it has had, if the log still has it, and it was that of the same instant: another store
-    /// counts its own.
+    /// The fields of `entry` at an earlier version, if the log still has it and it is from the same instant: another
+    /// store counts its own versions.
     async fn as_it_was(&self, entry: &Entry, (version, at): AsOf) -> Result<Option<EntryFields>, WorkspaceError> {
         let revisions = match self.inner.store.history(self.space(), entry.id).await {
             Err(StoreError::NotFound { .. }) => return Ok(None),
@@ -110,7 +111,8 @@ impl Workspace {
     }
 }
 
-/// Whether anybody may change what `entry` says: pages are only added to, and what is archived or forgotten stays so.
+/// Whether anybody may change the content of `entry`: pages are only added to, and archived or forgotten entries stay
+/// as they are.
 fn is_changed_at_all(entry: &Entry) -> bool {
     let is_kind = matches!(
         entry.kind,
@@ -119,7 +121,8 @@ fn is_changed_at_all(entry: &Entry) -> bool {
     is_kind && entry.fields.status != Status::Archived && entry.fields.erased.is_none()
 }
 
-/// The change to what `fields` say of the field that is called `name`, if a file may change it. A text that is kept beside its entry stays.
+/// The change that sets the field `name` to its value in `fields`, if a file may change it. A text that is kept beside
+/// its entry stays.
 fn change_of(name: &str, fields: &EntryFields) -> Option<FieldChange> {
     let fields = fields.clone();
     match name {

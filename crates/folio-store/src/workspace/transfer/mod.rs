@@ -1,4 +1,4 @@
-//! Memory as files that other stores and other programs read, and back.
+//! Exports memory as files for other stores and programs, and brings such files in.
 
 mod books;
 mod circles;

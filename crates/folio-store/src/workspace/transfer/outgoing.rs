@@ -1,4 +1,4 @@
-//! A space, written line by line.
+//! Exports a space, line by line.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use super::pieces::piece_of;
 use crate::commit::BlobHash;
 use crate::error::StoreError;
 
-/// Entries that are read at once.
+/// How many entries are read at once.
 const CHUNK: u32 = 200;
 
 /// How much was written.
@@ -25,11 +25,11 @@ pub struct Outgoing {
     pub links: u64,
 }
 
-/// Where the lines go.
+/// The output of lines.
 struct Lines<'a> {
     out: &'a mut (dyn Write + Send),
     written: Outgoing,
-    /// The commit that all of it is of: what is younger stays out.
+    /// The commit of which everything is written: what is newer is left out.
     as_of: Seq,
 }
 
@@ -42,15 +42,17 @@ impl Lines<'_> {
 }
 
 impl Workspace {
-    /// Writes every page, every entry as it stands with its whole text, and every link to `out`, in the form of
-    /// [`folio_memory::transfer`]. `progress` is told what was written, again and again.
+    /// Writes every page, every entry in its present version with its whole text, and every link to `out`, in the
+    /// format of [`folio_memory::transfer`]. `progress` receives the counts so far, repeatedly.
     ///
-    /// Holds a few hundred entries, or one piece of a text, at a time, and the ids of those that were written. What is added meanwhile is not in it, but for links between what was
-    /// there; the same state gives the same bytes.
+    /// Holds a few hundred entries, or one piece of a text, in memory at a time, and the ids of the entries written.
+    /// What is added meanwhile is left out, except for links between what was there; the same state gives the same
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// `Refused` for those who may not read all of the space; `Output` if it cannot be written; `Unavailable` or `Corrupt`.
+    /// `Refused` if the asker may not read the whole space; `Output` if the file cannot be written; `Unavailable` or
+    /// `Corrupt`.
     pub async fn export_space(
         &self,
         out: &mut (dyn Write + Send),
@@ -58,7 +60,7 @@ impl Workspace {
     ) -> Result<Outgoing, WorkspaceError> {
         self.needs_the_space("the space as a file")?;
         let mut query = all_entries();
-        // All of it is of the moment of the first answer. The pages that its entries stand on are there by now.
+        // Everything is as of the first answer. The pages of its entries exist by now.
         let mut answer = self.read_entries(&query).await?;
         let mut lines = Lines {
             out,
@@ -126,7 +128,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Every link, at the page or the one of `entries` that it begins at.
+    /// Writes every link, with the page or the one of `entries` at which it begins.
     async fn write_links(
         &self,
         lines: &mut Lines<'_>,
@@ -150,14 +152,14 @@ impl Workspace {
         Ok(())
     }
 
-    /// The links that begin at `ends`, but for those that lead to what is younger than the rest of the file.
+    /// Writes the links that begin at `ends`, except for those that lead to something newer than the rest of the file.
     async fn write_links_of(&self, lines: &mut Lines<'_>, ends: Vec<String>) -> Result<(), WorkspaceError> {
         let mut links = Vec::new();
         for end in ends {
             let of_end = self.inner.store.links(self.space(), &end).await?;
             links.extend(of_end.into_iter().filter(|link| link.src == end));
         }
-        // As long as nothing was written since, all of them lead to what is old.
+        // While nothing was written since, all of them lead to old things.
         let is_quiet = links.is_empty() || self.head().await? == lines.as_of;
         for link in links {
             if is_quiet || self.leads_to_old(&link, lines.as_of).await? {
@@ -168,7 +170,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Whether what `link` leads to was there at `as_of`.
+    /// Whether the end of `link` existed at `as_of`.
     async fn leads_to_old(&self, link: &Link, as_of: Seq) -> Result<bool, WorkspaceError> {
         let dst = &link.dst;
         if let Ok(entry) = dst.parse::<EntryId>()
@@ -195,7 +197,7 @@ fn all_pages() -> PageQuery {
     }
 }
 
-/// Every entry, whatever its state, the oldest first.
+/// The query for every entry, whatever its state, oldest first.
 fn all_entries() -> EntryQuery {
     EntryQuery {
         status: Status::ALL.to_vec(),

@@ -1,4 +1,4 @@
-//! Texts that are kept beside their entries, as lines.
+//! Texts that are kept beside their entries, as lines of a file.
 
 use std::io::{self, Read};
 
@@ -7,7 +7,7 @@ use folio_memory::transfer::PieceLine;
 use folio_memory::{EntryId, Invalid};
 use tokio::sync::mpsc;
 
-/// The piece `number` of the text of `of`.
+/// The line of the piece `number` of the text of `of`.
 pub(super) fn piece_of(of: EntryId, number: u64, bytes: Vec<u8>) -> PieceLine {
     let (text, base64) = match String::from_utf8(bytes) {
         Ok(text) => (Some(text), None),
@@ -40,7 +40,7 @@ pub(super) fn bytes_of(piece: PieceLine) -> Result<Vec<u8>, Invalid> {
     }
 }
 
-/// What comes through a channel, for somebody who reads: on a thread that may wait.
+/// Makes what comes through a channel a blocking reader, for a thread that may wait.
 pub(super) struct Arriving {
     pieces: mpsc::Receiver<Vec<u8>>,
     rest: io::Cursor<Vec<u8>>,

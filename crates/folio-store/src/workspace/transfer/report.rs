@@ -1,4 +1,4 @@
-//! What became of what was brought in.
+//! The report of what happened to what was brought in.
 
 use folio_memory::keeping::Redaction;
 use folio_memory::{Invalid, Warning};
@@ -7,30 +7,30 @@ use serde::Serialize;
 
 use super::super::redact::Cleaner;
 
-/// Remarks that a report keeps; more are only counted.
+/// How many remarks a report keeps; more are only counted.
 const REMARKS_MAX: usize = 1_000;
-/// Bytes of what a remark calls something, and of what it says.
+/// Limits in bytes for the name of an item in a remark, and for its message.
 const ITEM_BYTES: usize = 256;
 const MESSAGE_BYTES: usize = 1024;
-/// Bytes of the longest secret of a known shape, about.
+/// Approximate bytes of the longest secret of a known shape.
 const SECRET_BYTES: usize = 4 * 1024;
 
-/// What became of something that a file has.
+/// What happened to an item of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// It was taken in, not quite as it stood.
+    /// It was taken in, with changes.
     Changed,
-    /// It was there, and is now as the file says.
+    /// It existed, and now is as the file says.
     Merged,
-    /// It is there, and otherwise: what is there stays.
+    /// It exists in a different form, which stays.
     Differs,
     /// It was not taken in.
     Refused,
 }
 
 impl Fate {
-    /// The name as it is written.
+    /// The name of the fate, as written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -42,20 +42,20 @@ impl Fate {
     }
 }
 
-/// Something about one item of a file.
+/// A remark about one item of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Remark {
-    /// What became of it.
+    /// What happened to the item.
     pub fate: Fate,
-    /// Which: its id in the file, with its thread before it if there is one, or the number of its line.
+    /// The item: its id in the file, with its thread before it if there is one, or the number of its line.
     pub item: String,
-    /// A stable name of the reason.
+    /// A stable code for the reason.
     pub code: String,
     /// The reason, in words.
     pub message: String,
 }
 
-/// What was brought in, or would be.
+/// What was brought in, or would be in a dry run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Imported {
     /// Scratchbooks that were read.
@@ -68,22 +68,22 @@ pub struct Imported {
     pub links: u64,
     /// Whether the policy of the file was taken over.
     pub policy: bool,
-    /// What was there already, just so.
+    /// How many items existed already in the same form.
     pub present: u64,
-    /// What was taken in, not quite as it stood.
+    /// How many items were taken in with changes.
     pub changed: u64,
-    /// What was there, and is now as the file says.
+    /// How many items existed and now are as the file says.
     pub merged: u64,
-    /// What is there otherwise, and stays as it is.
+    /// How many items exist in a different form, which stays.
     pub differs: u64,
-    /// What was not taken in.
+    /// How many items were not taken in.
     pub refused: u64,
-    /// Which, and why: the first thousand.
+    /// Remarks about single items, with the reasons: the first thousand.
     pub remarks: Vec<Remark>,
 }
 
 impl Imported {
-    /// Takes in what became of more of it.
+    /// Adds the report of a further part.
     pub fn add(&mut self, more: Self) {
         self.threads += more.threads;
         self.pages += more.pages;
@@ -110,7 +110,7 @@ impl Imported {
         self.say(fate, item, code, message);
     }
 
-    /// The same about something that was counted. Names and texts of a file may be of any length, and have what is kept nowhere.
+    /// Adds a remark without counting it. Names and texts of a file may have any length, and may contain secrets.
     fn say(&mut self, fate: Fate, item: &str, code: &str, message: impl Into<String>) {
         if self.remarks.len() < REMARKS_MAX {
             self.remarks.push(Remark {
@@ -126,7 +126,7 @@ impl Imported {
         self.remark(Fate::Refused, item, &why.code, why.to_string());
     }
 
-    /// That `item` was not taken in quite as it stood, if anything was put right.
+    /// Reports that `item` was taken in with changes, if there are any `warnings`.
     pub(super) fn adapted(&mut self, item: &str, warnings: &[Warning]) {
         self.changed += u64::from(!warnings.is_empty());
         for warning in warnings {
@@ -135,9 +135,9 @@ impl Imported {
     }
 }
 
-/// `text` without secrets, and its beginning if it has more than `most` bytes.
+/// Returns `text` without secrets, cut to its beginning if it has more than `most` bytes.
 fn printable(text: &str, most: usize) -> String {
-    // A secret that is cut off is none that is known: with so much of what follows that it is whole.
+    // A secret that is cut off is not recognised, so enough of what follows is kept to make it whole.
     let mut clean = text[..text.floor_char_boundary(most.saturating_add(SECRET_BYTES))].to_owned();
     Cleaner::new(Redaction::Secrets).text(&mut clean, "report");
     if clean.len() > most {
