@@ -1,4 +1,4 @@
-//! Turns: an input is looked at before the work, and what came of it is looked at afterwards (M7.11).
+//! Turns: the stages look at an input before the work, and at the outcome after it (M7.11).
 
 mod advisor;
 mod elsewhere;
@@ -41,24 +41,24 @@ use super::patch::{Guard, Trying};
 use super::{MAX_ACTIVE, Workspace, WorkspaceError, Write, source_of, trust_of};
 use crate::store::MemoryMark;
 
-/// Bytes of an input that a turn keeps.
+/// Limit in bytes for the input that a turn keeps.
 const MAX_INPUT_BYTES: usize = 64 * 1024;
 
-/// An input that a turn is to handle.
+/// An input for a turn to handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnInput {
-    /// In which thread.
+    /// The thread.
     pub thread: ThreadKey,
-    /// In its writer's words; may be empty.
+    /// The input, in its writer's words; may be empty.
     pub input: String,
-    /// The run that it is the turn of.
+    /// The run that the turn belongs to, if any.
     pub run: Option<RunId>,
-    /// Whether nobody waits for it.
+    /// Whether nobody waits for the turn.
     pub background: bool,
 }
 
 impl TurnInput {
-    /// A turn in `thread` that somebody waits for: what is done about `input`, which may be empty.
+    /// A turn in `thread` that somebody waits for, to handle `input`, which may be empty.
     #[must_use]
     pub fn of(thread: ThreadKey, input: impl Into<String>) -> Self {
         Self {
@@ -70,23 +70,23 @@ impl TurnInput {
     }
 }
 
-/// What the stages before the work came to, and the turn that is ready to be written.
+/// What the stages before the work decided, with the turn that is ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftedTurn {
     /// The turn.
     pub new: NewTurn,
-    /// How urgent it is.
+    /// The router's finding: how urgent the input is.
     pub assessment: Assessment,
-    /// Whether it is clear.
+    /// The clarifier's finding: whether the input is clear.
     pub clarity: Clarity,
-    /// What earlier inputs of the thread were asked about, and this one says.
+    /// Questions about earlier inputs of the thread that this input answers.
     pub clarified: Vec<Used>,
-    /// In which order things are done.
+    /// The executor's order of the work.
     pub order: WorkOrder,
 }
 
 impl DraftedTurn {
-    /// What the clarifier decided, as it is recorded.
+    /// The decision of the clarifier, as it is recorded.
     fn of_clarifier(clarity: &Clarity, clarified: &[Used]) -> Decision {
         let mut decision = clarity.decision();
         let says = |used: &Used| format!("says what {} asks", used.handle);
@@ -101,34 +101,34 @@ impl DraftedTurn {
 pub struct Begun {
     /// The turn.
     pub turn: Turn,
-    /// How urgent it is.
+    /// The router's finding: how urgent the input is.
     pub assessment: Assessment,
-    /// Whether it is clear.
+    /// The clarifier's finding: whether the input is clear.
     pub clarity: Clarity,
-    /// In which order things are done.
+    /// The executor's order of the work.
     pub order: WorkOrder,
     /// The confirmation that was added because the input is not clear.
     pub question: Option<Entry>,
     /// The confirmation that the input answered.
     pub answered: Option<Entry>,
-    /// Whether an earlier call with the same idempotency key began it, and this one did nothing.
+    /// Whether an earlier call with the same idempotency key began the turn, so that this call did nothing.
     pub replayed: bool,
 }
 
-/// A turn as far as those need to know it who work in it.
+/// What those who work in a turn need to know of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkingIn {
     /// Its id, with which everything is stamped.
     pub id: TurnId,
-    /// Its name for people.
+    /// Its handle, for people.
     pub handle: TurnHandle,
-    /// Whether it has ended, so that nothing that is done now is in its export.
+    /// Whether it has ended, so that its export does not include what is done now.
     pub has_ended: bool,
 }
 
 impl Workspace {
-    /// Asks the stages before the work what they make of `input`, without writing anything: for a commit that does
-    /// more besides.
+    /// Lets the stages before the work decide on `input` without writing anything, for a commit that also makes other
+    /// changes.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl Workspace {
         Ok(self.drafted(input).await?.0)
     }
 
-    /// The same, and what the stages looked at.
+    /// The same, with the entries that the stages looked at.
     async fn drafted(&self, input: TurnInput) -> Result<(DraftedTurn, Vec<Entry>), WorkspaceError> {
         if input.input.len() > MAX_INPUT_BYTES {
             let message = format!("{} bytes are more than {MAX_INPUT_BYTES}", input.input.len());
@@ -168,7 +168,7 @@ impl Workspace {
             calibration: &calibration,
             now,
         };
-        // What a run is to do is said by its plan.
+        // The plan of a run says what it is to do.
         let (clarity, clarified) = match input.run {
             Some(_) => (Clarity::Clear(Vec::new()), Vec::new()),
             None => {
@@ -182,7 +182,7 @@ impl Workspace {
                 (clarity, clarified)
             }
         };
-        // Nobody waits any more for what is said, nor for what that was about.
+        // Nobody waits any more for questions that the input answers, nor for what they were about.
         let is_left = |entry: &&Entry| {
             let waits = entry.kind == EntryKind::PendingAction && is_clarification(entry);
             !waits && clarified.iter().all(|used| used.id != entry.id)
@@ -219,42 +219,42 @@ impl Workspace {
         Ok((drafted, active))
     }
 
-    /// Begins a turn: the router says how urgent the input is, the clarifier whether it is clear, the executor what comes
-    /// first. What they decided, and the entries that they used, is recorded with the turn.
+    /// Begins a turn: the router decides how urgent the input is, the clarifier whether it is clear, the executor what
+    /// comes first. Their decisions are recorded with the turn, with the entries that they used.
     ///
-    /// Somebody may be asked besides: [`Workspace::with_advisor`].
+    /// An advisor may be asked as well: [`Workspace::with_advisor`].
     ///
-    /// An input that is not clear adds a `pending_confirmation` with what to ask; one that answers such a confirmation
+    /// An unclear input adds a `pending_confirmation` with the question; an input that answers such a confirmation
     /// resolves it.
     ///
     /// # Errors
     ///
-    /// `Refused` if whoever asks may not read all of the space, which is what the stages look at (M7.7); otherwise as
+    /// `Refused` if the asker may not read the whole space, which the stages look at (M7.7); otherwise as
     /// [`Workspace::draft_turn`] and [`Workspace::record`].
     pub async fn begin_turn(&self, actor: &Actor, input: TurnInput) -> Result<Begun, WorkspaceError> {
         self.begin_turn_under(actor, input, None).await
     }
 
-    /// The same under a key: asked for again with it, it is the turn that began then, and nothing is asked or answered.
+    /// The same under a key: a second call with the key returns the turn that the first one began, and asks and answers
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// As [`Workspace::begin_turn`]; `NotFound` if the key was used before, for something that began no turn.
+    /// As [`Workspace::begin_turn`]; `NotFound` if the key was used before for something that began no turn.
     pub async fn begin_turn_under(
         &self,
         actor: &Actor,
         input: TurnInput,
         idempotency_key: Option<String>,
     ) -> Result<Begun, WorkspaceError> {
-        // Before anything is written: what the stages decide tells of what they looked at.
+        // This comes before anything is written: decisions reveal what the stages looked at.
         self.needs_the_space("what a turn begins with")?;
-        // What tools noticed while the store could not write is there before anybody decides. Whatever keeps it waiting
-        // tells the trace.
+        // Items in the outbox must be in memory before the stages decide. Why any still wait is in the trace.
         let _delivered = self.deliver_outbox().await;
         let (mut drafted, at_hand) = self.drafted(input).await?;
         let mut is_new = true;
         if let Some(key) = &idempotency_key {
-            // Whoever asks again finds it by the key.
+            // A repeated call finds the turn by this id.
             drafted.new.id = TurnId::derived(&["turn", self.space().as_str(), key]);
             is_new = self.advisor.is_none() || self.replayed(actor, key).await?.is_none();
         }
@@ -306,7 +306,8 @@ impl Workspace {
         })
     }
 
-    /// One turn. Who may not read the whole space is not told of entries that are not for them (M7.7).
+    /// Returns one turn. Askers that may not read the whole space are not told of entries that they may not read
+    /// (M7.7).
     ///
     /// # Errors
     ///
@@ -317,7 +318,8 @@ impl Workspace {
         self.as_seen(turn).await
     }
 
-    /// The turn that somebody says he works in. Whoever may not read it may say so all the same, and reads it no more for that.
+    /// Returns the turn that a caller says it works in. A caller that may not read the turn may still name it, and
+    /// cannot read it because of that.
     ///
     /// # Errors
     ///
@@ -331,8 +333,8 @@ impl Workspace {
         })
     }
 
-    /// The id of `turn`, if whoever asks may read it. Turns are never removed, so whoever may read the whole space is asked about each
-    /// once.
+    /// The id of `turn`, if the asker may read it. Turns are never removed, so for askers that may read the whole space
+    /// each turn is looked up only once.
     pub(super) async fn turn_id(&self, turn: TurnRef) -> Result<TurnId, WorkspaceError> {
         let sees_all = self.sight().await? == Sight::Space;
         if let Ref::Id(id) = turn
@@ -348,12 +350,13 @@ impl Workspace {
         Ok(id)
     }
 
-    /// The same for the workspace's own purposes, whoever asks.
+    /// The same for internal use, whoever asks.
     pub(super) async fn read_turn(&self, turn: TurnRef) -> Result<Turn, WorkspaceError> {
         Ok(self.inner.store.turn(&self.inner.space, turn).await?)
     }
 
-    /// The turns that `query` asks for and whoever asks may read, newest first: those of their run, or of their thread (M7.7).
+    /// Returns the turns that match `query` and that the asker may read, newest first: those of its run or its thread
+    /// (M7.7).
     ///
     /// # Errors
     ///
@@ -369,17 +372,18 @@ impl Workspace {
         Ok(turns)
     }
 
-    /// The same for the workspace's own purposes, whoever asks.
+    /// The same for internal use, whoever asks.
     pub(super) async fn read_turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, WorkspaceError> {
         Ok(self.inner.store.turns(&self.inner.space, query).await?)
     }
 
-    /// The decisions that rest on `entry`, in the version in which it was read, the newest first: of `turn`, or of the last
-    /// 1,000 turns.
+    /// Returns the decisions that used `entry`, each with the version that was read, newest first: those of `turn`, or
+    /// of the last 1,000 turns.
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such entry or turn; `Refused` for one that whoever asks may not read; `Unavailable` or `Corrupt`.
+    /// `NotFound` if there is no such entry or turn; `Refused` if the asker may not read it; `Unavailable` or
+    /// `Corrupt`.
     pub async fn why(&self, entry: EntryRef, turn: Option<TurnRef>) -> Result<Vec<(Turn, Decision)>, WorkspaceError> {
         let entry = self.read_entry(entry).await?;
         self.check_entry(&entry).await?;
@@ -404,7 +408,7 @@ impl Workspace {
         Ok(found)
     }
 
-    /// What the stages look at: the observations that matter most, and what is open in the thread.
+    /// What the stages look at: the observations that matter most, and the open items of the thread.
     async fn at_hand(&self, thread: &ThreadKey, mark: Option<MemoryMark>) -> Result<Vec<Entry>, WorkspaceError> {
         let mut active = self.read_active(mark, MAX_ACTIVE, Whose::Stages).await?.items;
         let (book, _) = scratchbook::page_of(self.space(), thread);
@@ -419,7 +423,7 @@ impl Workspace {
         Ok(active)
     }
 
-    /// Adds what has to be asked: a pending action that waits, and the confirmation that it waits for. Both are believed as far as what
+    /// Adds a question: a pending action, and the confirmation that it waits for. Both get at most the trust of what
     /// the question quotes: `trust`.
     async fn ask(
         &self,
@@ -453,7 +457,7 @@ impl Workspace {
             context,
             ..observation::ObservationInput::default()
         };
-        // A question is rare: what holds now is asked for.
+        // Questions are rare, so the present policy is read.
         self.policy().await?;
         let mut asked = self
             .draft_observation(&actor, input, source_of(&actor), trust)
@@ -477,14 +481,14 @@ impl Workspace {
         self.read_entry(Ref::Id(id)).await
     }
 
-    /// Resolves a question what an earlier input meant, which the input of `turn` says.
+    /// Resolves a question about an earlier input, which the input of `turn` answers.
     async fn clarify(&self, turn: TurnId, question: Used) -> Result<Entry, WorkspaceError> {
         let actor = Actor::new(Role::Clarifier, "").in_turn(turn);
         self.resolve(&actor, question, None, "the next input says what was meant")
             .await
     }
 
-    /// Resolves a confirmation with what was answered.
+    /// Resolves a confirmation with the answer to it.
     async fn answer(&self, actor: &Actor, confirmation: Used, answer: Answer) -> Result<Entry, WorkspaceError> {
         let (outcome, said) = match answer {
             Answer::Yes => (Outcome::Confirmed, "answered with yes"),
@@ -493,7 +497,7 @@ impl Workspace {
         self.resolve(actor, confirmation, Some(outcome), said).await
     }
 
-    /// Resolves `confirmation`, if somebody waits for it still.
+    /// Resolves `confirmation`, if it is still live.
     async fn resolve(
         &self,
         actor: &Actor,
@@ -521,7 +525,7 @@ impl Workspace {
     }
 }
 
-/// How far the least of `options` may be believed, which are among `entries`.
+/// The least trust of `options`, which are among `entries`.
 fn trust_among(options: &[Used], entries: &[Entry]) -> Trust {
     let is_option = |entry: &&Entry| options.iter().any(|used| used.id == entry.id);
     let trusts = entries.iter().filter(is_option).map(|entry| entry.fields.trust);

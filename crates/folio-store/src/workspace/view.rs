@@ -1,4 +1,5 @@
-//! The view of a scratchbook: its sections are asked for, fitted by the rules, and kept as long as nothing changes.
+//! The view of a scratchbook: its sections are read, fitted into the budget by fixed rules, and cached while nothing
+//! changes.
 
 mod sections;
 
@@ -21,32 +22,32 @@ use super::{Moment, Workspace, WorkspaceError};
 
 /// The operation under which a view is noted.
 pub(super) const RENDER_VIEW: &str = "render_view";
-/// Views that are kept.
+/// How many views are cached.
 const KEPT: usize = 32;
-/// Ends of lifetimes that are looked at to see whether a view is still true.
+/// How many ends of lifetimes are checked to see whether a view is still true.
 const ENDS: u32 = 100;
 
-/// Which view is wanted. What is left out is as the policy of the space says.
+/// Which view is wanted. Fields that are not set follow the policy of the space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ViewRequest {
-    /// Of which thread.
+    /// The thread.
     pub thread: ThreadKey,
-    /// For which turn, if for one: its trace has the receipt.
+    /// The turn that it is for, if any: its trace keeps the receipt.
     pub turn: Option<TurnRef>,
-    /// Tokens that it may have.
+    /// Limit in tokens for the view.
     pub view_token_limit: Option<u32>,
-    /// Lines that one section has at most.
+    /// Limit in lines for each section.
     pub max_rendered_items: Option<u32>,
-    /// Tokens of the model's window, if somebody knows.
+    /// Size of the model's window in tokens, if known.
     pub window: Option<u32>,
-    /// In whose name a model reads it; by where it is placed unless it is said.
+    /// In whose name a model reads it; by default it follows from the placement.
     pub audience: Option<Audience>,
-    /// What stands beside the view already, so that the view leaves it out.
+    /// Entries that are already shown beside the view, so that the view leaves them out.
     pub besides: Vec<EntryHandle>,
 }
 
 impl ViewRequest {
-    /// The view of `thread`, as the policy of the space says.
+    /// A request for the view of `thread`, as the policy of the space says.
     #[must_use]
     pub fn of(thread: ThreadKey) -> Self {
         Self {
@@ -61,21 +62,21 @@ impl ViewRequest {
     }
 }
 
-/// A view.
+/// A rendered view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
-    /// The text, and what it holds and what not.
+    /// The text, with the receipt.
     pub rendered: Arc<Rendered>,
-    /// Where the policy of the space puts it.
+    /// Its placement by the policy of the space.
     pub placement: Placement,
-    /// The commit that it is true for.
+    /// The commit for which it is true.
     pub as_of: Seq,
-    /// Whether the policy of the space has scratchbooks.
+    /// Whether the policy of the space enables scratchbooks.
     pub enabled: bool,
 }
 
 impl View {
-    /// What is said instead of an empty view: why there is nothing to read. None if there is something.
+    /// The text to show instead of an empty view: why there is nothing to read. `None` if the view is not empty.
     #[must_use]
     pub fn instead(&self) -> Option<String> {
         let receipt = &self.rendered.receipt;
@@ -84,7 +85,7 @@ impl View {
         }
         Some(match receipt.omitted() {
             _ if !self.enabled => SCRATCHBOOKS_OFF.to_owned(),
-            // Nobody looked whether there is anything.
+            // With no budget, nobody looked whether there is anything.
             0 if receipt.budget == 0 => "nothing fits into a budget of 0 tokens".to_owned(),
             0 => "the scratchbook is empty".to_owned(),
             omitted => format!("{}; the budget is too small to show one", counted(omitted, "entry")),
@@ -92,28 +93,28 @@ impl View {
     }
 }
 
-/// What a view depends on besides what is in memory.
+/// What a view depends on apart from the content of memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key {
     thread: ThreadKey,
     render: Render,
     besides: Vec<EntryHandle>,
     counted: String,
-    /// Who asks, in whatever turn, and from where: what they may not read is not in it (M7.7).
+    /// The asker, in whatever turn, and the thread it reads from: what it may not read is left out (M7.7).
     asker: Actor,
     seen_from: ThreadKey,
 }
 
-/// What has to be the same for a view to be still true.
+/// What must be unchanged for a cached view to be still true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stands {
-    /// The mark of what lists of memory tell. Only of a view that shows no pages: blocks of their logs are no part of it.
+    /// The mark of lists of memory. Only for a view without pages: a mark does not cover the blocks of their logs.
     At(u64),
-    /// The last commit, and what has ended since.
+    /// The last commit, and the expiries since.
     AsOf(Seq),
 }
 
-/// A view that was made.
+/// A cached view.
 #[derive(Debug)]
 struct Kept {
     key: Key,
@@ -124,12 +125,13 @@ struct Kept {
     noted: Option<TurnId>,
 }
 
-/// The last views that were made, the latest last.
+/// The views rendered last, the latest at the end.
 #[derive(Debug, Default)]
 pub(super) struct KeptViews(Mutex<VecDeque<Kept>>);
 
 impl KeptViews {
-    /// The view for `key` that stands as one of `stands`, with that and its instant, and whether `turn` knows of it.
+    /// The cached view for `key` that is true at one of `stands`, with that and its instant, and whether `turn` has its
+    /// receipt.
     fn get(
         &self,
         key: &Key,
@@ -158,8 +160,9 @@ impl KeptViews {
 }
 
 impl Workspace {
-    /// The view of a scratchbook as a model reads it: within its budget, with a receipt that the trace keeps, and the same
-    /// bytes as long as nothing of it changes. Empty if the policy switches scratchbooks off, or nothing is remembered.
+    /// Returns the view of a scratchbook as a model reads it: within its budget, with a receipt that the trace keeps,
+    /// and with the same bytes while nothing in it changes. Empty if the policy disables scratchbooks, or if nothing is
+    /// remembered.
     ///
     /// # Errors
     ///
@@ -169,7 +172,7 @@ impl Workspace {
         self.view_at(moment, request, tokens).await
     }
 
-    /// The same for whoever asks for more than that at `moment`.
+    /// The same for callers that ask for more than this at one `moment`.
     ///
     /// # Errors
     ///
@@ -280,7 +283,7 @@ impl Workspace {
         });
     }
 
-    /// Whether nobody's time has ended after `since`, as far as no commit says so.
+    /// Whether no lifetime has ended after `since`, of those that no commit has noted yet.
     async fn nothing_ended(&self, since: Timestamp, now: Timestamp) -> Result<bool, WorkspaceError> {
         let ended = self.inner.store.ended(self.space(), now, ENDS).await?;
         let is_all = ended.len() < usize::try_from(ENDS).unwrap_or(usize::MAX);
@@ -298,7 +301,7 @@ impl Workspace {
     }
 }
 
-/// Takes `besides` out of what the sections could show.
+/// Removes `besides` from what the sections could show.
 fn leave_out(sections: &mut BookSections, besides: &[EntryHandle]) {
     for (_, offer) in sections {
         let offered = offer.shown.len();

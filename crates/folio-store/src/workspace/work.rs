@@ -1,4 +1,4 @@
-//! Work that several share: what can be begun, who takes it on, who hands it on, what came of it (M7.4.35).
+//! Work that several owners share: what is ready, and how it is claimed, delegated and reported (M7.4.35).
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,30 +17,31 @@ use super::patch::{Guard, Trying};
 use super::{Workspace, WorkspaceError, Written};
 use crate::error::StoreError;
 
-/// How often the next piece of work is looked for anew because others take what was found.
+/// How often the next piece of work is searched for again because others claim what was found.
 const ATTEMPTS: u32 = 8;
-/// Pieces of work that one can be said to wait for at once.
+/// How many pieces of work one may be made to wait for at once.
 const MAX_AFTER: usize = 32;
-/// The tag of what came out of a piece of work.
+/// The tag of the note with the result of a piece of work.
 const RESULT_TAG: &str = "result";
-/// Pieces of work that are looked at for a circle.
+/// How many pieces of work are checked for a cycle.
 pub(super) const CIRCLE_MAX: usize = 10_000;
 
-/// What can be begun, and what waits.
+/// What is ready to be begun, and what waits.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReadyWork {
-    /// What can be begun now, what has been begun first, then most urgent first.
+    /// What can be begun now: first what is in progress, then most urgent first.
     pub items: Vec<Entry>,
-    /// What would be free but has to wait for other work, and for which. As far as it was looked at until there were enough items.
+    /// What would be free but has to wait for other work, and for which. Includes only what was checked until there
+    /// were enough items.
     pub waiting: Vec<(Entry, Vec<EntryHandle>)>,
 }
 
-/// Work that is handed on.
+/// Work to be delegated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Delegation {
-    /// What is to be done: new work, or work that is there.
+    /// What is to be done: new work, or existing work.
     pub what: Delegated,
-    /// Whose it is; anybody's if nobody is named.
+    /// The owner; anybody if `None`.
     pub to: Option<Owner>,
     /// What has to be done before it.
     pub after: Vec<EntryRef>,
@@ -48,31 +49,32 @@ pub struct Delegation {
     pub part_of: Option<EntryRef>,
 }
 
-/// What is handed on.
+/// What is delegated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delegated {
     /// A todo or a task to be added to the scratchbook.
     New(Box<ItemInput>),
-    /// What stands there already.
+    /// An existing item.
     There(EntryRef),
 }
 
-/// What came of a piece of work.
+/// A report on a piece of work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkReport {
-    /// Which.
+    /// The piece of work.
     pub item: EntryRef,
-    /// How far it is.
+    /// Its progress.
     pub said: Report,
-    /// What came out, or why it does not go on: becomes a note that answers the work. Empty: no note.
+    /// The result, or why it cannot go on: becomes a note that replies to the work. Empty: no note.
     pub result: String,
     /// What has to be done before it can go on.
     pub after: Vec<EntryRef>,
 }
 
 impl Workspace {
-    /// Up to `limit` pieces of work of the scratchbook of `thread` that `owner` can begin or go on with now: nothing that has to be done
-    /// before is still to be done, and nobody else is at it. Looks at all that are open or begun: what comes first is mostly the oldest.
+    /// Returns up to `limit` pieces of work of the scratchbook of `thread` that `owner` can begin or continue now:
+    /// everything that they wait for is done, and nobody else has claimed them. All open and begun work is read: what
+    /// comes first is mostly the oldest.
     ///
     /// # Errors
     ///
@@ -109,8 +111,8 @@ impl Workspace {
         Ok(ready)
     }
 
-    /// Takes on a piece of work of the scratchbook of `thread` as `owner`, for as long as `lease` says or as it takes: the one that is named, or
-    /// else the first that is ready. Nothing if nothing is.
+    /// Claims a piece of work of the scratchbook of `thread` for `owner`, for as long as `lease` says or until it is
+    /// done: the one named, or else the first that is ready. `None` if none is.
     ///
     /// # Errors
     ///
@@ -146,7 +148,7 @@ impl Workspace {
                 .claim(actor, Ref::Id(next.id), owner, lease, Guard::default())
                 .await
             {
-                // Somebody was faster.
+                // Somebody else was faster.
                 Err(WorkspaceError::Taken(other)) => taken = Some(other),
                 Err(WorkspaceError::Invalid(invalid)) if invalid.code == "not_claimable" => {}
                 claimed => return claimed.map(Some),
@@ -155,12 +157,13 @@ impl Workspace {
         taken.map_or(Ok(None), |taken| Err(taken.into()))
     }
 
-    /// Hands on work of the scratchbook of `thread` in the name of `by`: adds it or says whose it is, and what it waits for and what waits for it.
+    /// Delegates work of the scratchbook of `thread` in the name of `by`: adds it or sets its owner, and links what it
+    /// waits for and what waits for it.
     ///
     /// # Errors
     ///
-    /// `blocks_itself` if it would wait for itself in the end; `Invalid` names the first field that is wrong; `Taken` if somebody else is at it;
-    /// `NotFound`.
+    /// `blocks_itself` if it would end up waiting for itself; `Invalid` names the first field that is wrong; `Taken` if
+    /// somebody else has claimed it; `NotFound`.
     pub async fn delegate_work(
         &self,
         actor: &Actor,
@@ -210,12 +213,12 @@ impl Workspace {
         }
     }
 
-    /// Writes down how far `owner` is with a piece of work, and what came out as a note that answers it, both or nothing. Gives the work and
-    /// the note.
+    /// Records how far `owner` is with a piece of work, and its result as a note that replies to it, both or nothing.
+    /// Returns the work and the note.
     ///
     /// # Errors
     ///
-    /// As [`lifecycle::report`]; `blocks_itself` if it would wait for itself in the end; `NotFound`.
+    /// As [`lifecycle::report`]; `blocks_itself` if it would end up waiting for itself; `NotFound`.
     pub async fn report_work(
         &self,
         actor: &Actor,
@@ -251,7 +254,7 @@ impl Workspace {
         Ok((written.after(warnings), note))
     }
 
-    /// Writes down what somebody says of `entry`, and `more` with it.
+    /// Records a report on `entry`, together with the changes `more`.
     async fn say_of_work(
         &self,
         actor: &Actor,
@@ -267,7 +270,7 @@ impl Workspace {
         let changes = |current: &Entry| {
             let mut changes = lifecycle::report(current, owner, said.clone(), self.now())??;
             if changes.is_empty() && !more.is_empty() {
-                // Where it stands is not new, but what is told with it is.
+                // The state is not new, but the changes that come with it are.
                 changes.push(FieldChange::Owner(current.fields.owner.clone()));
             }
             Ok((changes, Vec::new()))
@@ -276,7 +279,7 @@ impl Workspace {
             .await
     }
 
-    /// The todo or task that is named, if it is for who works in `thread`.
+    /// The named todo or task, if callers in `thread` may use it.
     async fn work_of(&self, actor: &Actor, thread: &ThreadKey, item: EntryRef) -> Result<Entry, WorkspaceError> {
         let entry = self.theirs(actor, thread, item, Operation::SetStatusOfOthers).await?;
         if matches!(entry.kind, EntryKind::Todo | EntryKind::Task) {
@@ -303,7 +306,7 @@ impl Workspace {
         Ok(works)
     }
 
-    /// What has to be done before `entry`, and is not.
+    /// What `entry` has to wait for and is not done.
     async fn holding_up(&self, entry: &Entry) -> Result<Vec<EntryHandle>, WorkspaceError> {
         let now = self.now();
         let mut before = Vec::new();
@@ -319,7 +322,7 @@ impl Workspace {
         Ok(before)
     }
 
-    /// That none of `after` waits for `entry`, however far away, nor is it.
+    /// Checks that none of `after` is `entry` or waits for it, however indirectly.
     async fn check_waits_not(&self, entry: &Entry, after: &[Entry]) -> Result<(), WorkspaceError> {
         if after.is_empty() {
             return Ok(());
@@ -339,7 +342,7 @@ impl Workspace {
         }
     }
 
-    /// Whether one of `others` is `entry` or waits for it, however far away.
+    /// Whether one of `others` is `entry` or waits for it, however indirectly.
     async fn waits_for(&self, entry: EntryId, others: &[EntryId]) -> Result<Waits, StoreError> {
         let others: HashSet<EntryId> = others.iter().copied().collect();
         let mut seen = HashSet::from([entry]);
@@ -369,7 +372,7 @@ impl Workspace {
         Ok(links.into_iter().filter_map(other).collect())
     }
 
-    /// The note that `text` becomes as an answer to `entry`. None if it says nothing, or nothing that was not answered before.
+    /// The note with `text` that replies to `entry`. `None` if the text is blank, or if an earlier reply says the same.
     async fn answer_to(&self, entry: &Entry, text: String) -> Result<Option<ItemInput>, WorkspaceError> {
         if is_blank(&text) {
             return Ok(None);
@@ -381,7 +384,7 @@ impl Workspace {
         }
         Ok(Some(ItemInput {
             kind: EntryKind::Note,
-            // All of it is in the body.
+            // The whole text is in the body.
             title: Some(short_title(&format!("{}: {}", entry.handle, first_line(&text)))),
             body: text,
             tags: vec![RESULT_TAG.to_owned()],
@@ -396,7 +399,7 @@ impl Workspace {
 enum Waits {
     Not,
     For(EntryId),
-    /// More wait than are looked at.
+    /// There are more waiting than are checked.
     OfTooMany,
 }
 
@@ -407,7 +410,7 @@ enum End {
     Dst,
 }
 
-/// That `entry` waits for each of `after`, and `whole` for it.
+/// The links that make `entry` wait for each of `after`, and `whole` for `entry`.
 fn order_of(entry: EntryId, after: &[Entry], whole: Option<&Entry>) -> Vec<Change> {
     let blocks = |src: EntryId, dst: EntryId| {
         Change::AddLink(Link {

@@ -1,7 +1,8 @@
-//! The seam of an advisor: a model that is asked in a turn what rules cannot see (M7.11.1).
+//! The interface of an advisor: a model that is asked in a turn what rules cannot see (M7.11.1).
 //!
-//! It adds care and takes none away: it may find an input more urgent than the rules do, ask what nobody asked, and find left to do
-//! what seems done. What the rules found stands, whatever it says; where it fails, breaks or takes too long, that alone stands.
+//! An advisor only adds care: it may find an input more urgent than the rules do, ask a question that nobody asked, and
+//! find work left where all seems done. Whatever it says, the findings of the rules stand; if it fails, panics or takes
+//! too long, they stand alone.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,34 +20,35 @@ use tokio::time::Instant;
 use super::DraftedTurn;
 use crate::workspace::Workspace;
 
-/// Entries that an advisor is shown, the most important first.
+/// How many entries an advisor is shown, most important first.
 const SHOWN: usize = 50;
-/// Things that it may find left to do, and the characters of each, of a question and of a reason.
+/// How many pieces of work it may find left, and the limit in characters for each, for a question and for a reason.
 const LEFT: usize = 10;
 const CHARS: usize = 400;
 
-/// Whoever is asked in turns what rules cannot see.
+/// Is asked in turns what rules cannot see.
 #[async_trait]
 pub trait Advisor: Send + Sync + fmt::Debug {
-    /// What it is called in the decisions that rest on it.
+    /// The name of the advisor in the decisions that rest on it.
     fn name(&self) -> String;
 
-    /// What it has cost so far, as it is noted in the trace with each answer: `{"tokens_in": 120, …}`; null if that is nothing, or nobody
-    /// knows.
+    /// What the advisor has cost so far, noted in the trace with each answer: `{"tokens_in": 120, …}`; null if nothing,
+    /// or if it is unknown.
     fn spent(&self) -> Value {
         Value::Null
     }
 
-    /// What it makes of an input before the work.
+    /// Gives advice on an input before the work.
     ///
-    /// It may fail, panic or take too long: then what the rules found stands.
+    /// It may fail, panic or take too long: then the findings of the rules stand.
     ///
     /// # Errors
     ///
-    /// One line that says why not; it stands in the trace.
+    /// One line that says why not; it is kept in the trace.
     async fn before(&self, before: &Before) -> Result<Advice, String>;
 
-    /// What is left to do after the work, a line each; none if it was done. Asked where the rules find nothing left.
+    /// Returns what is left to do after the work, one line each; empty if everything is done. Asked only if the rules
+    /// find nothing left.
     ///
     /// # Errors
     ///
@@ -59,20 +61,21 @@ pub trait Advisor: Send + Sync + fmt::Debug {
 pub struct Before {
     /// The input, in its writer's words.
     pub input: String,
-    /// What the rules of the router and of the clarifier came to.
+    /// The decisions that the rules of the router and the clarifier came to.
     pub decisions: Vec<Decision>,
-    /// What holds and what is open, the most important first; the first fifty.
+    /// The entries that hold or are open, most important first; the first fifty.
     pub at_hand: Vec<Entry>,
 }
 
-/// What it says.
+/// The advice of an advisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
-    /// How urgent the input is. Less than the rules found changes nothing.
+    /// How urgent the input is. A lower urgency than the rules found changes nothing.
     pub urgency: Urgency,
-    /// Why.
+    /// The reason for the urgency.
     pub why: String,
-    /// What has to be asked before anybody can begin; none if it is clear. Not asked if somebody is asked already, or nobody waits.
+    /// What must be asked before work can begin; `None` if the input is clear. It is not asked if there is a question
+    /// already, or if nobody waits for the turn.
     pub question: Option<String>,
 }
 
@@ -81,14 +84,14 @@ pub struct Advice {
 pub struct After {
     /// The turn.
     pub turn: Turn,
-    /// What was added and changed in it; the first fifty.
+    /// The entries that were added and changed in it; the first fifty.
     pub touched: Vec<Entry>,
 }
 
-/// Who is asked, and how long it may take.
+/// The advisor that is asked, and its time limit.
 pub(in crate::workspace) type Asked = (Arc<dyn Advisor>, Duration);
 
-/// An advisor at work: it ends when nobody waits for it any more.
+/// An advisor at work; aborted when nobody waits for it any more.
 struct Working<T>(JoinHandle<Result<T, String>>);
 
 impl<T> Drop for Working<T> {
@@ -98,8 +101,8 @@ impl<T> Drop for Working<T> {
 }
 
 impl Workspace {
-    /// The same with somebody who is asked in its turns what rules cannot see, each time for at most `time`. Turns of runs have models of
-    /// their own, and are not asked about.
+    /// Returns the same workspace with an advisor, which is asked in its turns what rules cannot see, each time for at
+    /// most `time`. It is not asked in turns of runs, which have models of their own.
     #[must_use]
     pub fn with_advisor(&self, advisor: Arc<dyn Advisor>, time: Duration) -> Self {
         Self {
@@ -108,7 +111,7 @@ impl Workspace {
         }
     }
 
-    /// Lets the advisor look at a turn that was drafted.
+    /// Asks the advisor about a drafted turn.
     pub(super) async fn advised(&self, drafted: &mut DraftedTurn, at_hand: &[Entry], actor: &Actor) {
         let Some((advisor, time)) = self.advisor.clone().filter(|_| drafted.new.run.is_none()) else {
             return;
@@ -158,7 +161,7 @@ impl Workspace {
         }
     }
 
-    /// Lets the advisor look at what came of a turn of which the rules find nothing left to do.
+    /// Asks the advisor about the outcome of a turn in which the rules find nothing left to do.
     pub(super) async fn advised_in_the_end(&self, turn: &Turn, touched: &[Entry], actor: &Actor) -> Vec<String> {
         let Some((advisor, time)) = self.advisor.clone().filter(|_| turn.begun.run.is_none()) else {
             return Vec::new();
@@ -209,7 +212,7 @@ impl Workspace {
     }
 }
 
-/// What `asked` comes to: in a task of its own, so that it can break without breaking what it was called from.
+/// The outcome of `asked`, which runs in a task of its own, so that a panic does not spread to the caller.
 async fn within<T: Send + 'static>(
     time: Duration,
     asked: impl Future<Output = Result<T, String>> + Send + 'static,
@@ -222,7 +225,7 @@ async fn within<T: Send + 'static>(
     }
 }
 
-/// What the rules found, and what the advisor finds left besides.
+/// Adds what the advisor finds left to the evaluation by the rules.
 pub(super) fn with_left(mut evaluation: Evaluation, left: Vec<String>) -> Evaluation {
     evaluation.complete &= left.is_empty();
     evaluation.reasons.extend(left);

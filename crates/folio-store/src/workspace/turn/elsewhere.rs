@@ -1,4 +1,4 @@
-//! What waits for an answer in another thread: what is said here does not answer it (M7.11.1, M7.11.2).
+//! Confirmations that another thread waits for: an input in this thread does not answer them (M7.11.1, M7.11.2).
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -16,8 +16,8 @@ use super::super::{Workspace, WorkspaceError};
 use crate::error::StoreError;
 
 impl Workspace {
-    /// `active` as the clarifier of `thread` hears `input`: without the confirmations that other threads wait for, unless the input names
-    /// them.
+    /// Returns `active` for the clarifier of `thread`: without the confirmations that other threads wait for, unless
+    /// `input` names them.
     pub(super) async fn heard_in<'a>(
         &self,
         thread: &ThreadKey,
@@ -46,8 +46,9 @@ impl Workspace {
         Ok(Cow::Owned(here.cloned().collect()))
     }
 
-    /// Whether `confirmation` is waited for in another thread than `thread`, whose scratchbook is `book`: what it is about is in another
-    /// scratchbook, or else it was added in a turn of another thread. What is nobody's can be answered anywhere.
+    /// Whether `confirmation` is waited for in another thread than `thread`, whose scratchbook is `book`: its pending
+    /// action is in another scratchbook, or else it was added in a turn of another thread. One that belongs to no
+    /// thread can be answered anywhere.
     async fn waits_elsewhere(
         &self,
         confirmation: &Entry,
@@ -66,7 +67,7 @@ impl Workspace {
         }
     }
 
-    /// The scratchbooks with a pending action that is called `key`: by its name, its handle, or its id.
+    /// The scratchbooks with a pending action that `key` names: by its name, its handle or its id.
     async fn books_with(&self, key: &Value) -> Result<HashSet<PageId>, WorkspaceError> {
         let by_name = EntryQuery {
             kinds: vec![EntryKind::PendingAction],

@@ -1,4 +1,4 @@
-//! The end of a turn: settle, judge, export, learn, put away, in this order (M7.11.2, M7.5.42).
+//! The end of a turn: settle goals, evaluate, export, learn and archive, in this order (M7.11.2, M7.5.42).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,45 +20,47 @@ use super::export::{Made, is_work};
 use crate::error::StoreError;
 use crate::store::MemoryMark;
 
-/// How often an end is worked out again when somebody changes what it puts away.
+/// How often the end is computed again because of concurrent changes to what it archives.
 const ATTEMPTS: u32 = 8;
 
-/// A turn that has ended, and what came of it.
+/// A turn that has ended, and its outcome.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ended {
     /// The turn.
     pub turn: Turn,
-    /// Whether anything is left to do.
+    /// The evaluator's finding: whether anything is left to do.
     pub evaluation: Evaluation,
-    /// What was put away.
+    /// What the reflector archived.
     pub reflection: Reflection,
-    /// Goals and pending actions, as far as they are.
+    /// Goals and pending actions, with their progress.
     pub goals: Vec<GoalState>,
     /// Observations that could be made goals.
     pub proposals: Vec<Proposal>,
     /// Patterns that were not known before.
     pub patterns: Vec<Found>,
-    /// What the turn left behind.
+    /// The export of the turn.
     pub export: Export,
-    /// Whether an earlier call with the same idempotency key ended it, and this one did nothing.
+    /// Whether an earlier call with the same idempotency key ended the turn, so that this call did nothing.
     pub replayed: bool,
 }
 
 impl Workspace {
     /// Ends a turn.
     ///
-    /// Goals get their progress and pending actions whose confirmations are resolved are done; the evaluator says whether anything
-    /// is left to do; what the turn touched is exported; patterns are extracted; and only then the reflector archives
-    /// resolved observations. The export, the patterns and the archiving are one commit: all of it is there, or none.
+    /// Goals get their progress, and pending actions are done if their confirmations are resolved. The evaluator
+    /// decides whether anything is left to do. What the turn touched is exported, and patterns are extracted. Only then
+    /// the reflector archives resolved observations. The export, the patterns and the archiving are one commit: all of
+    /// it is written, or nothing.
     ///
     /// # Errors
     ///
-    /// `Conflict` if it has ended already; `NotFound`; `Refused` if whoever asks may not read all of the space (M7.7); otherwise as [`Workspace::record`].
+    /// `Conflict` if the turn has ended already; `NotFound`; `Refused` if the asker may not read the whole space
+    /// (M7.7); otherwise as [`Workspace::record`].
     pub async fn end_turn(&self, actor: &Actor, turn: TurnRef) -> Result<Ended, WorkspaceError> {
         self.end_turn_under(actor, turn, None).await
     }
 
-    /// The same under a key: asked for again with it, it tells what came of the turn then, as far as that is recorded.
+    /// The same under a key: a second call with the key returns the outcome of the first, as far as it is recorded.
     ///
     /// # Errors
     ///
@@ -69,7 +71,7 @@ impl Workspace {
         turn: TurnRef,
         idempotency_key: Option<String>,
     ) -> Result<Ended, WorkspaceError> {
-        // What came of it tells of all that it touched, whoever may read that.
+        // The outcome shows everything that the turn touched, whoever may read that.
         self.needs_the_space("what came of a turn")?;
         let turn = self.read_turn(turn).await?;
         let id = turn.begun.id;
@@ -87,7 +89,7 @@ impl Workspace {
             .settle_goals(&acting(actor, Role::Evaluator, &turn), &turn.begun.thread)
             .await?;
         let mut attempt = 1;
-        // Asked once, however often the end is worked out.
+        // The advisor is asked only once, however often the end is computed.
         let mut left = None;
         loop {
             let mark = self.mark().await?;
@@ -96,7 +98,7 @@ impl Workspace {
             match self.record(&acting(actor, Role::Reflector, &turn), write).await {
                 Ok(recorded) => {
                     self.keep_parts(mark, &ended.export.parts);
-                    // Done now if it can be, and otherwise by whoever looks next: the turn has ended either way.
+                    // If tidying fails now, it is left to the next one who tidies: the turn has ended either way.
                     let _put_off = self.tidy_unless_done().await;
                     let turn = self.read_turn(Ref::Id(id)).await?;
                     let replayed = recorded.committed.replayed;
@@ -106,7 +108,7 @@ impl Workspace {
                         ..ended
                     });
                 }
-                // Somebody changed what was to be put away or replaced.
+                // Something that was to be archived or replaced has changed.
                 Err(WorkspaceError::Store(StoreError::StaleVersion { .. } | StoreError::Invalid(_)))
                     if attempt < ATTEMPTS =>
                 {
@@ -117,7 +119,7 @@ impl Workspace {
         }
     }
 
-    /// A turn that has ended, with what is recorded of it. What was offered then is not.
+    /// A turn that has ended, with what is recorded of it. Its proposals are not recorded.
     async fn as_it_ended(&self, turn: Turn) -> Result<Ended, WorkspaceError> {
         let ended = turn.ended.as_ref();
         let decision = |stage| {
@@ -209,7 +211,7 @@ impl Workspace {
             end: Box::new(end),
         }];
         let learned = self.learn(&reflector, &patterns).await?;
-        // What was resolved and gives its place to something newer is one version further by then.
+        // A resolved observation that is also superseded here has one version more by then.
         let replaced: BTreeSet<EntryId> = learned.iter().filter_map(patched).collect();
         changes.extend(learned);
         changes.extend(reflection.archive.iter().map(|used| Change::PatchEntry {
@@ -256,7 +258,7 @@ impl Workspace {
         }))
     }
 
-    /// The newest observations with this status, as they were if memory still stands at `mark`.
+    /// The newest observations with this status, from the cache if memory is still at `mark`.
     async fn with_status(
         &self,
         status: Status,
@@ -279,7 +281,7 @@ fn patched(change: &Change) -> Option<EntryId> {
     }
 }
 
-/// A stage of `turn`, on behalf of whoever ends it.
+/// The actor for a stage of `turn`, on behalf of the one who ends it.
 fn acting(actor: &Actor, role: Role, turn: &Turn) -> Actor {
     Actor {
         role,

@@ -1,4 +1,4 @@
-//! Earlier turns as they are remembered (M7.11.5): their input, and what they touched.
+//! Episodes: earlier turns in memory (M7.11.5), with their input and what they touched.
 
 use folio_memory::turn::words::words;
 use folio_memory::turn::{Turn, TurnQuery};
@@ -6,21 +6,21 @@ use folio_memory::{Entry, ThreadKey, Timestamp};
 
 use super::super::{Workspace, WorkspaceError};
 
-/// Turns that are looked through for a text.
+/// How many turns are searched for a text.
 const LOOKED_AT: u32 = 1_000;
 
-/// Which earlier turns are wanted, newest first. What is left out restricts nothing.
+/// Which earlier turns are wanted, newest first. Fields that are not set restrict nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct EpisodeQuery {
-    /// In this thread.
+    /// Turns of this thread.
     pub thread: Option<ThreadKey>,
-    /// Begun at this instant or later.
+    /// Turns that began at this instant or later.
     pub from: Option<Timestamp>,
-    /// Begun before this instant.
+    /// Turns that began before this instant.
     pub until: Option<Timestamp>,
-    /// With all of these words in the input or in what the turn touched.
+    /// Turns with all of these words in the input or in what they touched.
     pub text: Option<String>,
-    /// Older than the turn with this number.
+    /// Turns older than the one with this number.
     pub before: Option<u64>,
     /// How many at most; 0 means 10.
     pub limit: usize,
@@ -31,14 +31,14 @@ pub struct EpisodeQuery {
 pub struct Episode {
     /// The turn.
     pub turn: Turn,
-    /// What it touched, as it was at its end. What was forgotten since is left out.
+    /// What it touched, as of its end. Entries forgotten since are left out.
     pub touched: Vec<Entry>,
 }
 
 impl Workspace {
-    /// The turns that have ended and that `query` asks for, with what they touched.
+    /// Returns the turns that have ended and match `query`, with what they touched.
     ///
-    /// Looks through 1,000 turns for a text.
+    /// Searches 1,000 turns for a text.
     ///
     /// # Errors
     ///

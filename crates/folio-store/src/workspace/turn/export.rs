@@ -1,4 +1,4 @@
-//! The export of a turn: made from the log at its end, read with the texts from the revisions (M7.6.47).
+//! The export of a turn: made from the log when the turn ends; texts are read from the revisions (M7.6.47).
 
 use std::collections::BTreeMap;
 
@@ -13,33 +13,34 @@ use super::super::{Workspace, WorkspaceError};
 use crate::commit::{Blob, BlobHash};
 use crate::error::StoreError;
 
-/// An entry of an export with what it was then.
+/// An entry of an export, with its content then.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exported {
-    /// How the manifest lists it.
+    /// The entry as the manifest lists it.
     pub listed: Listed,
-    /// If the turn touched it: the version that the turn found, none if it added it.
+    /// If the turn touched it: the version that the turn found, `None` if the turn added it.
     pub touched: Option<Option<u32>>,
-    /// What it was; none if its texts were forgotten since.
+    /// The entry as it was; `None` if it was forgotten since.
     pub entry: Option<Entry>,
 }
 
-/// What an export is made of, and what else is known by then.
+/// An export that was made, with what its making found.
 #[derive(Debug)]
 pub(super) struct Made {
     pub(super) export: Export,
-    /// Bodies that are not there yet, the export's own first.
+    /// Bodies that are not stored yet, the export's own first.
     pub(super) blobs: Vec<Blob>,
-    /// The entries that the turn touched, as they are at the end.
+    /// The entries that the turn touched, as they are at its end.
     pub(super) touched: Vec<Entry>,
 }
 
 impl Workspace {
-    /// What `turn` left behind. Who may not read the whole space gets what it touched of theirs, and no manifest of the rest.
+    /// Returns the export of `turn`. Askers that may not read the whole space get only the touched entries that they
+    /// may read, and no manifest of the rest.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it has not ended; `NotFound`; `Refused` as [`Workspace::turn`]; `Unavailable` or `Corrupt`.
+    /// `Invalid` if the turn has not ended; `NotFound`; `Refused` as [`Workspace::turn`]; `Unavailable` or `Corrupt`.
     pub async fn turn_export(&self, turn: TurnRef) -> Result<Export, WorkspaceError> {
         let turn = self.turn(turn).await?;
         let Some(ended) = &turn.ended else {
@@ -60,8 +61,8 @@ impl Workspace {
         Ok(export)
     }
 
-    /// The entries of an export with what they were: those that the turn touched, or all of them, as far as whoever asks may
-    /// read them.
+    /// Returns the entries of an export with their content then: those that the turn touched, or all of them, as far as
+    /// the asker may read them.
     ///
     /// # Errors
     ///
@@ -73,7 +74,7 @@ impl Workspace {
             .map(|touched| (touched.listed.id, touched.old_version))
             .collect();
         let mut listed: Vec<Listed> = Vec::new();
-        // Parts name entries of the whole space.
+        // Parts list entries of the whole space.
         if all && self.sight().await? == Sight::Space {
             for part in &export.parts {
                 listed.extend(self.read_part(part).await?);
@@ -88,7 +89,7 @@ impl Workspace {
                 continue;
             }
             let mut entry = self.entry_at(listed.id, export.as_of).await?;
-            // What was forgotten is another text than the one that was there.
+            // A forgotten entry no longer has the hash that is listed.
             entry = entry.filter(|entry| folio_memory::turn::export::hash_of(entry) == listed.hash);
             if let Some(entry) = &mut entry {
                 self.inner.recalled.entry(entry, mode);
@@ -102,13 +103,13 @@ impl Workspace {
         Ok(exported)
     }
 
-    /// An entry as it was after commit `as_of`; none if there was none.
+    /// An entry as it was after commit `as_of`; `None` if it did not exist.
     pub(in crate::workspace) async fn entry_at(
         &self,
         id: EntryId,
         as_of: Seq,
     ) -> Result<Option<Entry>, WorkspaceError> {
-        // As it is stored: what is compared is its hash.
+        // Read as stored, since its hash is compared.
         let current = match self.inner.store.entry(&self.inner.space, Ref::Id(id)).await {
             Ok(current) => current,
             Err(StoreError::NotFound { .. }) => return Ok(None),
@@ -136,7 +137,8 @@ impl Workspace {
         Ok(state)
     }
 
-    /// The export of `turn` as of `as_of`, since whose beginning nothing was remembered or changed: `parts` say what there is.
+    /// The export of `turn` as of `as_of`, if nothing was remembered or changed since the turn began: `parts` list what
+    /// there is.
     pub(super) fn export_without_news(&self, turn: &Turn, as_of: Seq, parts: &[PartRef]) -> Made {
         let export = Export {
             turn: turn.begun.id,
@@ -152,7 +154,7 @@ impl Workspace {
         }
     }
 
-    /// Makes the export of `turn` as of `as_of`, from the last export on.
+    /// Makes the export of `turn` as of `as_of`, based on the last export.
     pub(super) async fn make_export(&self, turn: &Turn, as_of: Seq) -> Result<Made, WorkspaceError> {
         let base = self.last_export(turn).await?;
         let base_seq = base.as_ref().map_or(Seq(0), |base| base.as_of);
@@ -160,11 +162,12 @@ impl Workspace {
             .map(|base| base.parts.into_iter().map(|part| (part.part, part)).collect())
             .unwrap_or_default();
         let (mut blobs, mut recent) = (Vec::new(), Vec::new());
-        // The oldest come first, so a part is whole when the next one begins: what is older than the turn is not kept longer.
+        // Entries come oldest first, so a part is complete when the next one begins, and entries older than the turn
+        // need not be kept in memory.
         let mut of_part: Vec<Listed> = Vec::new();
         let mut query = news(base_seq, as_of);
         loop {
-            // As it is stored: what is compared is its hash.
+            // Read as stored, since the hash is compared.
             let page = self.inner.store.entries(&self.inner.space, &query, self.now()).await?;
             for entry in page.items {
                 if of_part
@@ -215,7 +218,8 @@ impl Workspace {
         })
     }
 
-    /// Lists `news`, all of one part, in the one of `parts` that they belong to. Its body; none if there is no news.
+    /// Adds `news`, all of one part, to the part of `parts` that they belong to. Returns its body; `None` if there is
+    /// no news.
     async fn list_part(
         &self,
         news: Vec<Listed>,
@@ -237,7 +241,7 @@ impl Workspace {
         Ok(Some(blob))
     }
 
-    /// The newest export that describes no more than what was before `turn` began: what it touched is then read anew.
+    /// The newest export as of a commit before `turn` began, so that everything the turn touched is read again.
     async fn last_export(&self, turn: &Turn) -> Result<Option<Export>, WorkspaceError> {
         let query = TurnQuery {
             ended_by: Some(turn.started_seq),
@@ -280,12 +284,12 @@ impl Workspace {
     }
 }
 
-/// Whether a turn leaves work of this kind to do.
+/// Whether an entry of this kind is work that a turn may leave undone.
 pub(super) fn is_work(entry: &Entry) -> bool {
     matches!(entry.kind, EntryKind::Task | EntryKind::Todo | EntryKind::PendingAction)
 }
 
-/// The memory that was added or changed after `base`, as it was at `as_of`.
+/// The query for memory that was added or changed after `base`, as of `as_of`.
 fn news(base: Seq, as_of: Seq) -> EntryQuery {
     EntryQuery {
         kinds: EntryKind::ALL.into_iter().filter(|kind| kind.is_memory()).collect(),

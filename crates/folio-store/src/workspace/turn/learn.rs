@@ -1,4 +1,4 @@
-//! What is learned from observations: patterns, facts, and how far stated confidences came true.
+//! Learns from observations: patterns, facts, and how often stated confidences proved right.
 
 use folio_memory::calibration::{Calibration, Reliability};
 use folio_memory::entry::Status;
@@ -13,13 +13,13 @@ use folio_memory::{
 
 use super::super::{Workspace, WorkspaceError, Write, source_of};
 
-/// Observations whose marks are counted: the newest.
+/// How many observations calibration counts: the newest.
 const LOOKED_AT: usize = 20_000;
-/// Observations among which patterns are looked for at the end of a turn: the newest.
+/// How many observations are searched for patterns at the end of a turn: the newest.
 const RECENT: usize = 5_000;
 
 impl Workspace {
-    /// The patterns and facts that hold, the newest first.
+    /// Returns the patterns and facts that hold, newest first.
     ///
     /// # Errors
     ///
@@ -35,8 +35,8 @@ impl Workspace {
         self.read_entries(&query).await
     }
 
-    /// Looks for patterns now, and writes those that no entry says yet (M7.9). What is written anew takes the place of what said
-    /// it before.
+    /// Searches for patterns now, and writes those that no entry states yet (M7.9). A new entry supersedes those that
+    /// stated the same before.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Workspace {
         Ok(found)
     }
 
-    /// How often stated confidences came true, for each tool and type (M7.11.6).
+    /// Returns how often stated confidences came true, for each tool and type (M7.11.6).
     ///
     /// # Errors
     ///
@@ -79,7 +79,7 @@ impl Workspace {
 
     async fn calibration_of(&self, types: Vec<String>) -> Result<Calibration, WorkspaceError> {
         let entries = self.all_observations(types, LOOKED_AT).await?;
-        // An answer to a question is no forecast that came true.
+        // An answered question is not a forecast that came true.
         let policy = self.policy().await?;
         let asks =
             |entry: &&Entry| policy.types().class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation;
@@ -94,7 +94,7 @@ impl Workspace {
         ))
     }
 
-    /// Observations whatever became of them, the newest first.
+    /// Observations whatever their status, newest first.
     async fn all_observations(&self, types: Vec<String>, most: usize) -> Result<Vec<Entry>, WorkspaceError> {
         let mut query = EntryQuery {
             kinds: vec![EntryKind::Observation],
@@ -116,7 +116,7 @@ impl Workspace {
         }
     }
 
-    /// The changes that make entries of what is news in `found`.
+    /// The changes that add entries for what is new in `found`.
     pub(super) async fn learn(&self, actor: &Actor, found: &[Found]) -> Result<Vec<Change>, WorkspaceError> {
         let mut changes = Vec::new();
         for pattern in found.iter().filter(|pattern| pattern.is_news) {

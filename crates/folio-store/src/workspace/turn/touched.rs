@@ -1,4 +1,4 @@
-//! Which entries a turn had to do with, found in the log of its time (M7.6.47).
+//! Finds in the log which entries a turn touched (M7.6.47).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,23 +9,23 @@ use super::super::{Workspace, WorkspaceError};
 use crate::fold::fold;
 use crate::store::LogRow;
 
-/// How many commits are read in about the time in which one entry is asked for its history.
+/// How many commits can be read in about the time of reading the history of one entry.
 const COMMITS_PER_HISTORY: u64 = 16;
-/// Commits that are read at once.
+/// How many commits are read at once.
 const COMMITS_AT_ONCE: u32 = 256;
 
-/// The version that a turn found of each entry that it changed, none if it added it.
+/// The version that a turn found of each entry that it touched; `None` if it added the entry.
 pub(super) type Found = BTreeMap<EntryId, Option<u32>>;
 
 impl Workspace {
-    /// Which of `entries`, which are as they were at `as_of`, `turn` changed by then.
+    /// Which of `entries`, given as of `as_of`, `turn` touched by then.
     pub(super) async fn touched_by(&self, turn: &Turn, entries: &[Entry], as_of: Seq) -> Result<Found, WorkspaceError> {
         let (id, began) = (turn.begun.id, turn.started_seq);
         let changed = entries.iter().filter(|entry| entry.updated_seq >= began);
         let changed: Vec<&Entry> = changed.collect();
         let mut found = Found::new();
-        // The log of a run says much, and little of it is memory. But a commit that changes many entries is read anew for the
-        // history of each.
+        // The log of a run is long, and little of it concerns memory. But the histories of many entries changed by one
+        // commit would read that commit once for each.
         let commits = (as_of.0 + 1).saturating_sub(began.0);
         let asked = if commits <= COMMITS_PER_HISTORY.saturating_mul(changed.len() as u64) {
             self.touched_in_log(turn, &changed, as_of, &mut found).await?
@@ -40,8 +40,8 @@ impl Workspace {
         Ok(found)
     }
 
-    /// Looks through the log from the beginning of `turn` to `as_of`, once for all of `changed`, and gives back those of which it does
-    /// not say enough.
+    /// Reads the log from the beginning of `turn` to `as_of`, once for all of `changed`, and returns the entries for
+    /// which it does not say enough.
     async fn touched_in_log<'e>(
         &self,
         turn: &Turn,
@@ -66,7 +66,7 @@ impl Workspace {
         }
         let mut unsaid = Vec::new();
         for trail in trails.into_values().filter(|trail| trail.is_of_turn) {
-            // The one change of an entry that was changed is what changed it.
+            // If there is only one change of an entry that did change, that is the one.
             if trail.changes == 1 {
                 found.insert(trail.entry.id, Some(trail.entry.version.saturating_sub(1)));
             } else {
@@ -76,7 +76,7 @@ impl Workspace {
         Ok(unsaid)
     }
 
-    /// If `turn` changed `entry` from `began` on: the version that it found, none if it added it.
+    /// If `turn` changed `entry` from `began` on: the version that it found, `None` if it added the entry.
     async fn found_by(
         &self,
         turn: TurnId,
@@ -93,13 +93,13 @@ impl Workspace {
     }
 }
 
-/// What the log says of an entry as far as it was read.
+/// What the log says about an entry, as far as it was read.
 struct Trail<'e> {
     entry: &'e Entry,
     /// Its state, if it was added since.
     state: Option<Entry>,
-    /// If it was there before: how many changes of it were asked for, and whether one was the turn's. A change that asks for
-    /// what is there already is none, and whether it does is not known.
+    /// If it existed before: how many changes of it were requested, and whether one was the turn's. A change to what an
+    /// entry already has changes nothing, and whether one is such a change is unknown here.
     changes: u32,
     is_of_turn: bool,
 }
@@ -115,7 +115,7 @@ impl<'e> Trail<'e> {
     }
 }
 
-/// Goes on with `row`. What is found of an entry need not be followed any more.
+/// Reads `row`. Entries for which the answer is found are no longer followed.
 fn follow(trails: &mut HashMap<EntryId, Trail<'_>>, row: &LogRow, turn: TurnId, found: &mut Found) {
     let is_of_turn = row.actor.turn == Some(turn);
     for change in &row.record.changes {

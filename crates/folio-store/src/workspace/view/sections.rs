@@ -1,4 +1,5 @@
-//! What each section of a view could show, of one state of memory: an entry that changes meanwhile stands in one of them.
+//! What each section of a view could show, all from one state of memory, so that an entry that changes meanwhile is in
+//! just one of them.
 
 use std::sync::Arc;
 
@@ -14,13 +15,14 @@ use super::super::observations::Whose;
 use super::super::{PolicyInForce, Workspace, WorkspaceError};
 use crate::store::MemoryMark;
 
-/// The statuses of what a view shows.
+/// The statuses that a view shows.
 const OF_WORK: [Status; 3] = [Status::InProgress, Status::Open, Status::Blocked];
 const OF_KNOWLEDGE: [Status; 2] = [Status::Active, Status::PendingReview];
-/// How often the sections are asked for, at most, because memory changes meanwhile. The last time all of them are of the commit that the first is
-/// of; before, of now, since what has expired since a commit counts as live at it.
+/// How often the sections are read at most because memory changes meanwhile. The last time all of them are read as of
+/// the commit of the first; before that they are read as of now, since an entry that has expired since a commit counts
+/// as live at it.
 const TRIES: u32 = 3;
-/// The kinds of work that one section shows.
+/// The kinds of work in each section.
 const WAITING: [EntryKind; 1] = [EntryKind::PendingAction];
 const TASKS: [EntryKind; 2] = [EntryKind::Goal, EntryKind::Task];
 const TODOS: [EntryKind; 1] = [EntryKind::Todo];
@@ -29,13 +31,14 @@ const TODOS: [EntryKind; 1] = [EntryKind::Todo];
 #[derive(Debug, Default)]
 pub(in super::super) struct Sections {
     pub(in super::super) offers: BookSections,
-    /// The commit that they were read at, if they were not read at the mark that they were asked for at.
+    /// The commit at which they were read, unless they were read at the mark that was requested.
     pub(super) read_at: Option<Seq>,
 }
 
 impl Workspace {
-    /// What each section of the view of `thread` could show, taken from the indexes: at most `max` for each. What was asked before at
-    /// `mark` is not asked again. Without an `audience` it is for a context, which has sections of its own for observations and pages.
+    /// What each section of the view of `thread` could show, read from the indexes: at most `max` entries each. What is
+    /// cached at `mark` is not read again. Without an `audience` the sections are for a context, which has sections of
+    /// its own for observations and pages.
     pub(in super::super) async fn book_sections(
         &self,
         thread: &ThreadKey,
@@ -70,7 +73,7 @@ impl Workspace {
     }
 }
 
-/// What is asked for the view of one scratchbook.
+/// The reads for the view of one scratchbook.
 struct Ask<'w> {
     workspace: &'w Workspace,
     page: PageId,
@@ -78,19 +81,19 @@ struct Ask<'w> {
     mark: Option<MemoryMark>,
     policy: Arc<PolicyInForce>,
     with_observations: bool,
-    /// Whether everything is of the commit that the first answer is of.
+    /// Whether all reads are as of the commit of the first one.
     is_pinned: bool,
-    /// What was asked at once.
+    /// The answers that were read at once.
     told: Vec<(EntryQuery, Arc<ListAnswer<Entry>>)>,
-    /// The first and the last commit that an answer is of.
+    /// The first and the last commit of the answers.
     read_at: Mutex<Option<(Seq, Seq)>>,
 }
 
-/// The summaries on a scratchbook, the newest first, and how many there are.
+/// The summaries of a scratchbook, newest first, and how many there are.
 type Summaries = (Vec<Entry>, u64);
 
 impl Ask<'_> {
-    /// Asks in one transaction for what is going to be shown, if whoever asks may read all of it.
+    /// Reads in one transaction what will be shown, if the asker may read all of it.
     async fn ask_at_once(&mut self) -> Result<(), WorkspaceError> {
         if self.workspace.sight().await? != Sight::Space {
             return Ok(());
@@ -135,7 +138,7 @@ impl Ask<'_> {
         read_at.map(|(_, last)| last)
     }
 
-    /// Whether nothing of memory has changed from the first answer to the last.
+    /// Whether memory has not changed from the first answer to the last.
     async fn is_of_one_state(&self) -> Result<bool, WorkspaceError> {
         let read_at = *self.read_at.lock();
         if read_at.is_none_or(|(first, last)| first == last) {
@@ -178,7 +181,7 @@ impl Ask<'_> {
         Ok(sections)
     }
 
-    /// What `query` gives.
+    /// What `query` finds, as an offer.
     async fn offered(&self, query: &EntryQuery) -> Result<Offer, WorkspaceError> {
         let answer = self.ask(query).await?;
         Ok(Offer {
@@ -192,7 +195,7 @@ impl Ask<'_> {
         matches!(class, Class::Alert | Class::PendingConfirmation)
     }
 
-    /// At most `max` of the live observations that are not pinned: of these types, or of all.
+    /// The query for at most `max` of the live observations that are not pinned: of these types, or of all.
     fn observations(&self, types: Option<Vec<String>>, max: usize) -> EntryQuery {
         EntryQuery {
             types: types.unwrap_or_default(),
@@ -201,7 +204,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Those that are alerts or have to be confirmed, or those of the other types that are registered.
+    /// The query for alerts and pending confirmations, or for those of the other registered types.
     fn of_class(&self, alerts: bool) -> EntryQuery {
         let types = self.policy.types();
         let is_meant = |name: &&str| self.is_alert(Some(name)) == alerts;
@@ -209,11 +212,11 @@ impl Ask<'_> {
         self.observations(Some(names), self.max)
     }
 
-    /// The live observations that are not pinned: alerts and what has to be confirmed, or the others.
+    /// The live observations that are not pinned: alerts and pending confirmations, or the others.
     async fn observed(&self, alerts: bool) -> Result<Offer, WorkspaceError> {
         let mut offer = self.offered(&self.of_class(alerts)).await?;
         if !alerts {
-            // Those of types that nobody has registered, or not any more, are among the others.
+            // Types that are not registered, or no longer, count among the others.
             let all = self.offered(&self.observations(None, 1)).await?;
             let told = self.offered(&self.of_class(true)).await?;
             let others = all.total.saturating_sub(told.total);
@@ -233,7 +236,7 @@ impl Ask<'_> {
         Ok(offer)
     }
 
-    /// What history came to that was put away: few, so they are not looked up by whether they are pinned.
+    /// The query for summaries of offloaded history: they are few, so pinned ones are not queried separately.
     fn summaries(&self) -> EntryQuery {
         EntryQuery {
             page: Some(self.page),
@@ -258,7 +261,7 @@ impl Ask<'_> {
         pinned(vec![EntryKind::Observation])
     }
 
-    /// What is pinned, by rank, and of the same rank in the order in which it was written.
+    /// Pinned entries by rank, and within a rank in the order in which they were written.
     async fn pinned(&self, summaries: &Summaries) -> Result<Offer, WorkspaceError> {
         let answer = self.ask(&self.pinned_of_book()).await?;
         let (mut found, mut total) = (answer.items.clone(), answer.total);
@@ -285,7 +288,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Work of `kinds`: begun before open before blocked, in the order in which it was thought of.
+    /// Work of `kinds`: in progress before open before blocked, each in the order in which it was added.
     async fn work(&self, kinds: &[EntryKind]) -> Result<Offer, WorkspaceError> {
         let mut all = Offer::default();
         for status in OF_WORK {
@@ -302,7 +305,7 @@ impl Ask<'_> {
         }
     }
 
-    /// Notes and summaries, the newest first.
+    /// Notes and summaries, newest first.
     async fn notes(&self, summaries: &Summaries) -> Result<Offer, WorkspaceError> {
         let mut offer = self.offered(&self.notes_of_book()).await?;
         let loose: Vec<_> = summaries
