@@ -74,7 +74,7 @@ impl Workspace {
         self.assemble_context_at(moment, request, tokens).await
     }
 
-    /// The same for callers that ask for more than this at one `moment`.
+    /// Like [`Workspace::assemble_context`], for callers that ask for more than this at one `moment`.
     ///
     /// # Errors
     ///

@@ -251,8 +251,9 @@ impl Workspace {
         self.forget_under(actor, filter, reason, None).await
     }
 
-    /// The same under a key. A second call with the same key continues what the first one began, reports its outcome,
-    /// and forgets nothing that was added in between. For a different request it is refused with `KeyReused`.
+    /// Like [`Workspace::forget`], under a key. A second call with the key continues what the first one began, reports
+    /// its outcome, and forgets nothing that was added in between. For a different request it is refused with
+    /// `KeyReused`.
     ///
     /// # Errors
     ///

@@ -320,7 +320,7 @@ impl Workspace {
         self.active_observations_at(Moment(None), limit).await
     }
 
-    /// The same at `moment`, for callers that ask for more than this.
+    /// Like [`Workspace::active_observations`], for callers that ask for more than this at one `moment`.
     ///
     /// # Errors
     ///

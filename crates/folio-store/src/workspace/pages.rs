@@ -64,7 +64,7 @@ impl Workspace {
         Ok(self.new_page_under(actor, input, None).await?.page)
     }
 
-    /// The same under a key: a second call with the key returns the page that the first one added.
+    /// Like [`Workspace::new_page`], under a key: a second call with the key returns the page that the first one added.
     ///
     /// # Errors
     ///

@@ -266,7 +266,8 @@ impl Workspace {
         Ok(self.inner.store.runs(&self.inner.space, query).await?)
     }
 
-    /// The same as part of a larger answer: for an asker that may not read the whole space, there are none.
+    /// Like [`Workspace::runs`], as part of a larger answer: for an asker that may not read the whole space, there are
+    /// none.
     ///
     /// # Errors
     ///

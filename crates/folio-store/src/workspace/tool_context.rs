@@ -20,7 +20,8 @@ impl Workspace {
         self.try_tool_context(actor, request).await.unwrap_or_default()
     }
 
-    /// The same for callers that need the error: people and their programs. The error is a line in the trace as well.
+    /// Like [`Workspace::tool_context`], for callers that need the error: people and their programs. The error is a
+    /// line in the trace as well.
     ///
     /// # Errors
     ///

@@ -235,8 +235,8 @@ impl Workspace {
         self.begin_turn_under(actor, input, None).await
     }
 
-    /// The same under a key: a second call with the key returns the turn that the first one began, and asks and answers
-    /// nothing.
+    /// Like [`Workspace::begin_turn`], under a key: a second call with the key returns the turn that the first one
+    /// began, and asks and answers nothing.
     ///
     /// # Errors
     ///

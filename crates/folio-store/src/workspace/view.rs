@@ -172,7 +172,7 @@ impl Workspace {
         self.view_at(moment, request, tokens).await
     }
 
-    /// The same for callers that ask for more than this at one `moment`.
+    /// Like [`Workspace::view`], for callers that ask for more than this at one `moment`.
     ///
     /// # Errors
     ///

@@ -60,7 +60,8 @@ impl Workspace {
         self.end_turn_under(actor, turn, None).await
     }
 
-    /// The same under a key: a second call with the key returns the outcome of the first, as far as it is recorded.
+    /// Like [`Workspace::end_turn`], under a key: a second call with the key returns the outcome of the first, as far
+    /// as it is recorded.
     ///
     /// # Errors
     ///
