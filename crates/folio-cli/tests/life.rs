@@ -127,10 +127,10 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
     !   hint: read its current state, then decide again
     = 4
     $ folio observe supersede e2@1 e4@9 --by e1
-    ! error[supersede_cycle]: by: e1 cannot take the place of e4, which took its own
+    ! error[supersede_cycle]: by: e1 cannot replace e4, which has already replaced it
     = 2
     $ folio observe supersede e4 --by e1
-    ! error[supersede_cycle]: by: e1 cannot take the place of e4, which took its own
+    ! error[supersede_cycle]: by: e1 cannot replace e4, which has already replaced it
     = 2
     $ folio observe supersede e2@x --by e4
     ! error: invalid value 'e2@x' for '<OBSERVATION>...': "x" is not the number of a version

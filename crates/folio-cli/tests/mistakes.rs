@@ -114,12 +114,12 @@ fn a_mistake_is_told_with_what_it_is_about() {
         (
             "offload talk.json --window 0",
             2,
-            "window: 0 tokens are room for nothing",
+            "window: 0 tokens leave room for nothing",
         ),
         (
             "offload talk.json --summary 0",
             2,
-            "summary: 0 tokens are room for nothing",
+            "summary: 0 tokens leave room for nothing",
         ),
     ] {
         let words: Vec<_> = line.split(' ').map(|word| word.trim_matches('\'')).collect();

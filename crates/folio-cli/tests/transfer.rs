@@ -185,8 +185,8 @@ fn what_somebody_changes_in_a_folder_of_markdown_comes_back_in() {
     assert_eq!(merged.code, 1, "{merged}");
     for told in [
         "1 changed as in the files\n",
-        "e1 is as the file says: body [merged]\n",
-        "e2 stays as it is: body [differs]\n",
+        "e1 is now as the file says: body [merged]\n",
+        "e2 stays as it is; the file differs in: body [differs]\n",
         "p2-what-we-found.md: \"An acorn.\" belongs to no entry and is not imported; put a line <!-- folio:entry --> above it to make it one [line_malformed]\n",
         "p2-what-we-found.md: the comment cannot be read: My own page [line_malformed]\n",
         "2 refused\n",

@@ -306,7 +306,7 @@ async fn a_result_that_cannot_be_read_to_its_end_leaves_no_entry_m7_8_v9() {
         .unwrap_err();
     assert_eq!(
         (error.kind(), error.to_string().as_str()),
-        (ErrorKind::Invalid, "cannot read what is to be kept: the pipe broke")
+        (ErrorKind::Invalid, "cannot read the input: the pipe broke")
     );
     assert_eq!(house.all().await, []);
 }

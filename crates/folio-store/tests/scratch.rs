@@ -289,7 +289,7 @@ async fn what_is_wrong_is_said_and_another_threads_items_are_left_alone() {
         (
             "scratch_read",
             json!({"id": "e1", "cursor": "nonsense"}),
-            "cursor: \"nonsense\" is not what `next` of an answer with the same other arguments was",
+            "cursor: \"nonsense\" is not the `next` of an answer to the same other arguments",
         ),
     ] {
         assert_eq!(try_call(space, name, arguments).await.unwrap_err().to_string(), said);
@@ -586,10 +586,10 @@ async fn the_trace_tells_what_was_shown_in_a_turn_and_why_not_m7_8() {
     assert_eq!(fate("e20").await, "left out: budget (todos)");
     assert_eq!(
         fate("e30").await,
-        "not among what could be shown: others come first, or it is of another thread"
+        "not considered: other entries come first, or it is of another thread"
     );
     call(space, "scratch_add", json!({"kind": "todo", "title": "Later"})).await;
-    assert_eq!(fate("e31").await, "not among what could be shown: it was added later");
+    assert_eq!(fate("e31").await, "not considered: it was added later");
     let as_model = space.asked_by(&model());
     assert!(
         as_model.receipts(turn).await.is_err(),

@@ -167,9 +167,12 @@ impl Workspace {
         let why = match by.state(self.now()) {
             State::Live | State::Settled => return Ok(()),
             State::Archived => "archived",
-            State::Expired => "past its time",
+            State::Expired => "expired",
         };
-        let message = format!("{} is {why}, so nobody would see what took the place", by.handle);
+        let message = format!(
+            "{} is {why}, so the entries that it replaces would just disappear",
+            by.handle
+        );
         Err(Invalid::new("superseded_by_unseen", "by", message))
     }
 
@@ -181,7 +184,7 @@ impl Workspace {
         };
         let found = self.read_entry(Ref::Id(found)).await?;
         let message = format!(
-            "{} cannot take the place of {}, which took its own",
+            "{} cannot replace {}, which has already replaced it",
             by.handle, found.handle
         );
         Err(Invalid::new("supersede_cycle", "by", message).into())

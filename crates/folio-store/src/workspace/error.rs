@@ -28,10 +28,10 @@ pub enum WorkspaceError {
         source: StoreError,
     },
     /// The input to be kept cannot be read.
-    #[error("cannot read what is to be kept: {0}")]
+    #[error("cannot read the input: {0}")]
     Input(#[source] std::io::Error),
     /// The output cannot be written.
-    #[error("cannot write what was asked for: {0}")]
+    #[error("cannot write the output: {0}")]
     Output(#[source] std::io::Error),
     /// The store refused or failed.
     #[error(transparent)]

@@ -493,7 +493,7 @@ fn take_pieces(
         sampler.feed(&piece);
         if waiting + piece.len() > BATCH_BYTES {
             waiting = 0;
-            let stopped = |_| io::Error::other("nobody waits for it any more");
+            let stopped = |_| io::Error::other("writing it to the store has failed");
             batches.blocking_send(std::mem::take(&mut batch)).map_err(stopped)?;
         }
         waiting += piece.len();
@@ -577,7 +577,7 @@ fn while_cleaning(
         drop(read);
         let finished = cleaning
             .join()
-            .unwrap_or_else(|_| Err(io::Error::other("looking for what has to go has failed")));
+            .unwrap_or_else(|_| Err(io::Error::other("the scan for secrets failed")));
         taken.and(finished)
     })
 }

@@ -56,7 +56,7 @@ impl ForgetFilter {
     /// undone.
     fn check(&self) -> Result<(), Invalid> {
         if self.text.as_deref().is_some_and(is_blank) {
-            let message = "has no word in it; left out, it restricts nothing";
+            let message = "has no word in it; leave it out to restrict nothing";
             return Err(Invalid::new("filter_invalid", "text", message));
         }
         Ok(())

@@ -84,7 +84,7 @@ impl Workspace {
             EntryKind::Goal => GOAL_PATH,
             EntryKind::PendingAction => ACTION_PATH,
             _ => {
-                let message = format!("{kind} is not goal or pending_action");
+                let message = format!("{kind} is neither goal nor pending_action");
                 return Err(Invalid::new("kind_invalid", "kind", message).into());
             }
         };

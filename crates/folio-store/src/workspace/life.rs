@@ -95,7 +95,7 @@ impl Workspace {
             .next();
         let changes = |current: &Entry| {
             if current.fields.erased.is_some() {
-                let message = format!("the content of {} is gone, so it stays where it is", current.handle);
+                let message = format!("the content of {} was erased, so it stays archived", current.handle);
                 return Err(Invalid::new("archived", "status", message).into());
             }
             Ok((lifecycle::restore(current, before), Vec::new()))

@@ -137,7 +137,7 @@ impl Workspace {
         }
         for (tokens, place) in [(how.window_tokens, "window"), (how.summary_tokens, "summary")] {
             if tokens == 0 {
-                return Err(Invalid::new("tokens_invalid", place, "0 tokens are room for nothing").into());
+                return Err(Invalid::new("tokens_invalid", place, "0 tokens leave room for nothing").into());
             }
         }
         let messages = Message::read_all(list)?;

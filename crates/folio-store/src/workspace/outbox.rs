@@ -260,7 +260,7 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     file.lock()?;
     let length = file.metadata()?.len();
     if length + line.len() as u64 > BYTES_MAX {
-        let message = format!("{length} bytes wait already, and {BYTES_MAX} are the most");
+        let message = format!("{length} bytes are waiting already; the limit is {BYTES_MAX}");
         return Err(io::Error::new(io::ErrorKind::StorageFull, message));
     }
     let mut text = String::with_capacity(line.len() + 2);

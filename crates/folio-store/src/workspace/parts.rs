@@ -98,6 +98,6 @@ fn expect_run(of: Option<RunId>, run: Option<RunId>) -> Result<(), StoreError> {
     if of.is_some() && of == run {
         return Ok(());
     }
-    let message = "a write in parts is the journal of one run, and one of them is not of that".to_owned();
+    let message = "all parts of one write must be of the same run, and one is of another".to_owned();
     Err(StoreError::Invalid(message))
 }

@@ -110,7 +110,7 @@ impl Workspace {
             let (fields, mut warnings, replayed) = decided?;
             if let Some(base) = guard.base_version.filter(|base| *base > current.version && !replayed) {
                 let message = format!(
-                    "{} is at version {}; nobody can have read {base}",
+                    "{} is at version {}; there is no version {base} yet",
                     current.handle, current.version
                 );
                 return Err(Invalid::new("base_version_invalid", "base_version", message).into());
@@ -156,7 +156,7 @@ impl Workspace {
                     }
                     warnings.extend(conflicts.iter().map(|lost| {
                         let message = format!(
-                            "somebody else had changed {} meanwhile, in version {}; this one holds",
+                            "somebody else had changed {} meanwhile, in version {}; this change overwrote that",
                             lost.field, lost.overwrote_version
                         );
                         Warning::new("conflict", message, lost.theirs.clone(), lost.ours.clone())

@@ -60,11 +60,11 @@ impl KeptReceipt {
         let state = match entry.state(now) {
             _ if entry.created_seq > self.as_of => "it was added later",
             State::Archived => "it is archived",
-            State::Expired => "its time is past",
+            State::Expired => "it has expired",
             State::Settled => "it is settled",
-            State::Live => "others come first, or it is of another thread",
+            State::Live => "other entries come first, or it is of another thread",
         };
-        format!("not among what could be shown: {state}")
+        format!("not considered: {state}")
     }
 }
 

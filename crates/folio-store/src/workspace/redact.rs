@@ -440,7 +440,7 @@ pub(crate) fn refuse_secret_threads(changes: &[Change], mode: Redaction) -> Resu
         _ => None,
     });
     if named.into_iter().any(is_secret) {
-        let message = "holds a secret, and cannot be kept without it: give the thread another name";
+        let message = "contains a secret, which is never stored: give the thread another name";
         return Err(Invalid::new("thread_is_secret", "thread", message));
     }
     Ok(())

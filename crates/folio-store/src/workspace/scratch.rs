@@ -90,7 +90,7 @@ impl Workspace {
                 tags,
             } => {
                 let page = page.parse().map_err(|_| {
-                    let message = format!("{page:?} is no handle of a page, such as p7");
+                    let message = format!("{page:?} is not the handle of a page, such as p7");
                     Invalid::new("arguments_invalid", "page", message)
                 })?;
                 self.is_no_other_book(actor, thread, page).await?;
@@ -164,7 +164,7 @@ impl Workspace {
         let refused = WorkspaceError::Refused(Denied {
             role: actor.role,
             operation,
-            what: format!("{}, which is of another thread's scratchbook", entry.handle),
+            what: format!("{}, which is in another thread's scratchbook", entry.handle),
         });
         self.note_refusal(actor, "update", Some(&entry), &refused);
         Err(refused)

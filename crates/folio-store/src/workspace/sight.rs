@@ -182,7 +182,7 @@ impl Workspace {
     /// let more through.
     pub(super) async fn visible_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         if query.text_match == TextMatch::All && query.text_query().is_some_and(|words| words.is_cut()) {
-            let message = format!("has more than {MAX_QUERY_TERMS} words, all of which an entry is to have");
+            let message = format!("has more than {MAX_QUERY_TERMS} words, too many to require all of them");
             return Err(Invalid::new("text_too_long", "text", message).into());
         }
         let sight = self.sight().await?;

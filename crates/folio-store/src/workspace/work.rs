@@ -130,7 +130,7 @@ impl Workspace {
             let before = self.holding_up(&entry).await?;
             if !before.is_empty() && entry.fields.status == Status::Open {
                 let message = format!(
-                    "{} waits for {}, which is to be done before",
+                    "{} waits for {}, which must be done first",
                     entry.handle,
                     names(&before)
                 );
@@ -185,7 +185,7 @@ impl Workspace {
             Delegated::New(input) => {
                 let kind = input.kind;
                 if !matches!(kind, EntryKind::Todo | EntryKind::Task) {
-                    let message = format!("{kind} is no todo or task");
+                    let message = format!("{kind} is neither todo nor task");
                     return Err(Invalid::new("kind_invalid", "kind", message).into());
                 }
                 let now = self.now();
@@ -285,7 +285,7 @@ impl Workspace {
         if matches!(entry.kind, EntryKind::Todo | EntryKind::Task) {
             return Ok(entry);
         }
-        let message = format!("{} is a {}, and no todo or task", entry.handle, entry.kind);
+        let message = format!("{} is a {}, not a todo or task", entry.handle, entry.kind);
         Err(Invalid::new("kind_invalid", "id", message).into())
     }
 

@@ -97,7 +97,10 @@ async fn what_is_there_already_stays_as_it_is() {
     let changed = json!({"items": [item("a", "task", "other", 3), item("c", "note", "three", 5)], "pinnedItemIDs": []});
     let report = import(&house, "t", &changed).await;
     assert_eq!(counts(&report), (1, 0, 0, 1, 0));
-    assert_eq!(report.remarks[0].message, "e1 stays as it is: title, body, pin");
+    assert_eq!(
+        report.remarks[0].message,
+        "e1 stays as it is; the file differs in: title, body, pin"
+    );
     // The same id in another thread is another item.
     assert_eq!(counts(&import(&house, "u", &book).await), (2, 0, 0, 0, 0));
     assert_eq!(house.space.book_threads().await.unwrap(), [thread("t"), thread("u")]);

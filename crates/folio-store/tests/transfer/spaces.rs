@@ -277,7 +277,10 @@ async fn what_is_there_stays_as_it_is_and_what_differs_is_told() {
         .unwrap();
     let report = import(&other.space, &text).await;
     assert_eq!((report.entries, report.differs), (0, 1));
-    assert_eq!(report.remarks[0].message, "e3 stays as it is: body");
+    assert_eq!(
+        report.remarks[0].message,
+        "e3 stays as it is; the file differs in: body"
+    );
     assert_eq!(other.space.entry(stone).await.unwrap().fields.body, "another stone");
 }
 
@@ -333,9 +336,9 @@ async fn what_somebody_changed_in_a_file_is_merged_field_by_field() {
         remarks.map(|one| (one.fate, one.message.clone())).collect::<Vec<_>>()
     };
     let expected = [
-        (Fate::Merged, "e1 is as the file says: body".to_owned()),
-        (Fate::Differs, "e2 stays as it is: body".to_owned()),
-        (Fate::Merged, "e5 is as the file says: title, status".to_owned()),
+        (Fate::Merged, "e1 is now as the file says: body".to_owned()),
+        (Fate::Differs, "e2 stays as it is; the file differs in: body".to_owned()),
+        (Fate::Merged, "e5 is now as the file says: title, status".to_owned()),
     ];
     let head = space.head().await.unwrap();
     let dry = import_with(

@@ -156,7 +156,7 @@ async fn an_advisor_that_fails_breaks_or_waits_changes_nothing_but_the_trace_m7_
     let (scene, _told) = advised(Told::default());
     for (input, why) in [
         ("sleep well and long tonight, my dear", "it is asleep"),
-        ("break", "it broke"),
+        ("break", "it crashed"),
         ("wait", "it took too long"),
     ] {
         let begun = scene.begin(input).await;

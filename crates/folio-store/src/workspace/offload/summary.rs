@@ -148,19 +148,19 @@ impl Workspace {
                 drop(working);
                 let why = match failed {
                     Err(_) => "it took too long".to_owned(),
-                    Ok(Err(_)) => "it broke".to_owned(),
+                    Ok(Err(_)) => "it crashed".to_owned(),
                     Ok(Ok(Err(why))) => why,
-                    Ok(Ok(Ok(_))) => "it said nothing".to_owned(),
+                    Ok(Ok(Ok(_))) => "its summary is empty".to_owned(),
                 };
                 let mut note = self.noted("history", "compact").with_detail(json!({"error": why}));
                 FAILED.clone_into(&mut note.status);
                 self.note(note);
-                let message = format!("the compactor did not put the summary: {why}; what was found without it stands");
+                let message = format!("the compactor wrote no summary: {why}; the summary made without it stays");
                 return Ok(Some(Warning::new(
                     "compactor_failed",
                     message,
                     "a compactor",
-                    "what was found without it",
+                    "the summary made without it",
                 )));
             }
         };

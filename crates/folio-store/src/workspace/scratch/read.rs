@@ -87,7 +87,7 @@ impl Workspace {
             Invalid::new(
                 "arguments_invalid",
                 "id",
-                format!("{id:?} is no handle, such as e42 or p7"),
+                format!("{id:?} is not a handle, such as e42 or p7"),
             )
         })?;
         let entry = self.entry(id).await?;
@@ -325,7 +325,7 @@ fn check_goes_together(read: &Read) -> Result<(), Invalid> {
     match beside.into_iter().find(|(_, is_there)| *is_there) {
         None => Ok(()),
         Some((name, _)) => {
-            let message = format!("does not go together with {what:?}, of which all is read; leave one of them out");
+            let message = format!("cannot be combined with {what:?}, which is read as a whole; leave one of them out");
             Err(Invalid::new("arguments_invalid", name, message))
         }
     }
@@ -442,6 +442,6 @@ fn begin_of(cursor: &str, entry: &Entry) -> Result<u64, Invalid> {
 }
 
 fn no_cursor(text: &str) -> Invalid {
-    let message = format!("{text:?} is not what `next` of an answer with the same other arguments was");
+    let message = format!("{text:?} is not the `next` of an answer to the same other arguments");
     Invalid::new("arguments_invalid", "cursor", message)
 }

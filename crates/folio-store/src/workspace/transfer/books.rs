@@ -107,7 +107,7 @@ impl Workspace {
         };
         let named = |name: &str| format!("{thread}: {name}");
         for id in lost_pins {
-            let message = "is pinned in the file, and there is no such item";
+            let message = "is pinned in the file, but there is no such item";
             report.remark(Fate::Refused, &named(&id), "pin_without_item", message);
         }
         // After the existing pins, like every later pin.
@@ -188,7 +188,7 @@ impl Workspace {
             return Ok(());
         }
         if there.page != new.page || there.kind != new.kind {
-            let message = format!("{} has this id, and is something else", there.handle);
+            let message = format!("{} has this id, but is something else", there.handle);
             report.remark(Fate::Refused, name, "id_taken", message);
             return Ok(());
         }
@@ -197,7 +197,11 @@ impl Workspace {
         if fields.is_empty() {
             report.present += 1;
         } else {
-            let message = format!("{} stays as it is: {}", there.handle, fields.join(", "));
+            let message = format!(
+                "{} stays as it is; the file differs in: {}",
+                there.handle,
+                fields.join(", ")
+            );
             report.remark(Fate::Differs, name, "differs", message);
         }
         Ok(())
@@ -336,7 +340,7 @@ fn tell_losses(changes: &[Change], written: &[Change], names: &HashMap<EntryId, 
             _ => None,
         });
         if was.is_some_and(|was| has_lost_something(was, new)) {
-            let message = "secrets, or what the space does not keep of persons, were taken out";
+            let message = "secrets, or personal data that the space does not store, were removed";
             report.remark(Fate::Changed, &named(names, &new.id), "redacted", message);
         }
     }

@@ -161,8 +161,8 @@ impl Workspace {
         while let Some(line) = lines.next().await? {
             let place = format!("line {}", lines.number);
             if counted.is_some() {
-                let message = "stands behind the end of the file, and nothing from here on is read: a file has one space; of several \
-                               exports in one, bring each in by itself";
+                let message = "comes after the end of the file, and nothing from here on is read: a file has one space; import \
+                               exports that were joined one by one";
                 incoming.report.remark(Fate::Refused, &place, "file_goes_on", message);
                 break;
             }
@@ -192,7 +192,7 @@ impl Workspace {
                     counted = Some((pages, entries, links));
                 }
                 Ok(Line::Piece(_) | Line::Space { .. }) => {
-                    let invalid = Invalid::new("line_malformed", "record", "nothing of its kind belongs here");
+                    let invalid = Invalid::new("line_malformed", "record", "a line of this kind does not belong here");
                     incoming.report.refuse(&name, &invalid);
                 }
             }
@@ -202,9 +202,9 @@ impl Workspace {
         self.erase_again(&mut incoming).await?;
         if counted != Some(incoming.read) {
             let message = match (counted, incoming.read) {
-                (None, _) => "the file is not whole: its end is missing".to_owned(),
+                (None, _) => "the file is incomplete: its end is missing".to_owned(),
                 (Some((all_pages, all_entries, all_links)), (pages, entries, links)) => format!(
-                    "the file is not whole: of {all_pages} pages, {all_entries} entries and {all_links} links there are {pages}, \
+                    "the file is incomplete: of {all_pages} pages, {all_entries} entries and {all_links} links it has {pages}, \
                      {entries} and {links}"
                 ),
             };
@@ -319,7 +319,7 @@ impl Workspace {
             match self.page_here(incoming, parent).await? {
                 Some(parent) => line.fields.parent = Some(parent),
                 None => {
-                    let message = format!("the page {parent} that contains it is not there");
+                    let message = format!("its parent page {parent} does not exist");
                     incoming.report.remark(Fate::Refused, &name, "parent_missing", message);
                     return Ok(());
                 }
@@ -410,7 +410,7 @@ impl Workspace {
         }
         incoming.entries.insert(id, Whereabouts::Nowhere);
         let Some(page) = self.page_here(incoming, line.page).await? else {
-            let message = format!("the page {} that it stands on is not there", line.page);
+            let message = format!("its page {} does not exist", line.page);
             incoming.report.remark(Fate::Refused, &name, "page_missing", message);
             return lines.skip_text(id, text).await;
         };
@@ -502,7 +502,7 @@ impl Workspace {
         {
             let is_so_here = there.is_some_and(|there| there.fields.superseded_by == Some(by));
             if !is_so_here && self.leads_back(incoming, by, new.id).await? {
-                let message = format!("{by} took the place of it, and it the place of {by}");
+                let message = format!("{by} superseded it, and it superseded {by}");
                 return Ok(Err(Invalid::new("supersede_cycle", "superseded_by", message)));
             }
             incoming.circles.successors.add(new.id, by);
@@ -595,7 +595,7 @@ impl Workspace {
             new.fields.body = String::from_utf8_lossy(&start[..start.len().min(SHOWN_BYTES)])
                 .trim_end_matches('\u{fffd}')
                 .to_owned();
-            let message = "secrets, or what the space does not keep of persons, were taken out";
+            let message = "secrets, or personal data that the space does not store, were removed";
             incoming.report.remark(Fate::Changed, &name, "redacted", message);
         }
         new.fields.body_ref = Some(kept);
@@ -668,7 +668,7 @@ fn written_here(incoming: &mut Incoming<'_>, name: &str, mut page: PageLine) -> 
 }
 
 fn twice() -> Invalid {
-    Invalid::new("item_twice", "id", "is there twice, and the first is taken")
+    Invalid::new("item_twice", "id", "is there twice; the first one is taken")
 }
 
 /// Checks that none of `values`, each with the name of its field, is nested more deeply than can be written.

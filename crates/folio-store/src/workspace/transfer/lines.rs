@@ -92,7 +92,7 @@ impl Lines {
                 _ => self.back = Some((self.number, text)),
             }
         }
-        let message = format!("piece {number} of its text does not follow");
+        let message = format!("piece {number} of its text is missing");
         Ok(Err(Invalid::new("line_malformed", "record", message)))
     }
 
@@ -110,8 +110,8 @@ impl Lines {
         };
         let is_whole = HEXLOWER.encode(&Sha256::digest(&bytes)) == hash || redact::has_placeholder(&bytes);
         let message = format!(
-            "piece {number} of its text is not what was written: the file is damaged, or somebody changed a text of that length in it, \
-             which is changed in the store only"
+            "piece {number} of its text is not what was written: the file is damaged, or somebody changed the text in it; a text \
+             of that length can only be changed in the store"
         );
         Ok(is_whole
             .then_some(bytes)

@@ -35,7 +35,7 @@ impl Workspace {
         let kept = self.inner.store.kept_links(self.space(), whole).await?;
         for (name, link, missing) in judged {
             if let Some(end) = missing {
-                let message = format!("{end} is not there");
+                let message = format!("{end} does not exist");
                 incoming.report.remark(Fate::Refused, &name, "end_missing", message);
             } else if kept.contains(&link) || incoming.linked.contains(&link) {
                 incoming.report.present += 1;

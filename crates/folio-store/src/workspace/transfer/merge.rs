@@ -77,11 +77,15 @@ impl Workspace {
             report.present += 1;
         }
         if !taken.is_empty() {
-            let message = format!("{} is as the file says: {}", there.handle, taken.join(", "));
+            let message = format!("{} is now as the file says: {}", there.handle, taken.join(", "));
             report.remark(Fate::Merged, name, "merged", message);
         }
         if !left.is_empty() {
-            let message = format!("{} stays as it is: {}", there.handle, left.join(", "));
+            let message = format!(
+                "{} stays as it is; the file differs in: {}",
+                there.handle,
+                left.join(", ")
+            );
             report.remark(Fate::Differs, name, "differs", message);
         }
         Ok(true)

@@ -35,7 +35,7 @@ pub(super) fn bytes_of(piece: PieceLine) -> Result<Vec<u8>, Invalid> {
         _ => Err(Invalid::new(
             "line_malformed",
             "text",
-            "there is neither a text nor base64, or both",
+            "must have either `text` or `base64`",
         )),
     }
 }

@@ -220,7 +220,7 @@ async fn within<T: Send + 'static>(
     let mut working = Working(tokio::spawn(asked));
     match tokio::time::timeout(time, &mut working.0).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(_)) => Err("it broke".to_owned()),
+        Ok(Err(_)) => Err("it crashed".to_owned()),
         Err(_) => Err("it took too long".to_owned()),
     }
 }

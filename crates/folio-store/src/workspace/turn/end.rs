@@ -73,7 +73,7 @@ impl Workspace {
         idempotency_key: Option<String>,
     ) -> Result<Ended, WorkspaceError> {
         // The outcome shows everything that the turn touched, whoever may read that.
-        self.needs_the_space("what came of a turn")?;
+        self.needs_the_space("the outcome of a turn")?;
         let turn = self.read_turn(turn).await?;
         let id = turn.begun.id;
         roles::may_end_turn(actor, turn.begun.run, &turn.handle.to_string())?;
