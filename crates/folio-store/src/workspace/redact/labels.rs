@@ -1,5 +1,5 @@
-//! The words before a number that say what it is: `version 1.2.3.4`, `part no 0815 123456`, `client_ip=…`, `Tel. 030
-//! 1234567`.
+//! The words before a number that say what it is: `version 1.2.3.4`, `part no 0815 123456`, `client_ip=…`,
+//! `Tel. 030 1234567`.
 
 /// How many bytes before a number are read.
 const BEFORE_BYTES: usize = 48;
