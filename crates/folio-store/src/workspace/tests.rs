@@ -44,7 +44,7 @@ fn fixture() -> Fixture {
     }
 }
 
-/// A thread that no system gives: nowhere is room for what it would need.
+/// A thread that no system can start: its stack would not fit anywhere.
 pub(super) fn no_thread() -> std::thread::Builder {
     std::thread::Builder::new().stack_size(1 << 60)
 }

@@ -139,7 +139,7 @@ fn a_key_of_an_object_says_that_its_value_is_a_secret() {
     Cleaner::default().value(&mut value, "metadata");
     let wanted = json!({"db_password": "[redacted:assigned_secret]", "password": "none", "n": 1, "pages": {"next_token": "abcdefgh12345"}});
     assert_eq!(value, wanted);
-    // What a list is called, each thing in it is (M7.6.48).
+    // The name of a list applies to each of its items (M7.6.48).
     let mut value = json!({"api_key": ["abcdefgh12345", ["ijklmnop67890"], "none", 1], "others": ["abcdefgh12345"]});
     assert!(Cleaner::default().is_needed_for(&value));
     Cleaner::default().value(&mut value, "context");
@@ -436,7 +436,7 @@ fn the_programs_own_keys_go_whatever_they_look_like_and_whatever_a_space_wants_m
         assert_eq!(warnings, 1, "one for each field and kind");
         assert!(Cleaner::new(mode).is_needed_for(&json!({"a": ["plain-words"]})));
     }
-    // A pattern that sees more of it than was given does not leave the rest.
+    // A pattern that matches more than the known secret still redacts all of its match.
     let address = ["https://bot:", "plain-words@host/"].concat();
     assert!(!with(Redaction::Secrets, &address).0.contains("plain"));
     let long = format!("{}plain-words{}", "x ".repeat(300_000), " y".repeat(300_000));

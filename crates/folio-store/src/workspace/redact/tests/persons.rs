@@ -1,5 +1,5 @@
-//! Tables of what counts as personal data and what only looks like it. What counts is erased after a while, for good, so of what could be
-//! something else only that counts of which somebody says what it is.
+//! Tables of what counts as personal data and what only looks like it. What counts is erased for good after a while, so
+//! something ambiguous counts only if the words before it say what it is.
 
 use super::personal;
 
