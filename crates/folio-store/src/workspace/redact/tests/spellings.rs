@@ -1,5 +1,5 @@
-//! Tables of what has to go and what has to stay: how secrets are written in configuration files, on command lines and in
-//! answers, and what only begins like one. Assembled at run time, so that no scanner takes this file for a leak.
+//! Tables of what has to go and what has to stay: how secrets are written in configuration files, on command lines and
+//! in answers, and what only begins like one. Assembled at run time, so that no scanner takes this file for a leak.
 
 use serde_json::json;
 
