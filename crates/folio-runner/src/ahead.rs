@@ -1,4 +1,4 @@
-//! How far a run is ahead of the disk: the batch that is being written, and the one that is gathered meanwhile.
+//! How far a run is ahead of the disk: the batch that is being written, and the next one that is gathered meanwhile.
 
 use folio_engine::run::{AskAction, CheckAction, CompactAction};
 use folio_engine::{CallAction, NodeId};
@@ -9,14 +9,14 @@ use tokio::task::JoinHandle;
 use crate::error::RunnerError;
 use crate::steps::Batch;
 
-/// Events that are gathered while a batch is being written; then the run waits for the disk. That many are written in a few
-/// milliseconds, so that nobody who watches notices that they come together.
+/// How many events are gathered while a batch is being written; beyond that the run waits for the disk. This many are
+/// written in a few milliseconds, so nobody who watches notices that they arrive together.
 const EVENTS_MAX: usize = 256;
 
-/// The same for what they write onto pages: of one plan that may be a thousand entries.
+/// The same limit for changes of pages: one plan may add a thousand entries.
 const CHANGES_MAX: usize = 2_048;
 
-/// What comes of a write that goes on beside.
+/// The outcome of a write in the background.
 type Written = JoinHandle<Result<Committed, RunnerError>>;
 
 /// A batch that is being written.
@@ -26,27 +26,27 @@ pub(crate) struct Writing<O> {
     pub(crate) batch: u64,
     /// Calls that begin when it is durable.
     pub(crate) calls: Vec<CallAction>,
-    /// Models that are asked then.
+    /// Questions to models that are asked then.
     pub(crate) asks: Vec<AskAction>,
-    /// What is put away by compactors then.
+    /// Compactions that begin then.
     pub(crate) compactions: Vec<CompactAction>,
-    /// What commands check then.
+    /// Checks by commands that begin then.
     pub(crate) checks: Vec<CheckAction>,
-    /// Who is told then that no answer comes: the executor, and its question.
+    /// Questions that are called off then, each with its executor.
     pub(crate) called_off: Vec<(Option<String>, String)>,
-    /// What is said in the trace when it is durable.
+    /// Notes for the trace, written when the batch is durable.
     pub(crate) notes: Vec<TraceNote>,
-    /// What it records, to be applied again if it cannot be written.
+    /// What it records, to be applied again if the write fails.
     pub(crate) outcomes: Vec<O>,
-    /// Whether it writes onto memory, besides what follows from the journal.
+    /// Whether it changes memory beyond what follows from the journal.
     pub(crate) writes_memory: bool,
     /// Nodes that end with it.
     pub(crate) ended: Vec<NodeId>,
-    /// What calls of the run write from then on, if that changes (E9.15).
+    /// The names of what calls of the run write from then on, if that changes (E9.15).
     pub(crate) writes: Option<Vec<String>>,
-    /// Entries that it changes.
+    /// Entries that it patches.
     pub(crate) patched: Vec<EntryId>,
-    /// Outputs that it brings.
+    /// Outputs that it stores.
     pub(crate) bodies: Vec<BlobHash>,
 }
 
@@ -56,12 +56,12 @@ pub(crate) struct Ahead<O> {
     /// What is gathered for the next commit.
     pub(crate) batch: Batch,
     outcomes: Vec<O>,
-    /// The number of the batch that is gathered. None is used twice.
+    /// The number of the batch that is being gathered. Numbers are never reused.
     number: u64,
-    /// The number of the last batch that was written.
+    /// The number of the last batch that is durable.
     written: u64,
     writing: Option<(Writing<O>, Written)>,
-    /// Whether calls were begun whose beginning is in the batch that is gathered.
+    /// Whether calls were started whose beginning is recorded in the gathered batch.
     has_calls: bool,
 }
 
@@ -92,28 +92,28 @@ impl<O> Ahead<O> {
         self.writing.is_none() || is_small
     }
 
-    /// Whether there is something to write, and nothing being written.
+    /// Whether there is something to write and no write in progress.
     pub(crate) fn may_write(&self) -> bool {
         self.writing.is_none() && !self.batch.is_empty()
     }
 
-    /// Whether something is being written.
+    /// Whether a write is in progress.
     pub(crate) fn is_writing(&self) -> bool {
         self.writing.is_some()
     }
 
-    /// Whether something that is not durable yet writes onto memory, besides what follows from the journal.
+    /// Whether something that is not durable yet changes memory beyond what follows from the journal.
     pub(crate) fn writes_memory(&self) -> bool {
         self.batch.writes_memory || self.writing.as_ref().is_some_and(|(writing, _)| writing.writes_memory)
     }
 
-    /// Whether `node` has ended with something that is not durable yet.
+    /// Whether `node` has ended by an event that is not durable yet.
     pub(crate) fn has_ended(&self, node: NodeId) -> bool {
         let writing = self.writing.iter().flat_map(|(writing, _)| &writing.ended);
         self.batch.ended.iter().chain(writing).any(|ended| *ended == node)
     }
 
-    /// Whether calls were begun whose beginning is in the batch that is gathered.
+    /// Whether calls were started whose beginning is recorded in the gathered batch.
     pub(crate) fn has_calls(&self) -> bool {
         self.has_calls
     }
@@ -123,24 +123,24 @@ impl<O> Ahead<O> {
         number <= self.written
     }
 
-    /// The number of the batch that is gathered.
+    /// The number of the batch that is being gathered.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// The calls that begin when the batch that is being written is durable.
+    /// How many calls begin when the batch that is being written is durable.
     pub(crate) fn waiting_calls(&self) -> usize {
         self.writing.as_ref().map_or(0, |(writing, _)| {
             writing.calls.len() + writing.asks.len() + writing.compactions.len() + writing.checks.len()
         })
     }
 
-    /// Keeps `outcome`, which the batch records, until it is durable.
+    /// Keeps `outcome`, which the gathered batch records, until it is durable.
     pub(crate) fn keep(&mut self, outcome: O) {
         self.outcomes.push(outcome);
     }
 
-    /// Takes the batch that was gathered out for writing, and begins the next.
+    /// Takes the gathered batch for writing, and starts the next one.
     pub(crate) fn take(&mut self) -> (Batch, Writing<O>) {
         let mut batch = std::mem::take(&mut self.batch);
         let writing = Writing {
@@ -163,17 +163,17 @@ impl<O> Ahead<O> {
         (batch, writing)
     }
 
-    /// Notes a call whose beginning is in the batch that is gathered.
+    /// Notes that a call was started whose beginning is in the gathered batch.
     pub(crate) fn begins_call(&mut self) {
         self.has_calls = true;
     }
 
-    /// Notes that `writing` is being written, and by whom.
+    /// Notes that `writing` is being written, and by which task.
     pub(crate) fn write(&mut self, writing: Writing<O>, written: Written) {
         self.writing = Some((writing, written));
     }
 
-    /// Waits for the batch that is being written; for ever if none is. May be dropped while it waits.
+    /// Waits for the batch that is being written; forever if there is none. Cancel safe.
     pub(crate) async fn written(&mut self) -> (Writing<O>, Result<Committed, RunnerError>) {
         let Some((_, handle)) = &mut self.writing else {
             return std::future::pending().await;
@@ -192,12 +192,12 @@ impl<O> Ahead<O> {
         }
     }
 
-    /// Notes that batch `number` is durable, and so is every one before.
+    /// Notes that batch `number` and all before it are durable.
     pub(crate) fn has_now_written(&mut self, number: u64) {
         self.written = self.written.max(number);
     }
 
-    /// Drops everything that is not durable, `writing` first, and gives what it recorded.
+    /// Drops everything that is not durable, and returns the outcomes that it recorded, those of `writing` first.
     pub(crate) fn start_anew(&mut self, writing: Writing<O>) -> Vec<O> {
         self.batch = Batch::default();
         self.number += 1;

@@ -1,7 +1,7 @@
-//! Runs that others drive: handed over to whoever has workers, and followed by their journals.
+//! Runs that others drive: handed over to workers, and followed by their journals.
 //!
-//! What a run is owed is in its journal, so that handing it over is no more than saying that it is there. Saying it twice, late,
-//! or to a worker that is gone in a moment does no harm: whoever drives a run claims it first, under a fence.
+//! What a run has to do is in its journal, so handing it over only means announcing it. Announcing it twice, late, or
+//! to a worker that is about to end does no harm: whoever drives a run claims it first, under a fence.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -18,26 +18,27 @@ use crate::grants;
 use crate::runner::Runner;
 use crate::watch::Watch;
 
-/// After how long it is asked for the first time whether somebody took a run that was handed over; each time later twice as late.
+/// How long after the handover the first check is made whether somebody took the run; the interval then doubles each
+/// time.
 const ASKED_AFTER: Duration = Duration::from_secs(2);
-/// But never later than this.
+/// The longest interval between these checks.
 const ASKED_AFTER_MAX: Duration = Duration::from_secs(60);
-/// How often in a row it has to be said that nobody takes it until that is believed: a worker that finds it in its store drives it all
-/// the same, some seconds later.
+/// How often in a row a refusal has to be reported before it is believed: a worker that finds the run in its store
+/// drives it all the same, some seconds later.
 const REFUSED_MAX: u32 = 3;
 
-/// Has runs driven by others.
+/// Has other processes drive runs.
 #[async_trait]
 pub trait Dispatch: Debug + Send + Sync {
-    /// Has `run` of `space` driven, whose journal ends at `head`. Somebody will when this returns. Asked again with the same
-    /// `head`, it is the same request.
+    /// Has `run` of `space` driven, whose journal ends at `head`. When this returns, somebody will drive it. A repeated
+    /// call with the same `head` is the same request.
     ///
     /// # Errors
     ///
-    /// `Dispatch` if nobody could be told. Whether somebody was is then unknown; asking again is safe.
+    /// `Dispatch` if nobody could be told. Whether the request arrived is then unknown; repeating it is safe.
     async fn dispatch(&self, space: &SpaceName, run: RunId, head: Seq) -> Result<(), RunnerError>;
 
-    /// What became of that request. Whoever cannot say, says that it was taken.
+    /// What became of that request. An implementation that cannot tell answers `Taken`.
     ///
     /// # Errors
     ///
@@ -47,18 +48,18 @@ pub trait Dispatch: Debug + Send + Sync {
     }
 }
 
-/// What became of a request to have a run driven.
+/// The state of a request to have a run driven.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
-    /// Nobody has done all that it asks for yet.
+    /// The request is not carried out completely yet.
     Open,
     /// Somebody drove the run.
     Taken,
-    /// Nobody ever will for this request: why.
+    /// Nobody will ever carry out this request.
     Refused {
-        /// Who says so.
+        /// Who refused it.
         at: String,
-        /// Why.
+        /// Why it was refused.
         reason: String,
     },
 }
@@ -66,13 +67,13 @@ pub enum Fate {
 /// How far a run was driven.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Driven {
-    /// To its end.
+    /// The run has ended.
     Ended(NodeResult),
-    /// To where everything waits.
+    /// The run was driven to where everything waits.
     Waits {
-        /// When something becomes due even if nobody writes to the journal; `None`: never.
+        /// When something becomes due even if nobody writes to the journal; `None` if never.
         until: Option<Timestamp>,
-        /// Where its journal ended when it was given up.
+        /// Where the journal ended when the run was given up.
         head: Seq,
     },
 }
@@ -82,21 +83,21 @@ pub enum Driven {
 pub(crate) enum Until {
     /// To its end.
     Ended,
-    /// Or to where everything has waited for so long.
+    /// Or until everything has waited for this long.
     Idle(Duration),
-    /// The same, and nobody answers in the place of whoever was there where it was submitted.
+    /// The same; questions to a person who was there where the run was submitted stay open for that person.
     IdleOrAsked(Duration),
-    /// Or to where it has waited for a person for so long, who was there then.
+    /// Or until it has waited this long for a person who was there where it was submitted.
     Asked(Duration),
 }
 
 impl Until {
-    /// Whether what somebody is to answer who was there where `run` was submitted is left to them.
+    /// Whether questions are left to the person who was there where `run` was submitted.
     pub(crate) fn leaves_to_person(self, run: &Run) -> bool {
         matches!(self, Self::IdleOrAsked(_) | Self::Asked(_)) && grants::is_attended(run)
     }
 
-    /// How long everything in `run` has to wait before it is given up.
+    /// How long everything in `run` has to wait before the run is given up.
     pub(crate) fn patience(self, run: &Run) -> Option<Duration> {
         match self {
             Self::Ended => None,
@@ -110,9 +111,9 @@ impl Until {
 }
 
 impl Runner {
-    /// Drives a run here until it has ended, or until nothing of it has been under way for `patience` and nothing becomes due
-    /// within another: it waits for a person, or for a time. What it waits for is in its journal; whoever drives it next, then
-    /// or when somebody writes to the journal, goes on with it.
+    /// Drives a run here until it has ended, or until nothing of it has been under way for `patience` and nothing
+    /// becomes due within another `patience`: it waits for a person, or for a point in time. What it waits for is in
+    /// its journal; whoever drives it next, then or when somebody writes to the journal, continues it.
     ///
     /// # Errors
     ///
@@ -121,8 +122,8 @@ impl Runner {
         self.drive_for(run, Until::Idle(patience), None).await
     }
 
-    /// The same, for whoever is there for another run: what somebody was there to answer, where the run was submitted, waits for them, also
-    /// where nobody is there who answers here (E9.14).
+    /// Like [`Runner::drive_while_due`], for a process that is there for another run: questions stay open for the
+    /// person who was there where the run was submitted, even if nobody is there to answer here (E9.14).
     ///
     /// # Errors
     ///
@@ -131,8 +132,8 @@ impl Runner {
         self.drive_for(run, Until::IdleOrAsked(patience), None).await
     }
 
-    /// Drives a run here until it has ended, or until it has waited for nothing but a person for `patience` who was there where it was
-    /// submitted.
+    /// Drives a run here until it has ended, or until for `patience` it has waited only for a person who was there
+    /// where it was submitted.
     ///
     /// # Errors
     ///
@@ -144,8 +145,8 @@ impl Runner {
         }
     }
 
-    /// Begins nothing more in the runs that are driven here. Each is given up as soon as what is under way has ended; whoever
-    /// drives it next goes on with it. For the end of a process.
+    /// Starts nothing more in the runs that are driven here. Each is given up as soon as what is under way has ended;
+    /// whoever drives it next continues it. For the end of a process.
     pub fn leave(&self) {
         self.shared.leaving.cancel();
     }
@@ -155,15 +156,15 @@ impl Runner {
         self.shared.leaving.cancelled().await;
     }
 
-    /// Whether others drive its runs.
+    /// Whether other processes drive its runs.
     #[must_use]
     pub fn is_elsewhere(&self) -> bool {
         self.shared.options.dispatch.is_some()
     }
 
-    /// Has `run` driven by others, or here if there are none, and waits until it has ended, whatever it comes to. Of a run that
-    /// others drive nothing is read but where it is: a thousand of them cost one question at a time. One that is driven here counts as
-    /// `busy` while it does more than wait.
+    /// Has `run` driven by others, or here if there are none, and waits until it has ended, whatever the outcome. For a
+    /// run that others drive only its row is read: a thousand of them cost one query at a time. A run that is driven
+    /// here counts as `busy` while it does more than wait.
     ///
     /// # Errors
     ///
@@ -184,14 +185,14 @@ impl Runner {
             }
             Ok(())
         };
-        // Each goes on while the other asks the store.
+        // Each branch makes progress while the other queries the store.
         tokio::select! {
             ended = ended => ended,
             error = refused => Err(error),
         }
     }
 
-    /// Has `run` driven by others, unless it has ended. Says where it was.
+    /// Has `run` driven by others, unless it has ended. Returns its row before that.
     async fn hand_over(&self, others: &dyn Dispatch, run: RunId) -> Result<RunRow, RunnerError> {
         let workspace = self.workspace();
         let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
@@ -201,9 +202,11 @@ impl Runner {
         Ok(row)
     }
 
-    /// Why nobody will drive `run`, which was handed over when its journal ended at `head`; waits for ever once somebody has.
+    /// Returns why nobody will drive `run`, which was handed over when its journal ended at `head`; waits forever once
+    /// somebody has driven it.
     ///
-    /// A worker on another store finds no such run. Nothing of that is in the journal, so whoever only reads it would wait for ever.
+    /// A worker on another store does not find the run. The journal does not show this, so whoever only reads the
+    /// journal would wait forever.
     async fn refused(&self, others: &dyn Dispatch, run: RunId, head: Seq) -> RunnerError {
         let workspace = self.workspace();
         let mut pause = ASKED_AFTER;
@@ -212,7 +215,7 @@ impl Runner {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(ASKED_AFTER_MAX);
             let row = workspace.store().run(workspace.space(), Ref::Id(run)).await;
-            // Whoever drove it may have let go of it again: then its journal says more than it did.
+            // A driver may have given up the run again; the journal has grown then.
             let is_taken = row.is_ok_and(|row| row.driven || row.has_ended() || row.head != head);
             let fate = if is_taken {
                 Ok(Fate::Taken)
@@ -228,7 +231,7 @@ impl Runner {
                 }
                 Ok(Fate::Taken) => return std::future::pending().await,
                 Ok(Fate::Open) => times = 0,
-                // Whoever cannot be asked now is asked later.
+                // If nobody can be asked now, ask again later.
                 Err(_) => {}
             }
         }
@@ -254,10 +257,10 @@ impl Runner {
         Ok(result.expect("a run that is read to its end has a result"))
     }
 
-    /// Tells whoever has runs driven by others that somebody wrote to the journal of `run`, which now ends at `head`.
+    /// Tells the dispatcher that somebody wrote to the journal of `run`, which now ends at `head`.
     pub(crate) async fn wake_elsewhere(&self, run: RunId, head: Seq) {
         if let Some(others) = &self.shared.options.dispatch {
-            // What was written is durable, and workers look for what nobody drives.
+            // What was written is durable, and workers look for runs that nobody drives.
             let _found_later = others.dispatch(self.workspace().space(), run, head).await;
         }
     }

@@ -1,4 +1,4 @@
-//! The loop of one run: ask what is due, record it, and when that is durable, do it.
+//! The loop of one run: find out what is due, record it, and do it once the record is durable.
 
 mod appends;
 mod beginning;
@@ -47,37 +47,38 @@ use crate::sessions::SessionBegun;
 use crate::steps::{Outside, UnderWay, derive, needed_model};
 use crate::submitted::Opened;
 
-/// Bytes of what models answered after which no more goes into the same commit. A plan of theirs is in memory many times as large while it
-/// is read, made nodes and pages of, and written.
+/// Bytes of model answers after which no more go into the same commit. A plan in them takes many times as much memory
+/// while it is parsed, turned into nodes and pages, and written.
 const REPLIES_AT_ONCE: usize = 256 * 1024;
 
-/// How many answers go into the same commit. While they are being written the others are read: where models answer at once, all that may be
-/// under way would end together, and whoever writes and whoever drives the run would wait for one another.
+/// How many model answers go into the same commit. While they are being written, the others are read. Without the
+/// limit, where models answer at once, all calls under way would end together, and the writer and the driver of the run
+/// would wait for one another.
 const ANSWERS_AT_ONCE: usize = 32;
 
-/// A run that goes on by itself within this time does not only wait.
+/// A run that continues by itself within this time counts as busy.
 const SOON: Duration = Duration::from_secs(5);
 
-/// How often whoever waits for an instant looks how late it is.
+/// How often the clock is read while waiting for a point in time.
 const LOOKED_AT: Duration = Duration::from_secs(30);
 
-/// Something that was done outside: to be recorded, and then kept until it is durable.
+/// The outcome of an effect: recorded, and then kept until it is durable.
 #[derive(Debug)]
 enum Done {
-    /// A call ended, whose beginning is recorded in this batch.
+    /// A call ended. Its beginning is recorded in this batch.
     Call(Box<Performed>, u64),
-    /// The criteria of a node were checked; by commands, if that they were about to is recorded in this batch.
+    /// The criteria of a node were checked. For checks by commands, their beginning is recorded in this batch.
     Checked(NodeId, Option<u64>, Vec<CheckFinding>),
-    /// A model answered, or did not. Its being asked is recorded in this batch.
+    /// A model answered, or failed to. The question is recorded in this batch.
     Asked(Box<AskEnded>, u64),
-    /// A program that was asked has a session. Its being asked is recorded in this batch.
+    /// An agent program that was asked has begun a session. The question is recorded in this batch.
     Session(Box<SessionBegun>, u64),
-    /// What was said was put away by a compactor. Its being asked is recorded in this batch.
+    /// A compaction ended. Its beginning is recorded in this batch.
     PutAway(Box<PutAway>, u64),
 }
 
 impl Done {
-    /// Bytes of what a model answered.
+    /// How many bytes a model answered.
     fn replied(&self) -> usize {
         match self {
             Self::Asked(ended, _) => match &ended.answer {
@@ -89,17 +90,17 @@ impl Done {
     }
 }
 
-/// What comes of a call. It fails if the store is away, or damaged, and could not keep what was to be put away.
+/// The outcome of a call. It fails if the store is unavailable or damaged and could not keep what was to be put away.
 type Outcome = Result<Done, WorkspaceError>;
 
 /// One run while this process drives it.
 ///
-/// What an effect follows from is durable before the effect begins. Calls that only compute have none: while the disk writes
-/// one batch, the run goes on with them, and what comes of it is the next batch. Nobody sees it before it is durable, and if
-/// somebody else wrote to the journal first it never was.
+/// Whatever causes an effect is durable before the effect begins. Calls that only compute have no effect: while the
+/// disk writes one batch, the run continues with them, and their outcomes form the next batch. Nobody sees that batch
+/// before it is durable, and if somebody else wrote to the journal first, it is discarded.
 pub(crate) struct Drive {
     shared: Arc<Shared>,
-    /// The run with everything that was applied, durable or not.
+    /// The run with everything applied, durable or not.
     run: Run,
     /// Its large outputs.
     bodies: Bodies,
@@ -108,39 +109,39 @@ pub(crate) struct Drive {
     fence: u64,
     context: ToolContext,
     memory: MemoryWriter,
-    /// How far it is driven.
+    /// How far the run is to be driven.
     until: Until,
-    /// Whether somebody is there to answer, here or where it was submitted.
+    /// Whether a person is there to answer, here or where the run was submitted.
     has_person: bool,
     /// The tools that the run's submitter allowed.
     allowed_tools: Vec<String>,
-    /// What its calls write, beside those of other runs.
+    /// What its calls write, and how that relates to other runs.
     locks: RunLocks,
     /// What comes first, if somebody waits for something.
     prefer: Option<Preferences>,
     under_way: UnderWay,
-    /// What was begun since it was last looked at. Nobody has polled it, so nobody waits for it.
+    /// Calls that were begun since the last look. Nobody has polled them yet.
     begun: Vec<Call<Outcome>>,
-    /// When it was asked last what is due.
+    /// The time for which due actions were last computed.
     asked_at: Option<Timestamp>,
-    /// What time it is in the run.
+    /// The clock of the run.
     time: RunTime,
-    /// Results that calls ask for.
+    /// Requests of calls for results.
     questions: mpsc::Receiver<Question>,
     ahead: Ahead<Done>,
-    /// Steps of which nothing is written any more, because somebody has put their entries away.
+    /// Step entries that somebody has put away; nothing is written to them any more.
     put_away: HashSet<EntryId>,
-    /// How often in a row somebody else was quicker.
+    /// How often in a row somebody else wrote to the journal first.
     conflicts: u32,
-    /// What is told of the run's pages, once somebody asked, as far as that is known.
+    /// What the run's pages say, once somebody asked, as far as that is known.
     pages: Option<RunPages>,
-    /// What it was held up by, each of which is told once.
+    /// What has held up the run; each is reported once.
     held_up: HashSet<HeldUp>,
     calling_off: CallingOff,
 }
 
-/// Those elsewhere who are being told that nobody waits for them any more. Each has the time that its settings give it, also where the run is
-/// not driven on here meanwhile.
+/// The executors elsewhere that are being told that nobody waits for their answer any more. Each has the time that its
+/// settings give it, even if the run is no longer driven here.
 #[derive(Debug, Default)]
 struct CallingOff(JoinSet<()>);
 
@@ -151,9 +152,9 @@ impl Drop for CallingOff {
 }
 
 impl Drive {
-    /// Takes up a run that was claimed under the fence beside it.
+    /// Opens a run that was claimed under the given fence.
     ///
-    /// Calls that had begun and have no outcome are owed again, by the class of their tools.
+    /// Calls that had begun and have no outcome are due again, by the effect of their tools.
     pub(crate) async fn open(
         shared: Arc<Shared>,
         (id, fence): (RunId, u64),
@@ -164,7 +165,7 @@ impl Drive {
         if shared.options.models.is_none()
             && let Some(tasks) = needed_model(&run)
         {
-            // Whoever has a model goes on with it; here it would only fail.
+            // Another process that has a model can continue the run; here it would only fail.
             return Err(RunnerError::NeedsModel { tasks });
         }
         let roots = grants::roots_of(&run)?;
@@ -189,7 +190,7 @@ impl Drive {
         if let Some(turn) = memory.turn {
             memory.thread = match shared.workspace.turn(Ref::Id(turn)).await {
                 Ok(turn) => turn.begun.thread,
-                // One that somebody else keeps: then it is the main one.
+                // The turn is not in this store, so the main thread is used.
                 Err(WorkspaceError::Store(StoreError::NotFound { .. })) => ThreadKey::main(),
                 Err(error) => return Err(error.into()),
             };
@@ -227,7 +228,7 @@ impl Drive {
             calling_off: CallingOff::default(),
         };
         drive.tell_run();
-        // A request to stop may come in between; what is in flight is then looked at again.
+        // A request to stop may come in between; the calls in flight are then determined again.
         loop {
             let in_flight = drive.run.in_flight();
             if in_flight.is_empty() {
@@ -242,7 +243,8 @@ impl Drive {
         }
     }
 
-    /// Tells the run what is no part of its journal: who says yes to calls, what they write, which models there are.
+    /// Tells the run what is not part of its journal: which calls need approval, what calls write, and which models
+    /// there are.
     fn tell_run(&mut self) {
         let (shared, run) = (&self.shared, &mut self.run);
         let registry = &shared.registry;
@@ -262,7 +264,7 @@ impl Drive {
         }
     }
 
-    /// Tells whoever reads beside the drivers of runs that this one is driven from now on.
+    /// Tells the observer that this run is driven from now on.
     fn tell_observer(&self) {
         if let Some(observer) = &self.shared.options.observer {
             let watch = self.shared.watch(self.run.id());
@@ -271,8 +273,9 @@ impl Drive {
         }
     }
 
-    /// Drives the run to its end; or as far as [`Until`] says, until everything has waited for so long and goes on waiting; or, if the process is about to end, until nothing is under way.
-    /// Meanwhile `busy` knows whether the run does more than wait.
+    /// Drives the run to its end; or, depending on [`Until`], until everything has waited for the given time and goes
+    /// on waiting; or, if the process is about to end, until nothing is under way. Meanwhile `busy` is told whether the
+    /// run does more than wait.
     pub(crate) async fn run(mut self, busy: Option<&BusyRun>) -> Result<Driven, RunnerError> {
         self.tell_observer();
         let followed = Arc::clone(&self.followed);
@@ -281,7 +284,7 @@ impl Drive {
         let mut calls = Calls::default();
         let locks = self.locks.locks();
         loop {
-            // From here on nothing is missed that others give back.
+            // From here on no release of a lock by another run is missed.
             let mut given_back = pin!(locks.given_back());
             given_back.as_mut().enable();
             calls.take_up(&mut self.begun);
@@ -301,7 +304,8 @@ impl Drive {
             let wake = until.map(|at| at.since(self.time.now(&self.shared.workspace)));
             let has_room = self.ahead.has_room();
             let is_idle = is_durable && calls.is_empty();
-            // Whoever is being told that nobody waits any more would not hear it otherwise: no journal says that they were told.
+            // Executors that are being told that nobody waits any more would otherwise not hear it: no journal records
+            // that they were told.
             let is_over = is_idle && self.calling_off.0.is_empty();
             if is_over && leaving.is_cancelled() {
                 return Err(RunnerError::Leaving);
@@ -318,7 +322,7 @@ impl Drive {
             tokio::select! {
                 biased;
                 (writing, written) = self.ahead.written() => calls.beside(pin!(self.take_in(writing, written))).await?,
-                // What was begun goes on also while no more of it can be taken in.
+                // What was begun continues even while no more outcomes can be taken in.
                 Some(first) = calls.next(has_room) => done.push(first?),
                 Some(question) = self.questions.recv() => question.answer(&self.run, &self.ahead),
                 () = followed.foreign(), if is_durable => calls.beside(pin!(self.catch_up())).await?,
@@ -346,16 +350,16 @@ impl Drive {
         }
     }
 
-    /// Goes on as soon as no more than [`STEPPING_MAX`] runs do.
+    /// Takes a step as soon as fewer than [`STEPPING_MAX`] runs are taking one.
     async fn step(&mut self, done: Vec<Done>) -> Result<(), RunnerError> {
         let shared = Arc::clone(&self.shared);
         let _place = shared.stepping.acquire().await;
         self.go_on(done).await
     }
 
-    /// Applies what was done and all that follows, has it written, and begins what may begin.
+    /// Applies outcomes and all that follows, has it written, and begins what may begin.
     async fn go_on(&mut self, mut done: Vec<Done>) -> Result<(), RunnerError> {
-        // A call that was begun ahead may not be owed any more.
+        // A call that was begun ahead may no longer be due.
         let is_owed = |performed: &Performed, batch| {
             let begun = self.under_way.calls.get(&performed.node);
             begun.is_some_and(|begun| begun.batch == batch)
@@ -372,8 +376,8 @@ impl Drive {
             self.under_way.stop_checks(&self.run);
             self.observe_ended().await?;
             self.begin_ahead();
-            // What is told of memory may be told before what it follows from is durable, if that changes nothing of it but the run's own
-            // pages: then both are one commit.
+            // A task may be briefed before the events that make it due are durable, if these change nothing in memory
+            // but the run's own pages: then both go into one commit.
             let only_tells = outside.load.is_empty() && outside.compact.is_empty() && outside.verify.is_empty();
             if (self.ahead.may_write() || !self.ahead.batch.is_empty() && self.ahead.has_room())
                 && !self.ahead.has_calls()
@@ -388,7 +392,7 @@ impl Drive {
                     self.write_beside().await;
                     return Ok(());
                 }
-                // Nothing can be done meanwhile, so nobody has to change threads for it.
+                // Nothing can be done meanwhile, so a switch to another thread is not worth it.
                 self.write_here().await?;
                 continue;
             }
@@ -406,7 +410,7 @@ impl Drive {
                 self.run.supply(&hash, Arc::new(value));
             }
             if !self.brief_all(&outside.brief).await? {
-                // All of it is durable, so it can be read.
+                // Everything is durable, so the pages can be read.
                 self.pages = None;
                 self.brief_all(&outside.brief).await?;
             }
@@ -418,7 +422,7 @@ impl Drive {
 
     async fn conclude_all(&mut self, all: Vec<Done>) -> Result<(), RunnerError> {
         for mut done in all {
-            // Nobody waits any more for what it would be told, and its program ends.
+            // Nobody waits for the session any more, and its program ends.
             if let Done::Session(begun, _) = &done
                 && self.session_began(begun).is_none()
             {
@@ -431,7 +435,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Applies all that follows from the state.
+    /// Applies everything that follows from the state.
     async fn derive(&mut self) -> Result<Outside, RunnerError> {
         if !self.ahead.has_room() {
             return Ok(Outside::default());
@@ -457,7 +461,8 @@ impl Drive {
         Ok(outside)
     }
 
-    /// Applies how a call or a check ended. One that was overtaken by a cancellation still counts: it did happen.
+    /// Applies how a call or a check ended. An outcome that was overtaken by a cancellation still counts: it did
+    /// happen.
     async fn conclude(&mut self, done: &mut Done) -> Result<(), RunnerError> {
         let now = self.time.now(&self.shared.workspace);
         match done {
@@ -465,7 +470,7 @@ impl Drive {
                 let performed = &**performed;
                 self.under_way.calls.remove(&performed.node);
                 let node = performed.node;
-                // What criteria and rules read may have been let go of while the call was under way.
+                // Outputs that criteria and rules read may have been dropped while the call was under way.
                 let counted = self.memory.counted(&performed.outcome, &performed.writes);
                 let outcome = counted.as_ref().unwrap_or(&performed.outcome);
                 let concluded = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
@@ -517,7 +522,7 @@ impl Drive {
         self.run.session_began(node, call, &begun.new.id)
     }
 
-    /// Applies `event`, without what the space does not want stored, and has it written.
+    /// Applies `event`, cleaned of what the space does not want stored, and has it written.
     async fn record(&mut self, mut event: Event) -> Result<(), RunnerError> {
         self.shared.workspace.clean_event(&mut event);
         let now = self.time.now(&self.shared.workspace);
@@ -531,7 +536,7 @@ impl Drive {
         }
     }
 
-    /// Applies `event`, and has it written with `more` that it writes.
+    /// Applies `event`, and has it written with the changes `more`.
     async fn record_with(&mut self, now: Timestamp, event: Event, more: Vec<Change>) -> Result<(), RunnerError> {
         let (run, bodies) = (&mut self.run, &mut self.bodies);
         self.ahead.batch.record(run, bodies, now, event, more).await
@@ -556,8 +561,8 @@ impl Drive {
     }
 }
 
-/// Waits until it is `at` in the space. Whoever waits goes by another clock, which stands still while the machine sleeps: so the time is asked
-/// now and then, which costs nothing.
+/// Waits until the space's clock shows `at`. The timer uses another clock, which stands still while the machine sleeps,
+/// so the time is read now and then, which costs nothing.
 async fn comes(time: &RunTime, workspace: &Workspace, at: Timestamp) {
     loop {
         let left = at.since(time.now(workspace));

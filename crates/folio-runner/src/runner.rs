@@ -48,45 +48,48 @@ use crate::watch::Watch;
 
 pub(crate) use steering::person;
 
-/// Bytes of a goal that its turn keeps as input.
+/// How many bytes of a goal its turn keeps as input.
 const MAX_INPUT_BYTES: usize = 16 * 1024;
 
-/// What a runner may do.
+/// The settings of a runner.
 #[derive(Debug, Clone, Default)]
 pub struct RunnerOptions {
-    /// Calls of one run that are under way at one moment; `None`: as its plan says.
+    /// How many calls of one run may be under way at once; `None`: as its plan says.
     pub concurrency: Option<u32>,
-    /// The whole environment of programs that tools start.
+    /// The complete environment of programs that tools start.
     pub environment: Vec<(String, String)>,
-    /// Which hosts the tool `http_get` may ask in each run that is submitted here. Recorded with it.
+    /// Which hosts the tool `http_get` may connect to in each run that is submitted here. Recorded with the run.
     pub hosts: HostList,
-    /// The folder below which each run has one to write to; `None`: runs cannot write files.
+    /// The folder that contains the run folders; `None`: runs cannot write files.
     pub run_folders: Option<PathBuf>,
-    /// Models for tasks that do not say how they are done, and for goals without a plan; without any, those are refused.
+    /// Models for tasks that do not say how they are done, and for goals without a plan; without models, these are
+    /// refused.
     pub models: Option<RunnerModels>,
-    /// Calls of all models together that are under way at one moment, over all runs; `None`: as many as each model and its provider
-    /// allow (E9.15).
+    /// How many calls of all models may be under way at once, over all runs; `None`: as many as each model and its
+    /// provider allow (E9.15).
     pub model_calls: Option<u32>,
-    /// What becomes of calls that had begun when their driver died, where the class of their tool is not to decide (E9.12).
+    /// What happens to calls that had begun when their driver died, if the effect of their tool is not to decide
+    /// (E9.12).
     pub lost_calls: LostCalls,
-    /// Whether a person is there to answer questions. Without one, the default of a question holds, or the task that asks
-    /// fails softly.
+    /// Whether a person is there to answer questions. Without one, the default of a question applies, or the task that
+    /// asks fails softly.
     pub has_person: bool,
-    /// Bytes that what was read or made of the large outputs of a run takes in memory, besides what the run needs at the moment; `None`: 32 MiB. What a run comes to
-    /// does not depend on it.
+    /// Bytes of memory for large outputs and what was made of them, in addition to what a run needs at the moment;
+    /// `None`: 32 MiB. It does not affect the results of runs.
     pub outputs_at_hand: Option<usize>,
-    /// Who follows the runs that are driven here.
+    /// The observer of the runs that are driven here.
     pub observer: Option<Arc<dyn Observer>>,
-    /// Who has runs driven by others; `None`: this process drives them. With one, models and tools are those of the others.
+    /// The dispatcher that has other processes drive runs; `None`: this process drives them. With one, the models and
+    /// tools are those of the other processes.
     pub dispatch: Option<Arc<dyn Dispatch>>,
 }
 
-/// A run that is recorded.
+/// A run that was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Submitted {
-    /// Its id.
+    /// The run's id.
     pub id: RunId,
-    /// Its short name.
+    /// The run's handle.
     pub handle: RunHandle,
     /// Whether an earlier call with the same key had recorded it.
     pub replayed: bool,
@@ -96,7 +99,7 @@ pub struct Submitted {
 #[derive(Debug, Clone)]
 pub struct Runner {
     pub(crate) shared: Arc<Shared>,
-    /// What is asked for through it, and under which key, if it may be asked for again.
+    /// The request that is made through it, with its key, if it may be repeated.
     pub(crate) asked: Option<Arc<RequestKey>>,
 }
 
@@ -107,29 +110,29 @@ pub(crate) struct Shared {
     pub(crate) options: RunnerOptions,
     pub(crate) templates: Arc<Templates>,
     pub(crate) owner: OwnerId,
-    /// What is driven here.
+    /// The runs that are driven here.
     pub(crate) held: Arc<Held>,
     pub(crate) others: Arc<Others>,
-    /// Places of runs that take a step.
+    /// Permits for runs that take a step.
     pub(crate) stepping: Semaphore,
-    /// What models of runs may be asked for.
+    /// The cached equipment of the models.
     pub(crate) equipped: Equipped,
-    /// What calls of its runs write.
+    /// What the calls of its runs write.
     pub(crate) locks: Arc<Locks>,
-    /// Which of its runs are kept waiting by calls of other runs.
+    /// Which of its runs wait for calls of other runs.
     pub(crate) waiting: watch::Sender<HashMap<RunId, HeldUp>>,
-    /// The places of all models together, if somebody limits them.
+    /// The places that all models share, if they are limited.
     pub(crate) model_places: Option<Arc<Places>>,
     pub(crate) submitted: submitted::Submitted,
-    /// The runs that were looked at.
+    /// The cache of runs that somebody looked at.
     pub(crate) folds: Arc<Folds>,
-    /// Whether this process is about to end, so that nothing more is begun.
+    /// Cancelled when the process is about to end, so that nothing more begins.
     pub(crate) leaving: CancellationToken,
 }
 
 impl Shared {
-    /// The run as its journal says, and where the journal ends; or said, if it was submitted just now. A commit that
-    /// expects that end finds out.
+    /// The run as its journal describes it, and where the journal ends. For a run that was just submitted this may be
+    /// out of date; a commit that expects that end detects it.
     pub(crate) async fn open(&self, id: RunId) -> Result<Opened, RunnerError> {
         if let Some(opened) = self.submitted.take(id) {
             return Ok(opened);
@@ -139,7 +142,7 @@ impl Shared {
         Ok(Opened { run, head, pages })
     }
 
-    /// The run as its journal says, and where the journal ends, for whoever changes it.
+    /// The run as its journal describes it, and where the journal ends, for a change of it.
     pub(crate) async fn fold(&self, id: RunId) -> Result<(Run, Seq), RunnerError> {
         let mut watch = self.watch(id);
         watch.catch_up().await?;
@@ -147,7 +150,7 @@ impl Shared {
         Ok((watch.into_run(), head))
     }
 
-    /// The run `id`, of which nothing has been read yet.
+    /// A watch of run `id`, with nothing read yet.
     pub(crate) fn watch(&self, id: RunId) -> Watch {
         let (store, space) = (self.workspace.store(), self.workspace.space());
         Watch::with_templates(Arc::clone(store), space.clone(), id, Arc::clone(&self.templates))
@@ -160,7 +163,7 @@ impl Runner {
         Bodies::of(self.workspace(), self.shared.options.outputs_at_hand)
     }
 
-    /// A runner whose runs live in `workspace` and use the tools of `registry`.
+    /// Creates a runner whose runs are kept in `workspace` and use the tools of `registry`.
     #[must_use]
     pub fn new(workspace: Workspace, registry: Registry, mut options: RunnerOptions) -> Self {
         options.models = options.models.map(RunnerModels::by_provider);
@@ -189,7 +192,7 @@ impl Runner {
         }
     }
 
-    /// The workspace that its runs live in.
+    /// The workspace that keeps its runs.
     #[must_use]
     pub fn workspace(&self) -> &Workspace {
         &self.shared.workspace
@@ -201,19 +204,20 @@ impl Runner {
         &self.shared.registry
     }
 
-    /// How many things that its runs did nobody could be told; `None` if nobody follows them, or counts.
+    /// How many events of its runs could not be reported; `None` if there is no observer, or it does not count.
     #[must_use]
     pub fn untold(&self) -> Option<u64> {
         self.shared.options.observer.as_ref()?.untold()
     }
 
-    /// Whether somebody is there who answers what its runs ask.
+    /// Whether a person is there to answer its runs' questions.
     #[must_use]
     pub fn has_person(&self) -> bool {
         self.shared.options.has_person
     }
 
-    /// Who puts summaries for whoever offloads a conversation here, and how long it may take; nobody if no model was named for it.
+    /// The compactor that writes summaries when a conversation is offloaded here, and its time limit; `None` if no
+    /// model was named for it.
     #[must_use]
     pub fn compactor(&self) -> Option<(Arc<dyn Compactor>, Duration)> {
         let model = self.shared.options.models.as_ref()?.compactor.clone()?;
@@ -221,7 +225,7 @@ impl Runner {
         Some((Arc::new(compactor), COMPACTOR_TIME))
     }
 
-    /// Who looks at turns that are begun and ended here, and how long it may take; nobody if no model was named for it.
+    /// The advisor for turns that begin and end here, and its time limit; `None` if no model was named for it.
     #[must_use]
     pub fn advisor(&self) -> Option<(Arc<dyn Advisor>, Duration)> {
         let model = self.shared.options.models.as_ref()?.advisor.clone()?;
@@ -229,7 +233,7 @@ impl Runner {
         Some((Arc::new(advisor), ADVISOR_TIME))
     }
 
-    /// What a plan is checked against: the tools that there are.
+    /// What a plan is checked against: the available tools and executors.
     #[must_use]
     pub fn known(&self) -> plan::Known {
         let models = self.shared.options.models.as_ref();
@@ -239,12 +243,12 @@ impl Runner {
         }
     }
 
-    /// Whether somebody can ask a model for its runs: it, or who drives them elsewhere.
+    /// Whether its runs can use models: its own, or those of the processes that drive them.
     pub(crate) fn has_model(&self) -> bool {
         self.shared.options.models.is_some() || self.shared.options.dispatch.is_some()
     }
 
-    /// Records that the run exists; durable when this returns. Nobody drives it yet.
+    /// Records a new run; durable when this returns. Nobody drives it yet.
     ///
     /// # Errors
     ///
@@ -254,7 +258,8 @@ impl Runner {
         Ok((submitted.id, submitted.handle))
     }
 
-    /// The same, and whether it was there: asked for again under the key of [`Runner::asked_under`], it is the run that was recorded then.
+    /// Like [`Runner::submit`], and returns whether the run existed already: a repeated request under the key of
+    /// [`Runner::asked_under`] returns the run that was recorded then.
     ///
     /// # Errors
     ///
@@ -262,7 +267,7 @@ impl Runner {
     pub async fn submit_once(&self, new: NewRun) -> Result<Submitted, RunnerError> {
         if !self.has_model() {
             let tasks = model_tasks(&new.plan.steps);
-            // What was asked for under this key, and whether it was this, is found out where it is recorded.
+            // Whether the same request was made under this key before is checked where it is recorded.
             if !tasks.is_empty() && !self.was_asked(&new.actor).await? {
                 return Err(RunnerError::NeedsModel { tasks });
             }
@@ -308,7 +313,7 @@ impl Runner {
         if new.is_unattended {
             variable["unattended"] = json!(true);
         } else if self.shared.options.has_person && self.shared.options.dispatch.is_none() {
-            // Of runs that others drive, those say it.
+            // For runs that others drive, the other process records it.
             variable["attended"] = json!(true);
         }
         if new.judging != Judging::default() {
@@ -326,7 +331,7 @@ impl Runner {
             variable["tools"] = json!(new.allow_tools);
         }
         let stored = json!(plan);
-        // A plan that is written out is large, and the run reads its own from what is stored.
+        // A plan that is written out in full is large, and the run reads its own from what is stored.
         drop(plan);
         let mut event = Event::RunStarted {
             format: FORMAT,
@@ -336,7 +341,7 @@ impl Runner {
             deadline: Some(now.plus(limits.deadline)),
             run: variable,
         };
-        // As it will stand in the journal.
+        // The form that will be in the journal.
         workspace.clean_event(&mut event);
         let mut run = Run::new(id, Arc::clone(&self.shared.templates));
         run.apply(now, &event)
@@ -353,8 +358,8 @@ impl Runner {
                 replayed: true,
             });
         }
-        // A store keeps instants from running backwards; then the run began at another one than was thought.
-        // Of those that others drive nobody here takes one up.
+        // A store keeps instants from running backwards; in that case the run began at another instant than assumed.
+        // Runs that others drive are not opened here.
         if committed.at == now && self.shared.options.dispatch.is_none() {
             let (pages, head) = (pages.map(|pages| pages.named(&committed.pages)), committed.seq);
             self.shared.submitted.keep(Opened { run, head, pages });
@@ -366,7 +371,7 @@ impl Runner {
         })
     }
 
-    /// Writes what a new run begins with; `run` is what that makes of it.
+    /// Writes the first events and changes of a new run; `run` is the result of them.
     pub(crate) async fn begin(
         &self,
         run: &Run,
@@ -399,24 +404,25 @@ impl Runner {
         Ok(workspace.commit(commit).await?)
     }
 
-    /// What fills in the templates of its runs.
+    /// The templates of its runs.
     pub(crate) fn templates(&self) -> &Arc<Templates> {
         &self.shared.templates
     }
 
-    /// Drives a run to its end: a new one, or one whose driver is gone. Returns what it came to, at once if it has ended. With
-    /// [`RunnerOptions::dispatch`], others do that, and this waits for them.
+    /// Drives a run to its end: a new one, or one whose driver is gone. Returns the result, at once if the run has
+    /// ended. With [`RunnerOptions::dispatch`], others drive it, and this waits for them.
     ///
     /// # Errors
     ///
-    /// `Store` with kind `Conflict` if a living process drives it, this one included; `Journal` or `Folder` if it cannot be
-    /// taken up; `Store` with kind `Unavailable` if the store went away: it can be driven again from where it was; `Dispatch` if
-    /// nobody could be told to drive it; `Leaving` after [`Runner::leave`].
+    /// `Store` with kind `Conflict` if a living process drives it, this one included; `Journal` or `Folder` if it
+    /// cannot be opened; `Store` with kind `Unavailable` if the store became unavailable: the run can be driven again
+    /// from where it was; `Dispatch` if nobody could be told to drive it; `Leaving` after [`Runner::leave`].
     pub async fn drive(&self, run: RunId) -> Result<NodeResult, RunnerError> {
         self.drive_whole(run, None).await
     }
 
-    /// The same, of a run that counts as `busy` while it does more than wait. Those that others drive count all the time.
+    /// Like [`Runner::drive`], for a run that counts as `busy` while it does more than wait. Runs that others drive
+    /// count all the time.
     ///
     /// # Errors
     ///
@@ -442,7 +448,7 @@ impl Runner {
         busy: Option<&BusyRun>,
     ) -> Result<Driven, RunnerError> {
         let workspace = &self.shared.workspace;
-        // Its row says as much, and costs less than its journal.
+        // The row says whether it has ended, and is cheaper to read than the journal.
         let row = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
         if row.has_ended()
             && let Some(result) = self.shared.fold(run).await?.0.result()
@@ -454,7 +460,7 @@ impl Runner {
         if self.shared.leaving.is_cancelled() {
             return Err(RunnerError::Leaving);
         }
-        // A claim by the same process would be granted, and the run have two drivers.
+        // The store would grant a claim by the same process, and the run would have two drivers.
         let Some(hold) = self.shared.held.hold_soon(run).await else {
             let detail = Some("this runner".to_owned());
             let run = row.handle.to_string();
@@ -462,7 +468,7 @@ impl Runner {
         };
         let claim = self.claim(run, hold).await?;
         let fence = claim.fence();
-        // Whatever keeps it waiting tells the trace.
+        // A failed delivery is noted in the trace.
         let _delivered = workspace.deliver_outbox().await;
         let driven = async {
             let drive = Drive::open(Arc::clone(&self.shared), (run, fence), until).await?;
@@ -473,19 +479,20 @@ impl Runner {
         if let Ok(Driven::Ended(_)) = result {
             self.end_own_turn(run).await;
         }
-        // What was noted on the way. A trace that cannot be kept takes nothing away from the run.
+        // Writes the notes that were made on the way. A trace that cannot be kept does not affect the run.
         let _unwritten = workspace.flush_trace().await;
         result
     }
 
-    /// Claims `run`, which is held. Whoever does not wait for it leaves nothing behind: what the store gives out then is given up.
+    /// Claims `run`, which is held. If the caller stops waiting, nothing is left behind: a claim that the store then
+    /// grants is given up.
     async fn claim(&self, run: RunId, hold: Hold) -> Result<Claim, RunnerError> {
         let shared = Arc::clone(&self.shared);
         let claiming = async move {
             let workspace = &shared.workspace;
             let claimed = workspace.store().claim_run(workspace.space(), run, &shared.owner);
             let fence = claimed.await?;
-            // Not before: what could not be claimed is still to be given up.
+            // Not earlier: if the claim fails, the run is still to be given up.
             shared.held.forget(run);
             Ok(Claim::of(&shared, hold, fence))
         };
@@ -495,7 +502,7 @@ impl Runner {
         Ok(claim?.driven())
     }
 
-    /// The turn that a new run is in, and what begins it if it is the run's own.
+    /// The turn of a new run, and the change that begins it if the run has a turn of its own.
     pub(crate) async fn turn_of(
         &self,
         actor: Actor,
@@ -521,8 +528,8 @@ impl Runner {
         ))
     }
 
-    /// Ends the turn that is a run's own. One that cannot be ended takes nothing away from the run: it goes on, and who
-    /// drives the run again ends it.
+    /// Ends the turn that the run began. A failure does not affect the run: the turn stays open, and the next driver of
+    /// the run ends it.
     async fn end_own_turn(&self, run: RunId) {
         let workspace = &self.shared.workspace;
         let actor = Actor::new(Role::Planner, "runner").in_run(run);
@@ -547,8 +554,8 @@ impl Runner {
         }
     }
 
-    /// Ends the turns of runs that have ended while nobody ended their turns: the process was killed in between. How many
-    /// these are.
+    /// Ends the turns of runs that have ended but whose turns were not ended, since the process was killed in between.
+    /// Returns how many there were.
     ///
     /// # Errors
     ///
@@ -576,7 +583,7 @@ impl Runner {
         }
     }
 
-    /// One run's row.
+    /// The row of one run.
     ///
     /// # Errors
     ///

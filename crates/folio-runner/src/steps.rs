@@ -1,4 +1,4 @@
-//! From what is owed to one commit: applies what follows, gathers what it writes, and names what is to be begun.
+//! From due actions to one commit: applies what follows, gathers what it writes, and names what is to begin.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,45 +18,46 @@ use crate::lost::{LostCall, LostCalls};
 use crate::outputs::move_large_output;
 use crate::prefer::Preferences;
 
-/// Runs of one process that may work out what follows and have it written at one moment; the others wait, with what ended for them. What a step
-/// gathers and what is written of it are in memory so many times at most, and the log still takes all of them with one sync.
+/// How many runs of one process may take a step at the same time (derive what follows and have it written); the others
+/// wait, with their outcomes. This bounds the memory for what steps gather and write, and the log can still write all
+/// of them with one sync.
 pub(crate) const STEPPING_MAX: usize = 128;
 
-/// Bytes of events and outputs that are gathered for one commit; then it is written before more follows. A store takes records eight times
-/// as large.
+/// Bytes of events and outputs that are gathered for one commit before it is written. A store accepts records eight
+/// times as large.
 const BYTES_AT_ONCE: u64 = 32 * 1024 * 1024;
 
-/// Changes of pages that are gathered for one commit; then it is written before more follows. The steps of a plan that begin together are as many as
-/// it has, and each is in memory with two kilobytes until it is written.
+/// Changes of pages that are gathered for one commit before it is written. All steps of a plan may begin together, and
+/// each takes two kilobytes of memory until it is written.
 const CHANGES_AT_ONCE: usize = 8_192;
 
-/// What one commit of a run will hold.
+/// The content of the next commit of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     pub(crate) events: Vec<Event>,
-    /// What they count as, with what they write ([`Event::bytes`]).
+    /// The bytes that the events and their changes count as ([`Event::bytes`]).
     bytes: u64,
     pub(crate) changes: Vec<Change>,
     pub(crate) blobs: Vec<Blob>,
-    /// Who waits elsewhere for an answer that does not come: the name of the executor, if it is not the usual one, and its question.
+    /// Questions that are called off, each with the name of its executor, unless it is the default one.
     pub(crate) called_off: Vec<(Option<String>, String)>,
-    /// What is to be said in the trace when it is durable.
+    /// Notes for the trace, written when the commit is durable.
     pub(crate) notes: Vec<TraceNote>,
     /// Calls that begin when the commit is durable.
     pub(crate) calls: Vec<CallAction>,
-    /// Models that are asked when the commit is durable.
+    /// Questions to models that are asked when the commit is durable.
     pub(crate) asks: Vec<AskAction>,
-    /// What compactors put away when the commit is durable.
+    /// Compactions that begin when the commit is durable.
     pub(crate) compactions: Vec<CompactAction>,
-    /// What commands check when the commit is durable.
+    /// Checks by commands that begin when the commit is durable.
     pub(crate) checks: Vec<CheckAction>,
     /// Whether it writes more than follows from its events: what calls want written to memory.
     pub(crate) writes_memory: bool,
     /// Nodes that end with it.
     pub(crate) ended: Vec<NodeId>,
-    /// How many of its changes are taken into what is told of the run's pages.
+    /// How many of its changes are included in the description of the run's pages.
     pub(crate) told: usize,
-    /// How many of its events were looked at for results of which the plan wants something observed.
+    /// How many of its events were searched for results of which the plan wants something observed.
     pub(crate) looked_at: usize,
 }
 
@@ -72,17 +73,18 @@ impl Batch {
         self.events.is_empty()
     }
 
-    /// Whether it has as much as goes into one commit.
+    /// Whether it holds as much as goes into one commit.
     pub(crate) fn is_full(&self) -> bool {
         self.bytes >= BYTES_AT_ONCE || self.changes.len() >= CHANGES_AT_ONCE
     }
 
-    /// Applies `event` and takes up what it writes to the run's pages, and `more` behind that. The first event in a journal of
-    /// an older format is that it is of this one's from here on (E9.9).
+    /// Applies `event`, and adds what it writes to the run's pages, followed by `more`. In a journal of an older
+    /// format, an event that raises the format comes first (E9.9).
     ///
     /// # Errors
     ///
-    /// `Journal` if the run cannot be moved by `event`: then nothing has changed. `Store` if an output that its pages tell of cannot be read.
+    /// `Journal` if `event` cannot be applied to the run: then nothing has changed. `Store` if an output that its pages
+    /// refer to cannot be read.
     pub(crate) async fn record(
         &mut self,
         run: &mut Run,
@@ -98,7 +100,7 @@ impl Batch {
             run.apply(at, &raised).map_err(refused)?;
             self.events.push(raised);
         }
-        // What a call writes by itself follows from nothing in the journal, and counts all the same (E9.10).
+        // What a call writes by itself does not follow from the journal, but counts all the same (E9.10).
         match &mut event {
             Event::Finished { result, .. } => result.wrote = more.iter().map(Change::bytes).sum(),
             Event::Proposed { proposal, .. } => proposal.wrote = more.iter().map(Change::bytes).sum(),
@@ -116,7 +118,7 @@ impl Batch {
         if let Event::Finished { node, .. } = &event {
             self.ended.push(*node);
         }
-        // Titles and reports may tell of outputs.
+        // Titles and reports may refer to outputs.
         let changes = bodies.at_hand(run, |run| projection::changes(run, &event)).await?;
         self.changes.extend(changes);
         self.writes_memory |= !more.is_empty();
@@ -126,21 +128,21 @@ impl Batch {
     }
 }
 
-/// What the journal and the pages of `run` count as.
+/// The bytes that the journal and the pages of `run` count as.
 fn bytes_of(run: &Run) -> u64 {
     run.purse().map_or(0, |purse| purse.bytes)
 }
 
-/// What has to be done outside before more can follow.
+/// What has to be done outside before the run can continue.
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
-    /// Outputs that are not found, and without which nothing can go on.
+    /// Missing outputs that the run needs to continue.
     pub(crate) load: Vec<String>,
-    /// Tasks that are to be told what memory holds.
+    /// Tasks that are to be briefed from memory.
     pub(crate) brief: Vec<NodeId>,
-    /// What was said that is to be put away without a compactor.
+    /// Compactions without a compactor.
     pub(crate) compact: Vec<CompactAction>,
-    /// What is to be checked without commands.
+    /// Checks without commands.
     pub(crate) verify: Vec<CheckAction>,
 }
 
@@ -149,19 +151,19 @@ pub(crate) struct Outside {
 pub(crate) struct UnderWay {
     /// Calls that have begun, of tools, of models, and of commands that check.
     pub(crate) calls: HashMap<NodeId, Begun>,
-    /// How many begin as soon as their beginning is durable.
+    /// How many calls begin as soon as their beginning is durable.
     pub(crate) waiting: usize,
-    /// Nodes whose criteria are being checked without commands, and what stops that.
+    /// Nodes whose criteria are being checked without commands, each with the token that cancels the check.
     pub(crate) checks: HashMap<NodeId, CancellationToken>,
 }
 
 impl UnderWay {
-    /// Whether there is any.
+    /// Whether anything is under way.
     pub(crate) fn is_any(&self) -> bool {
         !self.calls.is_empty() || !self.checks.is_empty()
     }
 
-    /// Notes that a call of `node` has begun, which `batch` records; what stops it.
+    /// Notes that a call of `node` has begun, which `batch` records; returns the token that cancels it.
     pub(crate) fn begin(&mut self, node: NodeId, batch: u64) -> CancellationToken {
         let cancel = CancellationToken::new();
         let begun = Begun {
@@ -172,14 +174,14 @@ impl UnderWay {
         cancel
     }
 
-    /// Notes that the criteria of `node` are being checked without commands; what stops it.
+    /// Notes that the criteria of `node` are being checked without commands; returns the token that cancels the check.
     pub(crate) fn check(&mut self, node: NodeId) -> CancellationToken {
         let cancel = CancellationToken::new();
         self.checks.insert(node, cancel.clone());
         cancel
     }
 
-    /// Stops the checks of nodes that have ended, or are to end, without them (E9.11).
+    /// Stops the checks of nodes that have ended or are being cancelled (E9.11).
     pub(crate) fn stop_checks(&self, run: &Run) {
         let needless = |node: &NodeId| {
             let view = run.node(*node);
@@ -193,17 +195,18 @@ impl UnderWay {
 /// A call that has begun.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    /// What stops it.
+    /// The token that cancels it.
     pub(crate) cancel: CancellationToken,
     /// The batch that records its beginning.
     pub(crate) batch: u64,
 }
 
-/// Puts into `batch` everything that follows from the state of `run` until only the outside can move it, or until it is full.
+/// Adds to `batch` everything that follows from the state of `run`, until only an outside event can advance it, or
+/// until the batch is full.
 ///
 /// # Errors
 ///
-/// `Journal`, or `Store` if an output cannot be read that it needs.
+/// `Journal`, or `Store` if an output that it needs cannot be read.
 pub(crate) async fn derive(
     (run, bodies): (&mut Run, &mut Bodies),
     registry: &Registry,
@@ -217,8 +220,8 @@ pub(crate) async fn derive(
         let slots = concurrency.saturating_sub(under_way.calls.len() + under_way.waiting + batch.begins());
         let mut outside = Outside::default();
         let mut progress = false;
-        // A record may make a later one of the same answer needless; then the table refuses it, and the next answer
-        // does not name it. But the first is never needless.
+        // A record may make a later action of the same list unnecessary; then the run refuses it, and the next list
+        // does not contain it. But the first is never unnecessary.
         let mut first = true;
         let owed = |run: &Run| match prefer {
             Some(prefer) => prefer.due(run, slots, now),
@@ -253,17 +256,17 @@ pub(crate) async fn derive(
                         Some(LostCall::Ask) => run.call_lost(&call),
                         Some(LostCall::Fail) => run.call_given_up(&call),
                         Some(LostCall::Rerun) => {
-                            // Its tool is not asked what became of it either.
+                            // Its tool is not asked about the earlier attempt either.
                             call.again = false;
                             call.started()
                         }
-                        // Of a tool that is not there any more nobody knows what a second call would do.
+                        // If the tool no longer exists, the effect of a second call is unknown.
                         None if call.again && matches!(effect, Some(Effect::Opaque | Effect::Destructive) | None) => {
                             run.call_lost(&call)
                         }
                         None => call.started(),
                     };
-                    // Another run may have been quicker since the engine looked.
+                    // Another run may have taken the names since the engine looked.
                     if matches!(event, Event::Started { .. }) && !locks.take(&call.writes) {
                         continue;
                     }
@@ -299,7 +302,7 @@ pub(crate) async fn derive(
                 },
                 Action::Verify(check) => match check.begins() {
                     None => outside.verify.push(*check),
-                    // Another run may have been quicker since the engine looked.
+                    // Another run may have taken the names since the engine looked.
                     Some(_) if !locks.take(&check.writes) => {}
                     Some(event) => match batch.record(run, bodies, now, event, Vec::new()).await {
                         Ok(()) => {
@@ -310,7 +313,7 @@ pub(crate) async fn derive(
                         Err(error) => return Err(error),
                     },
                 },
-                // All that there is has been read.
+                // All outputs that exist have been read.
                 Action::Load(_) => {}
                 Action::Stop(node) => {
                     if let Some(call) = under_way.calls.get(&node) {
@@ -334,7 +337,7 @@ pub(crate) fn status_of(run: &Run) -> Option<String> {
     run.result().map(|result| result.status.to_string())
 }
 
-/// What of a run that goes on only a model can do; nothing if it is being stopped, which anybody can do.
+/// The tasks of a run that need a model; `None` if the run is being cancelled, which needs no model.
 pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
     let root = run.node(NodeId::root(run.id()))?;
     if run.result().is_some() || root.state == NodeState::Cancelling {
@@ -344,7 +347,8 @@ pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
     (!tasks.is_empty()).then_some(tasks)
 }
 
-/// Whether something of `plan` is left undone, or not known to hold, without a model: a task that only a model can do, or a criterion that one judges.
+/// Whether part of `plan` cannot be done or verified without a model: a task that needs a model, or a criterion that a
+/// model judges.
 #[must_use]
 pub fn needs_model(plan: &Plan) -> bool {
     let judged = |criteria: &[Criterion]| criteria.iter().any(|one| one.check == Check::Judge);
@@ -353,7 +357,7 @@ pub fn needs_model(plan: &Plan) -> bool {
         || tasks_of(&plan.steps).into_iter().any(|task| judged(&task.criteria))
 }
 
-/// The names of a plan's tasks that only a model can do; where there is no plan, that is the goal.
+/// The names of a plan's tasks that need a model; without a plan, that is the goal.
 #[must_use]
 pub(crate) fn model_tasks(steps: &[Step]) -> Vec<String> {
     if steps.is_empty() {
@@ -367,7 +371,7 @@ pub(crate) fn model_tasks(steps: &[Step]) -> Vec<String> {
     found.into_iter().collect()
 }
 
-/// All tasks that are written out in `steps`, those of plans inside of them, too.
+/// All tasks that are written out in `steps`, including those of sub-plans.
 fn tasks_of(steps: &[Step]) -> Vec<&Task> {
     let mut found = Vec::new();
     let mut stack: Vec<&Step> = steps.iter().collect();

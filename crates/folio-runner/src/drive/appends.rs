@@ -1,4 +1,4 @@
-//! Pages that calls want to append to.
+//! The pages that calls want to append to.
 
 use folio_engine::{CallOutcome, Failure, StopReason};
 use folio_memory::RunId;
@@ -9,11 +9,11 @@ use folio_tools::PageTarget;
 use crate::error::RunnerError;
 use crate::perform::Performed;
 
-/// The tool that does nothing else.
+/// The tool whose only effect is an append.
 const PAGE_APPEND: &str = "page_append";
 
-/// Replaces handles of pages by their ids. A page that is not there, or is another run's, stays a handle, and is rejected later; a call
-/// that was there for nothing else has failed.
+/// Replaces handles of pages by their ids. A page that does not exist or belongs to another run stays a handle and is
+/// rejected later; a call of the append tool then fails.
 pub(super) async fn resolve_pages(
     workspace: &Workspace,
     run: RunId,

@@ -1,4 +1,4 @@
-//! What is begun once its beginning is durable: calls of tools, of models and of compactors; and, of what only computes, before.
+//! Begins calls of tools, models and compactors once their beginning is durable; calls that only compute begin earlier.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::sessions::{self, First};
 use crate::{grants, models, perform};
 
 impl Drive {
-    /// Begins those of the gathered calls that only compute: whether they were begun is of no consequence to anybody.
+    /// Begins the gathered calls that only compute: it makes no difference to anybody whether they began.
     pub(super) fn begin_ahead(&mut self) {
         let registry = self.shared.registry.clone();
         let computes = |call: &CallAction| {
-            // One that is told of memory does more than compute.
+            // A call that reads memory does more than compute.
             let spec = registry.get(&call.tool).map(|tool| tool.spec());
             spec.is_some_and(|spec| spec.effect == Effect::Pure && spec.scratch_page_query.is_none())
         };
@@ -55,7 +55,7 @@ impl Drive {
         }));
     }
 
-    /// Begins `check`: one by commands is recorded in `batch`.
+    /// Begins `check`. A check by commands is recorded in `batch`.
     pub(super) fn begin_checking(&mut self, check: CheckAction, batch: Option<u64>) {
         let CheckAction { node, calls, .. } = check;
         let cancel = match batch {
@@ -73,7 +73,7 @@ impl Drive {
         }));
     }
 
-    /// Asks a model, which is recorded in `batch`.
+    /// Asks a model. The question is recorded in `batch`.
     pub(super) fn begin_asking(&mut self, ask: AskAction, batch: u64) {
         let Some(models) = &self.shared.options.models else {
             return;
@@ -103,7 +103,8 @@ impl Drive {
         }));
     }
 
-    /// Tells whoever waits elsewhere for an answer to `question` that none comes. Who lets go of the run waits for that, and nobody else.
+    /// Tells the executor that waits elsewhere for an answer to `question` that none will come. Only giving up the run
+    /// waits for that.
     pub(super) fn call_off(&mut self, executor: Option<&str>, question: String) {
         let Some(models) = &self.shared.options.models else {
             return;
@@ -112,7 +113,7 @@ impl Drive {
         self.calling_off.0.spawn(async move { model.call_off(&question).await });
     }
 
-    /// Has a compactor put away what was said of a task, which is recorded in `batch`.
+    /// Has a compactor put away part of a task's conversation, which is recorded in `batch`.
     pub(super) fn begin_compacting(&mut self, action: CompactAction, batch: u64) {
         let node = action.node;
         let Some(putting) = self.putting_away(action) else {
@@ -125,7 +126,7 @@ impl Drive {
         }));
     }
 
-    /// Puts away what was said of a task, without asking anybody, and says what stands for it.
+    /// Puts away part of a task's conversation without asking a model, and records what takes its place.
     pub(super) async fn compact(&mut self, action: CompactAction) -> Result<(), RunnerError> {
         let Some(putting) = self.putting_away(action) else {
             return Ok(());
@@ -134,7 +135,7 @@ impl Drive {
         self.put_away_ended(done).await
     }
 
-    /// Records what became of something that was to be put away.
+    /// Records the result of putting away.
     pub(super) async fn put_away_ended(&mut self, done: PutAway) -> Result<(), RunnerError> {
         let note = done.note(self.shared.workspace.now(), &self.actor());
         self.ahead.batch.notes.extend(note);

@@ -1,4 +1,4 @@
-//! What a run has begun outside: it goes on whatever its run does meanwhile (decision 0096).
+//! What a run has begun outside. It goes on whatever the run does meanwhile (decision 0096).
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -10,10 +10,11 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 /// A call that is under way.
 pub(super) type Call<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// The calls that are under way, and what of them has ended and is not taken yet: no more than may be under way at a time.
+/// The calls that are under way, and those that have ended and were not taken yet: no more than may be under way at a
+/// time.
 ///
-/// A call may have been given what others wait for: a place of a reader, an answer that all who ask the same share. It gives that back only
-/// if it is polled. So nothing is awaited beside calls but through here.
+/// A call may hold what others wait for, such as a reader's place or an answer that is shared by all who ask the same.
+/// It releases that only if it is polled. So everything that is awaited while calls are under way goes through here.
 #[derive(Debug)]
 pub(super) struct Calls<T> {
     going: FuturesUnordered<Call<T>>,
@@ -30,17 +31,17 @@ impl<T> Default for Calls<T> {
 }
 
 impl<T> Calls<T> {
-    /// Whether nothing is under way, and all that has ended was taken.
+    /// Whether nothing is under way and everything that has ended was taken.
     pub(super) fn is_empty(&self) -> bool {
         self.going.is_empty() && self.ended.is_empty()
     }
 
-    /// Takes up those that have begun. None of them was polled yet.
+    /// Takes the calls that have begun. None of them was polled yet.
     pub(super) fn take_up(&mut self, begun: &mut Vec<Call<T>>) {
         self.going.extend(begun.drain(..));
     }
 
-    /// Does `work`, and lets the calls go on while it has to wait. What is done at once costs nothing more.
+    /// Awaits `work`, and polls the calls while it is pending. Work that is ready at once costs nothing more.
     pub(super) async fn beside<W>(&mut self, mut work: Pin<&mut impl Future<Output = W>>) -> W {
         poll_fn(|context| {
             let worked = work.as_mut().poll(context);
@@ -52,8 +53,8 @@ impl<T> Calls<T> {
         .await
     }
 
-    /// Waits for the next that has ended, in the order in which they end; `None` if nothing is under way. If it is not `wanted` now it is kept,
-    /// and this waits for ever. May be dropped while it waits.
+    /// Waits for the next call that ends, in the order in which they end; `None` if nothing is under way. If none is
+    /// `wanted` now, ended calls are kept and this waits forever. Cancel safe.
     pub(super) async fn next(&mut self, wanted: bool) -> Option<T> {
         poll_fn(|context| {
             if !wanted {
@@ -62,7 +63,7 @@ impl<T> Calls<T> {
             }
             match self.ended.pop_front() {
                 Some(ended) => Poll::Ready(Some(ended)),
-                // One at a time: while it is written, the others read what they were answered.
+                // One at a time: while it is written, the others read their answers.
                 None => self.going.poll_next_unpin(context),
             }
         })

@@ -11,8 +11,9 @@ use crate::memory::ruled;
 use crate::perform::Writes;
 
 impl Drive {
-    /// Writes what the plan wants observed of calls whose results were judged before they were theirs (E9.6), and of what has a plan, or is done by
-    /// a model or a person: with their ends, as of other calls.
+    /// Writes the observations that the plan wants of calls that were judged before their results were recorded (E9.6),
+    /// and of tasks that have a plan or are done by a model or a person: in the commit of their ends, as for other
+    /// calls.
     pub(super) async fn observe_ended(&mut self) -> Result<(), RunnerError> {
         let events = &self.ahead.batch.events;
         let ended = events[self.ahead.batch.looked_at..]

@@ -1,4 +1,5 @@
-//! Steps whose entries somebody has archived or had forgotten while their run goes on: that is final, and the run goes on without them.
+//! Steps whose entries somebody has archived or erased while their run goes on: that is final, and the run continues
+//! without them.
 
 use folio_memory::entry::Status;
 use folio_memory::id::Ref;
@@ -10,7 +11,7 @@ use super::Drive;
 use crate::error::RunnerError;
 
 impl Drive {
-    /// Takes out of `changes` those of entries that were put away; which others are changed.
+    /// Removes from `changes` the patches of entries that were put away, and returns the other patched entries.
     pub(super) fn leave_out(&self, changes: &mut Vec<Change>) -> Vec<EntryId> {
         let mut patched = Vec::new();
         changes.retain(|change| match change {
@@ -24,7 +25,8 @@ impl Drive {
         patched
     }
 
-    /// Whether what was refused for `error` can be written on what stands there now, without what was put away of `patched`.
+    /// Whether a commit that was refused with `error` can be tried again on the current state, without those of
+    /// `patched` that were put away.
     pub(super) async fn may_be_written_anew(
         &mut self,
         error: &StoreError,
@@ -39,7 +41,7 @@ impl Drive {
         }
     }
 
-    /// Notes which of `patched` were put away; whether there are any that were not known.
+    /// Notes which of `patched` were put away; returns whether any of these were not known.
     async fn finds_put_away(&mut self, patched: &[EntryId]) -> Result<bool, RunnerError> {
         let mut has_found = false;
         for id in patched {

@@ -1,4 +1,5 @@
-//! What tasks that models do are told of memory before they begin, and when it is known; and what others are told of a run that waits.
+//! What tasks that models do are told from memory before they begin, and when it is known; and what others are told of
+//! a run that waits.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::locks::WAIT_FOR_RUN;
 use crate::pages::RunPages;
 
 impl Drive {
-    /// Says that a call waits because another run writes what it is to write, or that none does any more: to whoever looks, and once to
-    /// the trace.
+    /// Reports that a call waits because another run writes the same, or that none waits any more: to whoever watches,
+    /// and once to the trace.
     pub(super) fn tell_what_holds_up(&mut self, waits: bool) {
         if !waits && self.held_up.is_empty() {
             return;
@@ -36,7 +37,8 @@ impl Drive {
         });
     }
 
-    /// Tells tasks what memory holds for them. False if that is not known before what was gathered is durable; then none is told anything.
+    /// Briefs tasks with what memory holds for them. Returns false if that is only known once the gathered batch is
+    /// durable; then no task is briefed.
     pub(super) async fn brief_all(&mut self, nodes: &[NodeId]) -> Result<bool, RunnerError> {
         let shared = Arc::clone(&self.shared);
         // People are handed their task, and read memory themselves.
@@ -83,7 +85,8 @@ impl Drive {
         Ok(true)
     }
 
-    /// Sees to it that what is told of the run's pages is known, with everything that was applied; false if that has to be durable first.
+    /// Ensures that the text about the run's pages is known with everything applied; false if that has to be durable
+    /// first.
     async fn has_pages(&mut self, moment: Moment) -> Result<bool, RunnerError> {
         let shared = Arc::clone(&self.shared);
         let workspace = &shared.workspace;
@@ -99,7 +102,7 @@ impl Drive {
         Ok(self.pages.is_some() || self.ahead.batch.is_empty())
     }
 
-    /// Takes what is gathered into what is told of the run's pages.
+    /// Adds the gathered changes to the text about the run's pages.
     pub(super) async fn tell_pages(&mut self) {
         let batch = &mut self.ahead.batch;
         let Some(pages) = &mut self.pages else { return };

@@ -1,4 +1,4 @@
-//! What a run gathered is written, and what somebody else wrote meanwhile is taken in.
+//! Writes what a run gathered, and takes in what somebody else wrote meanwhile.
 
 use folio_engine::Event;
 use folio_memory::{Actor, Role};
@@ -9,7 +9,7 @@ use crate::ahead::Writing;
 use crate::error::RunnerError;
 use crate::steps::status_of;
 
-/// How often in a row a commit is put together anew because somebody else wrote to the journal in between.
+/// How often in a row a commit is rebuilt because somebody else wrote to the journal in between.
 const CONFLICTS_MAX: u32 = 100;
 
 impl Drive {
@@ -21,7 +21,7 @@ impl Drive {
         self.take_in(writing, written.map_err(RunnerError::from)).await
     }
 
-    /// Has what was gathered written while the run goes on.
+    /// Starts to write what was gathered while the run goes on.
     pub(super) async fn write_beside(&mut self) {
         self.tell_pages().await;
         let (commit, writing) = self.next_commit();
@@ -30,7 +30,7 @@ impl Drive {
         self.ahead.write(writing, written);
     }
 
-    /// What the gathered batch is written as.
+    /// The commit that writes the gathered batch.
     fn next_commit(&mut self) -> (Commit, Writing<Done>) {
         let (mut batch, mut writing) = self.ahead.take();
         writing.patched = self.leave_out(&mut batch.changes);
@@ -70,10 +70,10 @@ impl Drive {
         (commit, writing)
     }
 
-    /// Takes in that a batch was written, and begins its calls.
+    /// Handles the outcome of a write, and begins the calls of the batch.
     ///
-    /// If somebody else wrote to the journal in between (a request to stop) or changed the policy, nothing of it was written:
-    /// the run is folded anew with that in it, and what has happened of what was durably begun is applied again.
+    /// If somebody else wrote to the journal in between (a request to stop) or changed the policy, nothing was written.
+    /// The run is then folded anew with that in it, and the outcomes of what was durably begun are applied again.
     pub(super) async fn take_in(
         &mut self,
         writing: Writing<Done>,
@@ -118,7 +118,7 @@ impl Drive {
                 Ok(())
             }
             Err(RunnerError::Store(error)) if self.may_be_written_anew(&error, &writing.patched).await? => {
-                // Whoever waits for what others write waits as long as they do.
+                // Waiting for what other runs write does not count as a conflict: it takes as long as they do.
                 if let StoreError::WrittenElsewhere { name, run, head } = &error {
                     self.locks.is_refused(&self.shared.workspace, name, *run, *head);
                 } else {
@@ -146,7 +146,7 @@ impl Drive {
                     | Done::Checked(_, Some(batch), _) => self.ahead.has_written(*batch),
                     Done::Checked(_, None, _) => true,
                 });
-                // What was begun ahead was begun for nothing.
+                // What was begun ahead is discarded.
                 self.under_way.calls.retain(|_, call| {
                     let counts = self.ahead.has_written(call.batch);
                     if !counts {

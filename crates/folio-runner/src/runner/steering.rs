@@ -1,4 +1,5 @@
-//! What people do to a run: a yes, a no, an answer, another plan, more of a limit, a pause, an end (E9.11).
+//! What people do to a run: approve, reject, answer, edit its plan, change limits, pause, continue and cancel it
+//! (E9.11).
 
 use folio_engine::event::{Always, NewLimits, PlanDifference};
 use folio_engine::run::{Asked, NodeKind, Waiting};
@@ -10,12 +11,12 @@ use super::Runner;
 use crate::error::RunnerError;
 use crate::request::{Requested, has_ended};
 
-/// What a person says to the command of a criterion.
+/// The answer that approves the command of a criterion.
 const YES: &str = "yes";
 
 impl Runner {
-    /// Asks for a run, or one subtree of it, to be stopped. Durable when this returns; whoever drives the run acts on it. Of what has ended, or is
-    /// being stopped already, nothing is recorded.
+    /// Requests that a run, or one subtree of it, is cancelled. Durable when this returns; the driver of the run acts
+    /// on it. Nothing is recorded for what has ended or is being cancelled already.
     ///
     /// # Errors
     ///
@@ -25,7 +26,7 @@ impl Runner {
             .await
     }
 
-    /// Records what `by` wants of a run, or of one subtree of it, unless that has ended or nothing changes by it.
+    /// Records what `by` wants of a run, or of one subtree of it, unless that has ended or it changes nothing.
     async fn unless_ended(
         &self,
         run: RunId,
@@ -40,12 +41,12 @@ impl Runner {
         self.request(run, by, request).await.map(drop)
     }
 
-    /// Answers the question that is asked there. Durable when this returns; whoever drives the run goes on with it.
+    /// Answers an open question. Durable when this returns; the driver of the run continues with it.
     ///
     /// # Errors
     ///
-    /// `NoQuestion` if nothing is asked there, or not any more, `AskedElse` if it is another question, `EmptyAnswer` if it says nothing,
-    /// `NotAnOption` if it has to be one of a few and is none of them; `Store`.
+    /// `NoQuestion` if no question is open there, or no longer; `AskedElse` if it is another question; `EmptyAnswer` if
+    /// the answer is empty; `NotAnOption` if the question has options and the answer is none of them; `Store`.
     pub async fn answer(
         &self,
         run: RunId,
@@ -63,7 +64,7 @@ impl Runner {
             if !asked.means(&question.mark()) {
                 return Err(asked_else(run, node));
             }
-            // What follows from that is due, whether or not somebody drives the run (E9.9).
+            // What follows from the deadline is due, whether or not somebody drives the run (E9.9).
             if let Some(at) = question.deadline.filter(|at| *at <= self.workspace().now()) {
                 return Err(RunnerError::NoQuestion {
                     path: place_of(run, node),
@@ -93,11 +94,12 @@ impl Runner {
         }
     }
 
-    /// Makes `text` the plan of a node, or of the run: its steps in YAML, JSON or markdown, those that stay included.
+    /// Replaces the plan of a node, or of the run, by `text`: its steps in YAML, JSON or Markdown, including those that
+    /// stay.
     ///
-    /// `version` is the version that the edit was made of; the text may say it, too, and it is the first if nobody does. Returns the version that the plan has now
-    /// and the difference, which is nothing if the text says what the plan is already. Durable when this returns; whoever
-    /// drives the run goes on with it.
+    /// `version` is the version that the edit is based on; the text may state it instead, and the default is the first.
+    /// Returns the plan's version afterwards and the difference, which is empty if the text matches the current plan.
+    /// Durable when this returns; the driver of the run continues with it.
     ///
     /// # Errors
     ///
@@ -110,9 +112,9 @@ impl Runner {
         version: Option<u32>,
         by: &Actor,
     ) -> Result<(u32, PlanDifference), RunnerError> {
-        // A plan that a person changed is one that a person said yes to, with all that the run may do.
+        // A plan that a person edited is approved by that person, with everything that the run may do.
         let who = person(by)?;
-        // What is edited says of which version it was made, and so cannot be done twice.
+        // An edit states the version that it is based on, so it cannot be applied twice.
         let unkeyed = self.without_key();
         let known = self.known();
         let root = NodeId::root(run);
@@ -129,7 +131,7 @@ impl Runner {
             }))
         };
         if node == root {
-            // A run that nobody has begun with has its plan from now on.
+            // A run that nobody has begun yet gets its plan now.
             unkeyed.request(run, by, expand).await?;
         }
         let edit = |run: &Run| Ok(run.edit_plan(node, text, version, &known, &who)?);
@@ -149,12 +151,14 @@ impl Runner {
         Ok((version, PlanDifference::default()))
     }
 
-    /// Says yes to what waits for it there: a plan, a call, or the command of a criterion. `always` is what of the run needs no other yes after
-    /// a call; the others are approved as they stand, whatever it says. Durable when this returns; whoever drives the run goes on with it.
+    /// Approves what waits for approval there: a plan, a call, or the command of a criterion. After the approval of a
+    /// call, `always` is what needs no further approval in the run; for plans and criteria it is ignored. Durable when
+    /// this returns; the driver of the run continues with it.
     ///
     /// # Errors
     ///
-    /// `NoApproval` if nothing waits there, `AskedElse` if it is something else, `NotAPerson` if `by` is no person, `Ended`, `Store`.
+    /// `NoApproval` if nothing waits there, `AskedElse` if it is something else, `NotAPerson` if `by` is not a person,
+    /// `Ended`, `Store`.
     pub async fn approve(
         &self,
         run: RunId,
@@ -183,7 +187,7 @@ impl Runner {
         self.must_go_on(run, by, yes).await
     }
 
-    /// Says no to what waits for a yes there, as [`Runner::approve`] says yes. Durable when this returns.
+    /// Rejects what waits for approval there, the counterpart of [`Runner::approve`]. Durable when this returns.
     ///
     /// # Errors
     ///
@@ -217,12 +221,12 @@ impl Runner {
         self.must_go_on(run, by, no).await
     }
 
-    /// Changes limits of a run, or of a part of it. `limits` makes of what they are what they are to be. Durable when this
+    /// Changes limits of a run, or of a part of it. `limits` computes the new limits from the run. Durable when this
     /// returns.
     ///
     /// # Errors
     ///
-    /// `Limit` if they cannot be so, `NotAPerson`, `Ended`, `Store`.
+    /// `Limit` if these limits are not possible, `NotAPerson`, `Ended`, `Store`.
     pub async fn change_limits(
         &self,
         run: RunId,
@@ -237,7 +241,7 @@ impl Runner {
         self.must_go_on(run, by, change).await
     }
 
-    /// Begins no more calls of a run, or of one subtree of it; what is under way ends. Outlives the driver.
+    /// Pauses a run, or one subtree of it: no more calls begin, and those under way end. The pause outlives the driver.
     ///
     /// # Errors
     ///
@@ -246,7 +250,7 @@ impl Runner {
         self.unless_ended(run, node, by, |by| Event::Paused { node, by }).await
     }
 
-    /// Has a paused run, or a paused subtree of it, go on.
+    /// Continues a paused run, or a paused subtree of it.
     ///
     /// # Errors
     ///
@@ -257,7 +261,7 @@ impl Runner {
     }
 }
 
-/// The name of a person; an error if whoever it is speaks for a model or a program.
+/// The name of a person; an error if the actor is a model or a program.
 pub(crate) fn person(by: &Actor) -> Result<String, RunnerError> {
     if by.role == Role::Human {
         Ok(by.to_string())
@@ -303,7 +307,7 @@ fn asked_else(run: &Run, node: NodeId) -> RunnerError {
     }
 }
 
-/// What a node is called for people.
+/// The name of a node for people.
 fn place_of(run: &Run, node: NodeId) -> String {
     match run.node(node).map_or("", |view| view.path) {
         "" => "the run".to_owned(),
