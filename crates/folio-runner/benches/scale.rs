@@ -2,11 +2,11 @@
 //!
 //! ```sh
 //! cargo bench -p folio-runner --bench scale            # all parts, each in a process of its own
-//! cargo bench -p folio-runner --bench scale -- nodes   # one of them: nodes, items, planned, tasks, calls, models, fold
+//! cargo bench -p folio-runner --bench scale -- nodes   # one part: nodes, items, planned, tasks, calls, models, fold
 //! ```
 //!
-//! The store is a file with a full fsync for every acknowledged commit. Memory is the most that the process of a part ever
-//! had in memory, with the program itself; it is told on Linux only.
+//! The store is a file with a full fsync for every acknowledged commit. Memory is the peak resident memory of the
+//! process of a part, the program itself included; it is measured on Linux only.
 
 #![expect(
     clippy::disallowed_methods,
@@ -34,12 +34,12 @@ use folio_tools::Registry;
 use serde_json::{Value, json};
 use support::{leaf, new_run, workspace_at};
 
-/// How long a model takes for an answer.
+/// How long the model takes to answer.
 const LATENCY: Duration = Duration::from_millis(50);
 const RUNS: u32 = 1_000;
 const STEPS: u32 = 10;
 
-/// Says that the task is done, after a while.
+/// A model that reports the task as done, after a while.
 #[derive(Debug)]
 struct Finishing;
 
@@ -73,7 +73,7 @@ fn runner_on(path: &Path) -> Runner {
     Runner::new(workspace_at(path), Registry::with_builtins(), options)
 }
 
-/// 99,218 nodes, all written out: nine parallel tasks, each of which has eleven, each of which has a thousand.
+/// 99,218 nodes, all written out: nine parallel tasks with eleven children each, each of which has a thousand children.
 fn tree() -> Value {
     let leaves: Vec<Value> = (0..1_000).map(|n| leaf(&format!("c{n}"))).collect();
     let below = |count: u32, name: &str, members: &[Value]| -> Vec<Value> {
@@ -85,7 +85,7 @@ fn tree() -> Value {
     json!([{"parallel": below(9, "a", &groups)}])
 }
 
-/// 99,202 nodes: 100 items, for each of which there are 990.
+/// 99,202 nodes: 100 items with 990 nested items each.
 fn items() -> Value {
     let list = |count: u32| (0..count).collect::<Vec<_>>();
     let inner = json!({"id": "inner", "for_each": list(990), "max_items": 1_000, "step": leaf("leaf")});
@@ -93,7 +93,7 @@ fn items() -> Value {
     json!([{"id": "outer", "for_each": list(100), "max_items": 1_000, "step": group}])
 }
 
-/// A run of `steps`, none of which a model takes apart.
+/// A run of `steps` in which no model divides a task.
 fn undivided(steps: &Value) -> NewRun {
     let budget = json!({"nodes": 200_000, "depth": 8, "children": 1_000, "concurrency": 64, "tool_calls": 1_000_000});
     NewRun {
@@ -102,7 +102,7 @@ fn undivided(steps: &Value) -> NewRun {
     }
 }
 
-/// The most that this process ever had in memory, in MB of 1,000,000 bytes.
+/// The peak resident memory of this process, in MB of 1,000,000 bytes.
 fn memory_most() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -116,7 +116,7 @@ fn memory_in_words() -> String {
 
 async fn one_run(name: &str, runner: &Runner, steps: Value) -> RunId {
     let new = undivided(&steps);
-    // What they were made from is not of the run.
+    // The run has its own copy by now.
     drop(steps);
     run_to_end(name, runner, new).await
 }
@@ -147,7 +147,7 @@ fn asking() -> Value {
         .collect()
 }
 
-/// Ten steps in a row that take as long as a model, and need none.
+/// Ten steps in a row that take as long as a model answer but need no model.
 fn waiting() -> Value {
     let ms = u64::try_from(LATENCY.as_millis()).unwrap_or(u64::MAX);
     (0..STEPS)
@@ -155,17 +155,18 @@ fn waiting() -> Value {
         .collect()
 }
 
-/// Takes a goal apart into a hundred tasks at the same time, each of these into as many more, and does those that are left.
+/// A model that divides a goal into a hundred parallel tasks and each of these into as many more, and does the tasks
+/// that are left.
 #[derive(Debug)]
 struct Planning {
-    /// What each of the smallest tasks is, besides its id.
+    /// The definition of the smallest tasks, without the id.
     smallest: Value,
 }
 
 const BRANCHES: usize = 100;
 const LEAVES: usize = 990;
 
-/// A task for a model, whose output may be anything.
+/// A task for a model with no constraint on its output.
 fn task(title: &str) -> Value {
     json!({"title": title, "criteria": [{"id": "c1", "text": "it is there", "check": {"json_schema": {"schema": true}}}]})
 }
@@ -218,7 +219,7 @@ impl Model for Planning {
     }
 }
 
-/// One goal that a model takes apart, at two levels; results of many steps are put together in parts.
+/// One goal that a model divides at two levels; the results of many steps are combined in parts.
 async fn planned(name: &str, path: &Path, smallest: Value) {
     let model = RunnerModel::new("planning", Arc::new(Planning { smallest })).at_a_time(64);
     let options = RunnerOptions {
@@ -267,7 +268,7 @@ async fn many_runs(name: &str, runner: &Runner, steps: &Value) {
     );
 }
 
-/// Folds the first 100,000 events of a journal as the engine is given them, and once more from the file.
+/// Folds the first 100,000 events of a journal from memory, and once more from the file.
 async fn fold(runner: &Runner, run: RunId) {
     let workspace = runner.workspace();
     let began = Instant::now();

@@ -1,7 +1,7 @@
 //! What a node costs when every node is durable: a tree, a wide run, a chain; the tool answers at once.
 //!
 //! The store is a file with a full fsync for every acknowledged commit. Divide the times by the number of nodes, which
-//! stands in each name, and compare them with `bare_commit` of the same run of this benchmark: machines are noisy.
+//! is part of each name, and compare them with `bare_commit` of the same benchmark run: machines are noisy.
 
 mod support;
 
@@ -12,7 +12,7 @@ use folio_tools::Registry;
 use serde_json::{Value, json};
 use support::{leaf, new_run, workspace_at};
 
-/// `branching` parallel children each, `depth` levels below the root.
+/// A tree of `depth` levels below the root, with `branching` parallel children per node.
 fn tree(branching: u32, depth: u32) -> Value {
     let members: Vec<Value> = (0..branching)
         .map(|n| {

@@ -1,4 +1,4 @@
-//! A run looked at again from its first event: whether its pages say what it says.
+//! Replays a run from its first event and compares its pages with the journal.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -17,28 +17,30 @@ use crate::error::RunnerError;
 use crate::journal::InParts;
 use crate::runner::Runner;
 
-/// What a look at a run's journal from its first event found.
+/// The result of replaying a run from its first event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
-    /// Events that were folded.
+    /// How many events were folded.
     pub events: usize,
-    /// Pages that were compared.
+    /// How many pages were compared.
     pub pages: usize,
-    /// Entries that were compared.
+    /// How many entries were compared.
     pub entries: usize,
-    /// What is not as the journal says, a line each.
+    /// What differs from the journal, one line each.
     pub differences: Vec<String>,
-    /// Whether the run went on each time that these were looked at again: then they may be what came meanwhile.
+    /// Whether the run went on during every comparison. The differences may then come from changes made in the
+    /// meantime.
     pub goes_on: bool,
 }
 
-/// How often what differs is looked at again with what has come to the journal meanwhile.
+/// How often differences are compared again after reading what was added to the journal in the meantime.
 const LOOKS_MAX: u32 = 16;
 
-/// An entry as the journal says that it is. Of texts only what tells them from others: there are as many entries as a run has events.
+/// An entry as the journal describes it. Texts are kept only as far as needed to tell them apart, since a run has as
+/// many entries as events.
 struct Expected {
     title: Box<str>,
-    /// The text, and the beginning of it that is kept if it is long.
+    /// Hash of the text. A long text also keeps its `beginning`.
     body: u64,
     beginning: Option<Box<str>>,
     status: Status,
@@ -56,7 +58,8 @@ impl Expected {
         }
     }
 
-    /// What of an entry is not as it was written. What people may change of it since, its status in the archive, is none of it.
+    /// The parts of an entry that differ from what was written. An archived status does not count, since people may
+    /// archive an entry afterwards.
     fn differing(&self, kept: &EntryFields) -> Vec<&'static str> {
         let begins = |text: &str| text.starts_with(&*kept.body);
         let is_beginning = kept.body_ref.is_some() && self.beginning.as_deref().is_some_and(begins);
@@ -88,8 +91,8 @@ fn hash_of_parts(parts: Option<&Value>) -> u64 {
 }
 
 impl Runner {
-    /// Folds the journal of a run from its first event, and compares what it says with the pages and the row that are kept. What
-    /// was forgotten since is no difference, nor is what came while it was looked at.
+    /// Folds the journal of a run from its first event, and compares the result with the stored pages and row. Content
+    /// that was erased since does not count as a difference, nor does what was added during the comparison.
     ///
     /// # Errors
     ///
@@ -120,7 +123,7 @@ struct Folded<'r> {
     entries: BTreeMap<EntryId, Expected>,
 }
 
-/// What is not as a journal says, in words.
+/// The differences between the stored state and a journal, as text.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Differing {
     row: Vec<String>,
@@ -144,7 +147,7 @@ impl Differing {
 }
 
 impl<'r> Folded<'r> {
-    /// Of nothing yet.
+    /// Starts with nothing read.
     fn of(runner: &'r Runner, id: RunId) -> Self {
         Self {
             runner,
@@ -156,7 +159,7 @@ impl<'r> Folded<'r> {
         }
     }
 
-    /// Reads what there is by now.
+    /// Reads the journal up to its current end.
     async fn read_on(&mut self) -> Result<(), RunnerError> {
         let bodies = self.runner.bodies();
         self.journal.go_on();
@@ -167,7 +170,7 @@ impl<'r> Folded<'r> {
                 self.run
                     .apply(at, &event)
                     .map_err(|source| RunnerError::Journal { run, source })?;
-                // As its driver had at hand whatever titles and reports tell of.
+                // The driver had the bodies at hand that titles and reports refer to.
                 for change in bodies
                     .at_hand(&self.run, |run| projection::changes(run, &event))
                     .await?
@@ -180,7 +183,7 @@ impl<'r> Folded<'r> {
         Ok(())
     }
 
-    /// What is kept otherwise, of all or of what was found `before`.
+    /// Compares the stored state with the journal: everything, or only the differences found `before`.
     async fn compared(&self, before: Option<&Differing>) -> Result<Differing, RunnerError> {
         let (workspace, id) = (self.runner.workspace(), self.run.id());
         let mut found = Differing::default();
@@ -218,7 +221,7 @@ impl<'r> Folded<'r> {
                 continue;
             }
             let lines = match workspace.entry(Ref::Id(*entry)).await {
-                // What was forgotten has no content to compare.
+                // Erased entries have no content to compare.
                 Ok(kept) if kept.fields.erased.is_some() => continue,
                 Ok(kept) => {
                     let differs = expected.differing(&kept.fields).into_iter();
@@ -238,7 +241,8 @@ impl<'r> Folded<'r> {
         Ok(found)
     }
 
-    /// What is left of `differing` once the journal was read as far as what is kept, and whether it grew each time that this was tried.
+    /// The differences that remain of `differing` once the journal was read as far as the stored state, and whether the
+    /// journal grew on every try.
     async fn settled(&mut self, mut differing: Differing) -> Result<(Differing, bool), RunnerError> {
         let workspace = self.runner.workspace();
         for _ in 0..LOOKS_MAX {
@@ -257,7 +261,7 @@ impl<'r> Folded<'r> {
     }
 }
 
-/// Takes in what a change makes of the pages of a run.
+/// Applies a change to the expected pages and entries of a run.
 fn expect(change: Change, pages: &mut BTreeMap<PageId, String>, entries: &mut BTreeMap<EntryId, Expected>) {
     match change {
         Change::EnsurePage(page) => {

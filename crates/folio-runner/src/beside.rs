@@ -1,7 +1,8 @@
-//! A run beside its driver, for whoever tells others what is done here: from where it was taken up to where it is given up.
+//! A run followed beside its driver, from the moment it is claimed to the moment it is given up, for observers that
+//! report what this process does.
 //!
-//! The driver says how far it knows the journal. So whoever reads beside it reads when there is more, looks at no other run, and
-//! stops when the driver does.
+//! The driver publishes how far it knows the journal. So an observer reads only when there is more, looks at no other
+//! run, and stops when the driver does.
 
 use std::fmt::Debug;
 
@@ -13,46 +14,46 @@ use crate::error::RunnerError;
 use crate::models::RunnerModels;
 use crate::watch::Watch;
 
-/// Is told which runs are driven in this process, to follow them beside their drivers.
+/// Is told which runs this process drives, to follow them beside their drivers.
 pub trait Observer: Debug + Send + Sync {
-    /// A run is driven from now on, as long as `beside` says. Must return at once.
+    /// This process drives a run from now on; `beside` says for how long. Must return at once.
     fn drives(&self, beside: Beside);
 
-    /// How many things nobody could be told, for whoever counts them; `None` if that is not known.
+    /// How many things could not be reported; `None` if that is not known.
     fn untold(&self) -> Option<u64> {
         None
     }
 }
 
-/// A run while this process drives it. Has read nothing at first.
+/// A run while this process drives it. Nothing of it has been read at first.
 #[derive(Debug)]
 pub struct Beside {
     watch: Watch,
-    /// Where the journal ended when it was taken up.
+    /// Where the journal ended when the run was claimed.
     from: Seq,
-    /// Where it ends, as far as its driver knows it, until that has let go of the run.
+    /// Where the journal ends, as far as the driver knows. Closed when the driver gives up the run.
     heads: watch::Receiver<Seq>,
-    /// Who may be asked.
+    /// The models that the run may ask.
     models: Option<RunnerModels>,
 }
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Happened<'r> {
-    /// The run, in which it is applied, and nothing that came after it.
+    /// The run, with this event applied and nothing after it.
     pub run: &'r Run,
     /// When it was recorded.
     pub at: Timestamp,
-    /// What.
+    /// The event.
     pub event: &'r Event,
-    /// Of a question to a model, who is asked, as people write it; `None` if that is not known.
+    /// For a question to a model: the address of the model; `None` if that is not known.
     pub model: Option<&'r str>,
-    /// Whether it is part of this drive: what happened before was done by others, or by an earlier one.
+    /// Whether it happened in this drive. Earlier events come from other drivers or from an earlier drive.
     pub is_of_this_drive: bool,
 }
 
 impl Beside {
-    /// `watch`, of which nothing has been read, while it is driven from commit `from` on and as far as `heads` says.
+    /// Creates it with nothing read of `watch`. It is driven from commit `from` on, as far as `heads` says.
     pub(crate) fn new(watch: Watch, from: Seq, heads: watch::Receiver<Seq>, models: Option<RunnerModels>) -> Self {
         Self {
             watch,
@@ -62,32 +63,32 @@ impl Beside {
         }
     }
 
-    /// Which run.
+    /// The id of the run.
     #[must_use]
     pub fn run(&self) -> RunId {
         self.watch.run().id()
     }
 
-    /// Whether its driver has let go of it. What it recorded until then can still be read.
+    /// Whether the driver has given up the run. What it recorded until then can still be read.
     #[must_use]
     pub fn is_given_up(&self) -> bool {
         self.heads.has_changed().is_err()
     }
 
-    /// Waits until its driver has let go of it. May be dropped while it waits.
+    /// Waits until the driver has given up the run. Cancel safe.
     pub async fn given_up(&mut self) {
         let _given_up = self.heads.wait_for(|_| false).await.is_err();
     }
 
-    /// Waits until there is more than was read. Not any more once its driver has let go of it. May be dropped while it waits.
+    /// Waits until there is more to read, or the driver has given up the run. Cancel safe.
     pub async fn more(&mut self) {
         let read = self.watch.head();
-        // An error says that the driver has let go of it.
+        // An error means that the driver has given up the run.
         let _given_up = self.heads.wait_for(|head| *head > read).await.is_err();
     }
 
-    /// Reads what there is by now, of very much the first, and gives it to `take`, in order. Whether there was anything. Reads nothing
-    /// that others wrote after its driver let go of it.
+    /// Reads what is there (of very much, the first part), passes it to `take` in order, and returns whether there was
+    /// anything. Reads nothing that others wrote after the driver gave up the run.
     ///
     /// # Errors
     ///
@@ -116,7 +117,8 @@ impl Beside {
                 is_of_this_drive,
             });
         };
-        // Whatever was there while the driver still had it is of this drive, though the driver may not know it yet.
+        // Whatever was there while the driver still had the run belongs to this drive, even if the driver does not know
+        // it yet.
         let heads = &self.heads;
         let has_to_end = || !is_of_this_drive || heads.has_changed().is_err();
         self.watch.part_until(until, has_to_end, each).await?;

@@ -1,4 +1,5 @@
-//! Outputs that are kept beside the journal: read when the run that somebody looks at lacks them, and let go of again (decision 0087).
+//! Outputs that are kept beside the journal: loaded when the run that somebody looks at lacks them, and dropped again
+//! (decision 0087).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,7 +10,8 @@ use serde_json::Value;
 
 use crate::error::RunnerError;
 
-/// Bytes that what was read or made of large outputs takes in memory, besides what a run needs at the moment: more is let go of.
+/// Bytes of memory for large outputs and what was made of them, in addition to what a run needs at the moment; anything
+/// beyond is dropped.
 pub(crate) const AT_HAND_BYTES: usize = 32 * 1024 * 1024;
 
 /// The large outputs of one run.
@@ -17,12 +19,12 @@ pub(crate) const AT_HAND_BYTES: usize = 32 * 1024 * 1024;
 pub(crate) struct Bodies {
     workspace: Workspace,
     most: usize,
-    /// Those that cannot be read yet, because they are still on their way to the disk.
+    /// Outputs that cannot be read yet because they are still being written.
     unwritten: HashSet<String>,
 }
 
 impl Bodies {
-    /// Those of a run in `workspace`, of which not much more than `most` bytes are in memory.
+    /// The outputs of a run in `workspace`, of which not much more than `most` bytes are kept in memory.
     pub(crate) fn of(workspace: &Workspace, most: Option<usize>) -> Self {
         Self {
             workspace: workspace.clone(),
@@ -31,10 +33,11 @@ impl Bodies {
         }
     }
 
-    /// What `look` sees in `run`, once nothing that it reads is lacking. What is not there any more it does without.
+    /// Returns what `look` sees in `run` once all outputs that it reads are loaded. It does without outputs that no
+    /// longer exist.
     pub(crate) async fn at_hand<T>(&self, run: &Run, look: impl Fn(&Run) -> T) -> Result<T, RunnerError> {
         let mut gone = HashSet::new();
-        // Of what was asked before, nobody waits for an answer.
+        // Requests that were made before have nobody waiting for them.
         drop(run.lacking());
         loop {
             let seen = look(run);
@@ -53,12 +56,12 @@ impl Bodies {
         }
     }
 
-    /// The output that is kept under `hash`; `None` if it is not there any more, or is none.
+    /// The output that is kept under `hash`; `None` if it no longer exists or is not JSON.
     async fn found(&self, hash: &str) -> Result<Option<Value>, RunnerError> {
         let hash = BlobHash(hash.to_owned());
         match self.workspace.store().blob(self.workspace.space(), &hash).await {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-            // What was forgotten is not there any more.
+            // It was erased.
             Err(StoreError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -68,7 +71,7 @@ impl Bodies {
     ///
     /// # Errors
     ///
-    /// If it is not there, or is none.
+    /// If it does not exist or is not JSON.
     pub(crate) async fn read(&self, hash: &str) -> Result<Value, RunnerError> {
         let body = BlobHash(hash.to_owned());
         let bytes = self.workspace.store().blob(self.workspace.space(), &body).await?;
@@ -80,8 +83,8 @@ impl Bodies {
         Ok(serde_json::from_slice(&bytes).map_err(damaged)?)
     }
 
-    /// The body that `value` is kept as, and the value as it is then: without what the space does not want stored, so that it is found under
-    /// the hash that the run knows.
+    /// The body that stores `value`, and the value as it is then stored: without what the space does not want stored,
+    /// so that it is found under the hash that the run knows.
     pub(crate) fn body_of(&self, value: Arc<Value>) -> (Blob, Arc<Value>) {
         let text = value.to_string();
         if let Some(clean) = self.workspace.clean_body(text.as_bytes())
@@ -92,24 +95,24 @@ impl Bodies {
         (Blob::new(text.into_bytes()), value)
     }
 
-    /// Notes that the output that is kept under `hash` cannot be read yet.
+    /// Notes that the output under `hash` cannot be read yet.
     pub(crate) fn is_on_its_way(&mut self, hash: &str) {
         self.unwritten.insert(hash.to_owned());
     }
 
-    /// Notes that these can be read now.
+    /// Notes that these outputs can be read now.
     pub(crate) fn are_written(&mut self, hashes: &[BlobHash]) {
         for BlobHash(hash) in hashes {
             self.unwritten.remove(hash);
         }
     }
 
-    /// Notes that what was on its way never was.
+    /// Notes that outputs that were being written never were.
     pub(crate) fn start_anew(&mut self) {
         self.unwritten.clear();
     }
 
-    /// Has `run` let go of what is too much and can be read again.
+    /// Makes `run` drop the outputs beyond the limit that can be read again.
     pub(crate) fn let_go(&self, run: &Run) {
         run.let_go_of_outputs(self.most, |hash| self.unwritten.contains(hash));
     }

@@ -9,12 +9,12 @@ use folio_store::workspace::{ScratchCaller, Workspace, WorkspaceError};
 use folio_tools::{FailureKind, ScratchSource, ToolError, ToolRequest};
 use serde_json::{Value, json};
 
-/// The scratchbook of the thread that a run is a turn of.
+/// The scratchbook of the thread that a run belongs to.
 #[derive(Debug)]
 pub(crate) struct RunBook {
     pub(crate) workspace: Workspace,
     pub(crate) run: RunId,
-    /// None for a run of an older version; then it is the thread that is used when none is named.
+    /// `None` for a run of an older version; it then uses the default thread.
     pub(crate) turn: Option<TurnId>,
 }
 
@@ -32,7 +32,7 @@ impl ScratchSource for RunBook {
             }
             None => ThreadKey::main(),
         };
-        // Whoever wrote the plan had it done: the same that a model may do on its own scratchbook.
+        // The author of the plan requested this, so the rights are those of a model on its own scratchbook.
         let mut actor = Actor::new(Role::Client, "plan").in_run(self.run);
         actor.turn = self.turn;
         let caller = ScratchCaller {

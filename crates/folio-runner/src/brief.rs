@@ -1,5 +1,5 @@
-//! What memory holds for a task that a model does: what was observed, what stands in the scratchbook, what the pages of the
-//! run have come to (seeds 000, 003 and 004).
+//! What memory holds for a task that a model does: observations, the scratchbook, and a digest of the pages of the run
+//! (seeds 000, 003 and 004).
 
 use folio_engine::event::BookView;
 use folio_engine::{NodeId, Run};
@@ -13,28 +13,28 @@ use crate::memory::MemoryWriter;
 use crate::models::RunnerModels;
 use crate::pages::{HasToBeRead, RunPages};
 
-/// Tokens of what memory holds, besides the scratchbook.
+/// Token limit for memory, without the scratchbook.
 const MEMORY_TOKENS: u32 = 1_050;
-/// Tokens of what the pages of the run have come to.
+/// Token limit for the pages of the run.
 const PAGES_TOKENS: u32 = 1_000;
-/// Which part of a window either has at most.
+/// Each of the two takes at most one part in this many of a window.
 const MEMORY_PART: u32 = 12;
-/// Levels below the root whose planners look at the pages; further down they are given the results they build on.
+/// How many levels below the root planners see the pages. Further down they are given the results they build on.
 const NEAR: u32 = 2;
 
 /// For whom memory is put into words.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// The name of the model, by which tokens are counted.
+    /// The address of the model whose tokenizer counts.
     pub(crate) model: String,
-    /// The smaller of the windows of those that read it.
+    /// The smallest window of the models that read it.
     window: u32,
     pub(crate) thread: ThreadKey,
     turn: Option<TurnId>,
 }
 
 impl Reader {
-    /// The models of a run in the turn that `memory` writes for.
+    /// The models of a run, in the turn that `memory` writes for.
     pub(crate) fn of(models: &RunnerModels, memory: &MemoryWriter) -> Self {
         Self {
             model: models.planner.name.clone(),
@@ -44,11 +44,11 @@ impl Reader {
         }
     }
 
-    /// What is told of `pages`, which are those of `run`, before it begins with `node`.
+    /// The text about `pages`, the pages of `run`, for `node` before it begins.
     ///
     /// # Errors
     ///
-    /// If they have to be read.
+    /// Fails if the pages have to be read first.
     pub(crate) fn pages(&self, pages: Option<&RunPages>, run: &Run, node: NodeId) -> Result<String, HasToBeRead> {
         match pages.filter(|_| is_near(run, node)) {
             Some(pages) => pages.told(PAGES_TOKENS.min(self.window / MEMORY_PART), &for_model(&self.model)),
@@ -56,9 +56,10 @@ impl Reader {
         }
     }
 
-    /// What is told to it of memory at `moment`, before it begins with what is called `title`. The same memory gives the same text.
+    /// The text about memory at `moment` for the task called `title`, before it begins. The same memory gives the same
+    /// text.
     ///
-    /// `pages` is what is told of the pages of the run, if it is.
+    /// `pages` is the text about the pages of the run; it may be empty.
     pub(crate) async fn memory(
         &self,
         workspace: &Workspace,
@@ -83,8 +84,8 @@ impl Reader {
             .join("\n"))
     }
 
-    /// The view of the scratchbook of its thread, for the place that the policy gives it; none if there is nothing in it, or
-    /// there are no scratchbooks (M7.8 V6, seed 003 A5).
+    /// The view of the thread's scratchbook, for the placement that the policy sets; `None` if it is empty or
+    /// scratchbooks are disabled (M7.8 V6, seed 003 A5).
     pub(crate) async fn book(
         &self,
         workspace: &Workspace,
@@ -102,7 +103,7 @@ impl Reader {
     }
 }
 
-/// Whether whoever does `node` looks at the pages.
+/// Whether the text for `node` includes the pages.
 pub(crate) fn is_near(run: &Run, node: NodeId) -> bool {
     run.node(node).is_some_and(|view| view.depth <= NEAR)
 }

@@ -1,14 +1,14 @@
-//! How many of the runs that somebody drives do something, and do not only wait for a person or for a time.
+//! Counts the driven runs that do something, and do not only wait for a person or for a point in time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Counts the runs that do something, for who drives only so many of them at one moment: one that waits for days for an answer costs
-/// memory and nothing else. Cheap to clone.
+/// Counts the runs that do something, for drivers that limit how many do so at once: a run that waits for days for an
+/// answer costs memory and nothing else. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Busy(Arc<AtomicUsize>);
 
-/// That a run is driven, until this is dropped.
+/// A guard: the run counts as driven until this is dropped.
 #[derive(Debug)]
 pub struct BusyRun {
     count: Busy,
@@ -16,20 +16,21 @@ pub struct BusyRun {
 }
 
 impl Busy {
-    /// How many do something now.
+    /// How many runs do something now.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }
 
-    /// One more.
+    /// Counts one more run.
     #[must_use]
     pub fn begin(&self) -> BusyRun {
         self.0.fetch_add(1, Ordering::AcqRel);
         self.begun()
     }
 
-    /// One more, unless `most` do something already. One that waited goes on at once when it can, so there may be more for a while.
+    /// Counts one more run, unless `most` do something already. A run that waited continues at once when it can, so
+    /// there may be more for a while.
     #[must_use]
     pub fn begin_below(&self, most: usize) -> Option<BusyRun> {
         let more = |runs: usize| (runs < most).then_some(runs + 1);

@@ -1,4 +1,4 @@
-//! Who does tasks by one call of a tool: of an MCP server, or of one's own (E9.17).
+//! Executors that do a task by one call of a tool: of an MCP server, or a custom tool (E9.17).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::models::{RunnerModel, answer_of, request_of};
 use crate::perform::{Ended, within};
 use crate::places::Places;
 
-/// How long a call may take whose tool has no limit of its own.
+/// The time limit of a call whose task sets none.
 const TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What of a run is at hand for whoever works by itself.
+/// What an executor that works by itself gets of a run.
 #[derive(Debug)]
 pub(crate) struct Hands {
     pub(crate) run: RunId,
     pub(crate) registry: Registry,
     pub(crate) context: ToolContext,
-    /// Whether somebody is there who can be asked something.
+    /// Whether a person is there to answer questions.
     pub(crate) has_person: bool,
 }
 
-/// Has the tool `(name, argument)` do what `action` asks for, as it may.
+/// Has the tool do what `action` asks for; `(tool, argument)` are its name and the argument that takes the task.
 pub(crate) async fn work(
     model: &RunnerModel,
     all: Option<&Arc<Places>>,
@@ -37,7 +37,7 @@ pub(crate) async fn work(
 ) -> ModelAnswer {
     hands.context.allow();
     let node_id = action.node.to_string();
-    // How long an attempt may take holds whoever does the task.
+    // The limit for an attempt applies to whoever does the task.
     let limit = action.attempt.unwrap_or(TIME).min(TIME);
     let asked = request_of(action);
     let request = ToolRequest {
@@ -73,7 +73,7 @@ pub(crate) async fn work(
     }
 }
 
-/// That it was ended because its time was over, and what it said of that.
+/// The message that the tool was stopped because its time was over, with what it `said` about that.
 fn late(limit: Duration, said: &str) -> String {
     let colon = if said.is_empty() { "" } else { ": " };
     format!("it took longer than the {limit:?} that its task has, and was ended{colon}{said}")
@@ -85,7 +85,7 @@ fn read(response: ToolResponse, asked: &Request, model: &RunnerModel, effect: Ef
             text: text_of(&response.outputs),
             tool_calls: Vec::new(),
             stop: StopCause::Done,
-            // It does not say.
+            // The tool does not report its usage.
             usage: None,
         };
         model.model.heard(asked, &reply);
@@ -98,14 +98,14 @@ fn read(response: ToolResponse, asked: &Request, model: &RunnerModel, effect: Ef
         FailureKind::Unavailable => ModelFailureKind::Unavailable,
         FailureKind::Failed => ModelFailureKind::Failed,
         FailureKind::Cancelled => return ModelAnswer::Stopped,
-        // Whatever it did by then, it did.
+        // It may have had an effect by then.
         FailureKind::TooLarge | FailureKind::TimedOut | FailureKind::Unknown => ModelFailureKind::Unknown,
     };
     failed(model, kind, &error.message)
 }
 
-/// Whether a call that failed with `code` was certainly not made, so that nothing was used up: of a tool that may change something
-/// it would be said otherwise that nobody knows what it did.
+/// Whether a call that failed with `code` was certainly not made, so that nothing was used up. For a tool that may not
+/// be called twice, the code would otherwise say that the outcome is unknown.
 fn never_began(code: &str, effect: Effect) -> bool {
     matches!(code, "mcp_server_unavailable" | "not_started") && !effect.may_be_repeated()
 }
@@ -115,7 +115,7 @@ fn failed(model: &RunnerModel, kind: ModelFailureKind, why: &str) -> ModelAnswer
     ModelAnswer::Failed(ModelFailure::new(kind, message))
 }
 
-/// What a tool said, as a model would have: its text, and after it what it says in JSON.
+/// The answer of a tool in the form of a model's answer: its text, followed by its structured JSON.
 fn text_of(outputs: &Value) -> String {
     let text = outputs.get("text").and_then(Value::as_str).unwrap_or_default();
     let structured = match outputs.get("structured") {

@@ -1,10 +1,10 @@
-//! What the models of a run answer, kept in a cassette, and a run gone through again with it: without a provider, and without
-//! anything being done.
+//! Records what the models of a run answer in a cassette, and replays a run with it: without a provider, and without
+//! any effects.
 //!
-//! The journal of a run holds all that came from outside but what models were asked: that follows from what was known at the
-//! moment. So a run is folded once more, and wherever its journal says that a model was asked, the engine says what it asks now,
-//! the cassette answers, and what follows is compared with what the journal says followed then. Tools are not called, and nothing
-//! is written.
+//! The journal of a run holds everything that came from outside, but not what models were asked: that follows from what
+//! was known at the moment. So the run is folded once more. Wherever its journal says that a model was asked, the
+//! engine says what it would ask now, the cassette answers, and what follows is compared with what the journal says
+//! followed then. No tools are called, and nothing is written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -30,19 +30,19 @@ use crate::grants;
 use crate::models::{AGENT, RunnerExecutor, RunnerModel, RunnerModels, answer_of, request_of};
 use crate::runner::Runner;
 
-/// How many forms of one request are kept that were due before it was made: one for each round of what was due then.
+/// How many forms of one request are kept that were due before it was made: one for each round of due actions.
 const FORMS_MAX: usize = 8;
 
-/// What has to be known besides the journal so that models are asked the same again.
+/// What has to be known besides the journal to ask models the same again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Setting {
-    /// Whether somebody was there who could be asked.
+    /// Whether a person was there to be asked.
     has_person: bool,
     planner: ModelSetting,
     executor: ModelSetting,
     judge: ModelSetting,
-    /// Those that tasks name, with what they are good for.
+    /// The named executors, each with its description.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     executors: BTreeMap<String, (ModelSetting, String)>,
     /// What people may be asked to do.
@@ -50,7 +50,7 @@ struct Setting {
     human: Option<String>,
 }
 
-/// What of a model decides how it is asked.
+/// The properties of a model that decide how it is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelSetting {
@@ -59,10 +59,10 @@ struct ModelSetting {
     answer_tokens: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     price: Option<Price>,
-    /// Whether it is a program that works by itself. Its command is not kept: keys may stand in it.
+    /// Whether it is an agent program. Its command is not kept, since it may contain keys.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_program: bool,
-    /// Who stands in for it.
+    /// The model that stands in for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fallback: Option<Box<Self>>,
 }
@@ -79,7 +79,7 @@ impl ModelSetting {
         }
     }
 
-    /// The model that stands in its place.
+    /// The model that takes its place in a replay.
     fn played(&self, replies: &Arc<ReplayingModel>, shown: &BTreeMap<String, Shown>) -> RunnerModel {
         let mut model = RunnerModel::new(&self.name, Arc::clone(replies) as _);
         if self.is_program {
@@ -96,7 +96,8 @@ impl ModelSetting {
     }
 }
 
-/// What people were shown who were asked whether one that works by itself may: their yes is for that. Nothing of it is kept in a cassette.
+/// What people were shown when they were asked to approve an agent: their approval applies to that. None of it is kept
+/// in a cassette.
 #[derive(Debug, Clone)]
 enum Shown {
     Program(Vec<String>),
@@ -119,7 +120,7 @@ impl Shown {
             .or_else(|| text("tool").map(Self::Tool))
     }
 
-    /// What `events` say of each, by its name.
+    /// Collects from `events` what was shown for each agent, by its name.
     fn in_journal(events: &[(Timestamp, Event)]) -> BTreeMap<String, Self> {
         let asked = events.iter().filter_map(|(_, event)| match event {
             Event::ApprovalAsked { approval, .. } if approval.tool.starts_with(AGENT) => Some(approval),
@@ -130,7 +131,7 @@ impl Shown {
     }
 }
 
-/// Replies of a program: the engine asks a program otherwise than a model.
+/// The replies of an agent program. The engine asks a program differently from a model.
 #[derive(Debug)]
 struct PlayedProgram {
     replies: Arc<ReplayingModel>,
@@ -152,7 +153,7 @@ impl Model for PlayedProgram {
     }
 }
 
-/// What the models of a runner answer while it is recorded.
+/// A recording of what the models of a runner answer.
 #[derive(Debug)]
 pub struct Recording {
     tape: RecordingModel,
@@ -160,8 +161,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Records `models`: what is returned with it is to be asked in their place. A compactor is not recorded, since what it
-    /// says stands in the journal.
+    /// Records `models`: ask the returned models in their place. A compactor is not recorded, since what it says is in
+    /// the journal.
     ///
     /// `has_person`: as in [`crate::RunnerOptions`].
     #[must_use]
@@ -183,8 +184,8 @@ impl Recording {
         (models, Self { tape, setting })
     }
 
-    /// What was recorded until now, with what `workspace` takes out of texts taken out of the replies, too: a cassette holds no
-    /// secret that the journal does not hold.
+    /// What was recorded so far. What `workspace` removes from texts is removed from the replies, too: a cassette holds
+    /// no secret that the journal does not hold.
     #[must_use]
     pub fn cassette(&self, workspace: &Workspace) -> Cassette {
         let setting = serde_json::to_value(&self.setting).unwrap_or_default();
@@ -194,7 +195,7 @@ impl Recording {
     }
 }
 
-/// Makes of a reply what the journal says of it.
+/// Changes a reply into the form that the journal records.
 fn clean(workspace: &Workspace, reply: &mut Reply) {
     let calls = std::mem::take(&mut reply.tool_calls)
         .into_iter()
@@ -228,7 +229,7 @@ fn clean(workspace: &Workspace, reply: &mut Reply) {
     }
 }
 
-/// A cassette of the models of a run.
+/// A cassette with the models of a run.
 #[derive(Debug)]
 pub struct Tape {
     cassette: Cassette,
@@ -236,7 +237,7 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// What a [`Recording`] kept; `None` if the cassette does not say which models it is of.
+    /// Reads what a [`Recording`] kept; `None` if the cassette does not say which models it belongs to.
     #[must_use]
     pub fn of(cassette: Cassette) -> Option<Self> {
         let setting = Setting::deserialize(cassette.setting()?).ok()?;
@@ -244,25 +245,26 @@ impl Tape {
     }
 }
 
-/// What came of going through a run with a cassette.
+/// The result of replaying a run with a cassette.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Asked {
-    /// Answers of models that the journal has.
+    /// How many model answers the journal has.
     pub answers: usize,
-    /// What is not as the journal says, a line each, in its order; also what was asked and is not recorded.
+    /// What differs from the journal, one line each, in the order of the journal; includes questions that were asked
+    /// and not recorded.
     pub differences: Vec<String>,
 }
 
-/// A run that is gone through.
+/// The state of a replay.
 struct Walk<'a> {
     workspace: &'a Workspace,
     models: RunnerModels,
     run: Run,
     bodies: Bodies,
-    /// What was due and is not yet made, the newest form last. Several are due in one round, as they were before the first of
-    /// them was made.
+    /// Requests that were due and are not made yet, the newest form last. Several are due in one round, each as it was
+    /// before the first of them was made.
     due: HashMap<(NodeId, u32), Vec<AskAction>>,
-    /// What is under way.
+    /// Requests that are under way.
     asked: HashMap<NodeId, Vec<AskAction>>,
     /// What the engine would record next.
     follows: Vec<Event>,
@@ -270,10 +272,11 @@ struct Walk<'a> {
 }
 
 impl Runner {
-    /// Goes through a run with the replies of a cassette in the place of its models. Calls no tool, asks nobody, writes nothing.
+    /// Replays a run with the replies of a cassette in place of its models. Calls no tool, asks nobody, writes nothing.
     ///
-    /// Compared are: that what the engine asks a model now was asked when the cassette was recorded, what was set aside for it, what was
-    /// answered, and what the engine makes of the answer: a decision, a plan, calls, or that it has to be said again.
+    /// It compares whether the engine's question to a model was asked when the cassette was recorded, what was set
+    /// aside for it, what was answered, and what the engine makes of the answer: a decision, a plan, calls, or that the
+    /// model has to answer again.
     ///
     /// # Errors
     ///
@@ -321,7 +324,7 @@ impl Runner {
                 if has_person {
                     walk.run.ask_first(Some(grants::asks_first(registry, &walk.run)));
                 }
-                // Its models are others than those of the runner.
+                // The models of the run differ from those of the runner.
                 let equipment = Equipped::default().of(&walk.models, registry, has_person, &walk.run, &policy);
                 walk.run.equip(equipment);
             }
@@ -331,7 +334,7 @@ impl Runner {
 }
 
 impl Walk<'_> {
-    /// Takes in what is due.
+    /// Collects what is due.
     async fn look(&mut self, now: Timestamp) -> Result<(), RunnerError> {
         self.follows.clear();
         let due = self.bodies.at_hand(&self.run, |run| run.due(now, usize::MAX)).await?;
@@ -357,7 +360,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Compares what comes next in the journal with what the engine says.
+    /// Compares the next event of the journal with what the engine says.
     async fn meet(&mut self, now: Timestamp, event: &Event) -> Result<(), RunnerError> {
         match event {
             Event::Asked { node, call, .. } => {
@@ -388,7 +391,7 @@ impl Walk<'_> {
                     Some(Ok(_)) => self.differs(*node, &format!("call {call} is answered otherwise")),
                 }
             }
-            // What failed then is not on the cassette.
+            // Failures are not on the cassette.
             Event::AskFailed { node, .. } => drop(self.asked.remove(node)),
             Event::Decided { node, .. }
             | Event::Planned { node, .. }
@@ -404,8 +407,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What the cassette answers to what was asked for `node`, as the journal would say it, or why there is no answer. `None` if
-    /// nothing is known to have been asked, which was said then.
+    /// What the cassette answers to the question for `node`, in the form of the journal, or why there is no answer.
+    /// `None` if no such question is known; a difference was noted then.
     async fn answered(
         &mut self,
         node: NodeId,

@@ -1,4 +1,5 @@
-//! What was said of a task and no longer fits: into the history of a thread of its own, as any conversation (M7.8 V8).
+//! Puts away the part of a task's conversation that no longer fits, in the history of a thread of its own, like any
+//! conversation (M7.8 V8).
 
 use std::sync::Arc;
 
@@ -18,19 +19,20 @@ use tokio_util::sync::CancellationToken;
 use crate::brief::Reader;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 
-/// What is to be put away, with all that is needed for it: nothing of the run is looked at meanwhile.
+/// What is to be put away, with all that is needed for it, so that the run is not accessed meanwhile.
 #[derive(Debug)]
 pub(crate) struct PuttingAway {
     workspace: Workspace,
     actor: Actor,
     reader: Reader,
-    /// Where the conversation is kept.
+    /// The thread that keeps the conversation.
     thread: ThreadKey,
     action: CompactAction,
     compactor: Option<Arc<ModelCompactor>>,
 }
 
-/// What came of it. Kept until it is durable, and said again if somebody else was quicker.
+/// The result of putting away. Kept until it is durable, and recorded again if somebody else wrote to the journal
+/// first.
 #[derive(Debug, Clone)]
 pub(crate) struct PutAway {
     pub(crate) node: NodeId,
@@ -39,9 +41,9 @@ pub(crate) struct PutAway {
 
 #[derive(Debug, Clone)]
 enum Became {
-    /// This stands for what was put away.
+    /// It was put away, and this takes its place.
     Done(Done),
-    /// It was stopped.
+    /// It was cancelled.
     Stopped,
     /// It cannot be put away, for this reason.
     Failed(String),
@@ -56,7 +58,8 @@ struct Done {
 }
 
 impl PuttingAway {
-    /// What `action` wants put away of `run`, for those who read it: `reader`. The compactor is asked if something was set aside for it.
+    /// Prepares what `action` wants put away of `run`, for `reader`. The compactor is asked if something was set aside
+    /// for it.
     pub(crate) fn of(
         workspace: &Workspace,
         actor: Actor,
@@ -75,13 +78,13 @@ impl PuttingAway {
         }
     }
 
-    /// Does it, unless `cancel` comes first. The same messages again are put away once, so who is stopped, or dies before this is recorded,
-    /// leaves nothing twice.
+    /// Puts the messages away, unless `cancel` comes first. The same messages are put away only once, so stopping or
+    /// crashing before this is recorded leaves no duplicates.
     ///
     /// # Errors
     ///
-    /// `Unavailable` or `Corrupt`: then nobody writes on. What is refused for another reason is refused as often as it is tried, and is what
-    /// became of it.
+    /// `Unavailable` or `Corrupt`: then the run cannot be written to either. Any other refusal would recur on every
+    /// try, so it becomes the result.
     pub(crate) async fn unless(self, cancel: CancellationToken) -> Result<PutAway, WorkspaceError> {
         let node = self.action.node;
         let became = tokio::select! {
@@ -136,7 +139,7 @@ impl PuttingAway {
 }
 
 impl PutAway {
-    /// What the trace is told of it: that it failed, and why.
+    /// The note for the trace if it failed, with the reason.
     pub(crate) fn note(&self, at: Timestamp, actor: &Actor) -> Option<TraceNote> {
         let Became::Failed(why) = &self.became else { return None };
         let note = TraceNote::new(at, actor, "history", "offload").with_status(FAILED);
@@ -146,7 +149,7 @@ impl PutAway {
         })
     }
 
-    /// The event that records it in `run`; none if nothing follows.
+    /// The event that records it in `run`; `None` if nothing follows.
     pub(crate) fn event(self, run: &Run) -> Option<Event> {
         let node = self.node;
         let done = match self.became {
@@ -164,14 +167,14 @@ impl PutAway {
     }
 }
 
-/// The thread of a task's conversation: the run may hold many at a time, and each has a history and a summary of its own.
+/// The thread of a task's conversation. A run may hold many at a time, and each has a history and a summary of its own.
 fn thread_of(run: &Run, thread: &ThreadKey, action: &CompactAction) -> ThreadKey {
     let path = run.node(action.node).map_or("", |view| view.path);
     let path = if path.is_empty() { "goal" } else { path };
     ThreadKey(format!("{thread}/{}/{path}", run.id()))
 }
 
-/// A message as offloads read it. Leading rules and the task are not among them: they are said anew with every request.
+/// A message in the form that offloads read. Leading rules and the task are not included: every request repeats them.
 fn in_common_form(message: &Message) -> Value {
     let role = match message.speaker {
         Speaker::System => "system",

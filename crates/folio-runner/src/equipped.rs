@@ -1,5 +1,5 @@
-//! What models of runs may be asked for, once for all runs for which it is the same: the definitions of tools are large, and there may be
-//! many runs at a time.
+//! What the models of runs are offered, shared by all runs for which it is the same: tool definitions are large, and
+//! there may be many runs at a time.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use parking_lot::Mutex;
 use crate::grants;
 use crate::models::RunnerModels;
 
-/// Kinds of equipment that are kept.
+/// How many variants are kept.
 const KEPT: usize = 16;
 
-/// What equipment depends on, besides the models and tools of a runner.
+/// What the equipment depends on besides the models and tools of a runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Granted {
     has_person: bool,
@@ -27,12 +27,12 @@ struct Granted {
     policy: u32,
 }
 
-/// The equipment of the runs of a runner, the latest last.
+/// The equipment of a runner's runs, the most recently used last.
 #[derive(Debug, Default)]
 pub(crate) struct Equipped(Mutex<Vec<(Granted, Arc<Equipment>)>>);
 
 impl Equipped {
-    /// What `models` of `run` may be asked for.
+    /// The equipment of `models` for `run`.
     pub(crate) fn of(
         &self,
         models: &RunnerModels,
@@ -65,7 +65,7 @@ impl Equipped {
 
 impl Granted {
     fn equipment(&self, models: &RunnerModels, registry: &Registry, policy: &PolicyInForce) -> Equipment {
-        // Where somebody is there to say yes, models may ask for what waits for one.
+        // If a person is there to approve, models are offered tools that need approval.
         let may_call = |tool: &ToolSpec| match tool.name.as_str() {
             "shell" => self.has_person || self.may_ask_for_commands,
             name if name == grants::HTTP_GET && self.may_ask_hosts => true,

@@ -9,13 +9,13 @@ use folio_store::{ErrorKind, StoreError};
 /// Why a run could not be submitted or driven.
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
-    /// The store could not do its part. The run goes on where it was as soon as somebody drives it again.
+    /// The store failed. The run continues from where it was as soon as somebody drives it again.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Whoever asks may not do this in the space (M7.7).
+    /// The actor may not do this in the space (M7.7).
     #[error(transparent)]
     Refused(#[from] Denied),
-    /// Memory does not take what was to be written. Boxed, since every function that can fail carries it.
+    /// Memory refused what was to be written. Boxed, since every function that can fail carries it.
     #[error(transparent)]
     Memory(Box<WorkspaceError>),
     /// The journal cannot be folded.
@@ -23,31 +23,31 @@ pub enum RunnerError {
     Journal {
         /// The run.
         run: RunId,
-        /// Why.
+        /// Why it cannot be folded.
         #[source]
         source: JournalError,
     },
-    /// There are tasks that only a model can do, and there is none.
+    /// Some tasks need a model, and no model is configured.
     #[error("only a model can do {}, and there is none", tasks.join(", "))]
     NeedsModel {
-        /// Their names.
+        /// The names of these tasks.
         tasks: Vec<String>,
     },
-    /// The plan's inputs are wrong.
+    /// The inputs do not fit the plan.
     #[error("the inputs do not fit the plan: {}", problems.join("; "))]
     Inputs {
-        /// All that is wrong.
+        /// Everything that is wrong with the inputs.
         problems: Vec<String>,
     },
-    /// An answer was given to nothing.
+    /// An answer was given where no question is open.
     #[error("{path} asks nothing{}", over.map_or_else(String::new, |at| format!(" any more: there was time for an answer until {at}")))]
     NoQuestion {
-        /// Which node.
+        /// The path of the node.
         path: String,
-        /// When the time for an answer was over, if it asked.
+        /// When the time for an answer ended, if a question was open.
         over: Option<Timestamp>,
     },
-    /// An answer is none of those that a question leaves.
+    /// The answer is not among the options of the question.
     #[error("{answer:?} is none of the answers that the question leaves: {}", options.join(", "))]
     NotAnOption {
         /// The answer.
@@ -55,65 +55,65 @@ pub enum RunnerError {
         /// The answers to choose from.
         options: Vec<String>,
     },
-    /// An answer says nothing.
+    /// The answer is empty.
     #[error("the answer to what {path} asks is empty, and the question still waits")]
     EmptyAnswer {
-        /// Which node.
+        /// The path of the node.
         path: String,
     },
-    /// A plan cannot be edited so.
+    /// The plan cannot be edited in this way.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// A yes or a no was given to nothing.
+    /// An approval or rejection was given where none is waited for.
     #[error("{path} waits for no yes")]
     NoApproval {
-        /// Which node.
+        /// The path of the node.
         path: String,
     },
-    /// What is asked there by now is something else than what was answered.
+    /// By now something else waits there than what was answered.
     #[error("what was asked at {path} is not asked any more: something else is")]
     AskedElse {
-        /// Which node.
+        /// The path of the node.
         path: String,
     },
-    /// Only a person says yes and no, and changes limits.
+    /// Only a person approves, rejects and changes limits.
     #[error("only a person may do that, and {role} is none")]
     NotAPerson {
-        /// In which role somebody tried to.
+        /// The role in which it was attempted.
         role: String,
     },
-    /// A limit cannot be changed so.
+    /// The limit cannot be changed in this way.
     #[error(transparent)]
     Limit(#[from] LimitError),
     /// No run can begin at that moment.
     #[error(transparent)]
     Fork(#[from] ForkError),
-    /// What can only be done to a run that goes on.
+    /// The run has ended, and this can only be done to a run that has not.
     #[error("the run has ended")]
     Ended,
-    /// Nobody could be told to drive a run.
+    /// No other process could be told to drive the run.
     #[error("cannot hand the run over to {at}: {reason}")]
     Dispatch {
-        /// Who would tell them.
+        /// The address of the dispatcher.
         at: String,
         /// What went wrong.
         reason: String,
     },
-    /// The process ends, and begins nothing more.
+    /// The process is about to end, and starts nothing more.
     #[error("this process is about to end and drives nothing more")]
     Leaving,
     /// A folder that the run needs cannot be used.
     #[error("cannot use the folder {path}: {reason}")]
     Folder {
-        /// Which.
+        /// The path of the folder.
         path: String,
-        /// Why.
+        /// Why it cannot be used.
         reason: String,
     },
 }
 
 impl RunnerError {
-    /// A stable name, for programs.
+    /// A stable code, for programs.
     #[must_use]
     pub fn code(&self) -> &str {
         match self {
@@ -138,7 +138,7 @@ impl RunnerError {
         }
     }
 
-    /// What the caller does next.
+    /// What the caller can do about it.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

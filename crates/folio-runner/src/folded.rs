@@ -1,7 +1,7 @@
-//! Runs that somebody looked at, kept for a while: whoever looks again pays only for what happened since.
+//! A cache of runs that somebody looked at: whoever looks again pays only for what happened since.
 //!
-//! A kept run belongs to one who looks at a time. Whoever asks meanwhile folds the journal anew, and no lock is held
-//! while the store is asked. How many do so at one moment, and how much is kept for how long, is bounded.
+//! A cached run belongs to one reader at a time. Another reader folds the journal anew meanwhile, and no lock is held
+//! while the store is queried. The number of readers that fold at once, the memory and the time are bounded.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,19 +19,19 @@ use crate::error::RunnerError;
 use crate::runner::Shared;
 use crate::watch::Watch;
 
-/// Journals that are read from their beginning at a time.
+/// How many journals are read from their beginning at the same time.
 const FOLDING_MAX: usize = 4;
-/// How often a run is read for one look, if one store after the other takes over while it is read.
+/// How often a run is read for one request, if one store after the other takes over while it is read.
 const HISTORIES_MAX: usize = 3;
-/// About how many bytes all runs that are kept take.
+/// The approximate memory limit of all cached runs, in bytes.
 const BYTES_MAX: usize = 128 << 20;
-/// How long a run is kept that nobody asks for.
+/// How long a run stays cached after its last use.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
-/// A run as its journal said when it was asked for.
+/// A run as its journal described it when it was asked for.
 #[derive(Debug)]
 pub struct Folded {
-    /// Gone only while it is dropped.
+    /// `None` only while it is dropped.
     watch: Option<Watch>,
     lineage: u64,
     folds: Arc<Folds>,
@@ -78,20 +78,20 @@ impl Drop for Folded {
     }
 }
 
-/// The runs that are kept.
+/// The cached runs.
 #[derive(Debug)]
 pub(crate) struct Folds {
     folding: Semaphore,
-    /// Those that were asked for last are at the end.
+    /// The most recently used are at the end.
     kept: Mutex<Vec<Kept>>,
-    /// Whether somebody sees to it that what nobody asks for goes.
+    /// Whether a task evicts what nobody uses.
     is_tidied: AtomicBool,
 }
 
 #[derive(Debug)]
 struct Kept {
     watch: Watch,
-    /// What the store was when it was read: another one can have other commits under the same numbers.
+    /// The lineage of the store when it was read: another store can have other commits under the same numbers.
     lineage: u64,
     since: Instant,
 }
@@ -107,7 +107,7 @@ impl Default for Folds {
 }
 
 impl Folds {
-    /// Takes out what is kept of `run`.
+    /// Takes the cached `run` out.
     fn take(&self, run: RunId, lineage: u64) -> Option<Watch> {
         let mut kept = self.kept.lock();
         let at = kept.iter().position(|kept| kept.watch.run().id() == run)?;
@@ -115,8 +115,8 @@ impl Folds {
         (found.lineage == lineage).then_some(found.watch)
     }
 
-    /// Keeps `watch`, in the place of what is kept of the same run if that is older, and of what was asked for longest ago if there is no
-    /// room.
+    /// Caches `watch` in place of an older state of the same run. If there is no room, the least recently used runs are
+    /// evicted.
     fn put(self: &Arc<Self>, watch: Watch, lineage: u64) {
         if watch.bytes() > BYTES_MAX {
             return;
@@ -143,7 +143,7 @@ impl Folds {
                 since: Instant::now(),
             });
         }
-        // A large run takes a while to go: nobody waits for that.
+        // Dropping a large run takes a while, so it happens without the lock.
         drop(gone);
         if let Ok(runtime) = Handle::try_current()
             && !self.is_tidied.swap(true, Ordering::AcqRel)
@@ -152,14 +152,14 @@ impl Folds {
         }
     }
 
-    /// Lets go of what nobody asked for lately; whether anything is left.
+    /// Evicts what nobody used lately; returns whether anything is left.
     fn let_go(&self) -> bool {
         let mut kept = self.kept.lock();
         let old = kept.iter().take_while(|kept| kept.since.elapsed() >= KEPT_FOR).count();
         let gone: Vec<Kept> = kept.drain(..old).collect();
         let is_left = !kept.is_empty();
         if !is_left {
-            // Whoever puts something in from now on begins anew.
+            // The next `put` starts a new task.
             self.is_tidied.store(false, Ordering::Release);
         }
         drop(kept);
@@ -168,7 +168,7 @@ impl Folds {
     }
 }
 
-/// Lets go of what nobody asks for, until nothing is left.
+/// Evicts what nobody uses until nothing is left.
 async fn tidy(folds: Weak<Folds>) {
     let mut stopped = Stopped(Some(folds));
     while let Some(folds) = &stopped.0 {
@@ -179,7 +179,7 @@ async fn tidy(folds: Weak<Folds>) {
     }
 }
 
-/// Has the next run that is kept start [`tidy`] anew, if that ends before its work is done: its runtime can end before the runner does.
+/// Makes the next cached run start [`tidy`] again if that ends early: its runtime can end before the runner does.
 #[derive(Debug)]
 struct Stopped(Option<Weak<Folds>>);
 
@@ -192,15 +192,15 @@ impl Drop for Stopped {
 }
 
 impl Shared {
-    /// The run as its journal says now, for whoever looks at it.
+    /// The run as its journal describes it now, for a reader.
     pub(crate) async fn folded(&self, run: RunId) -> Result<Folded, RunnerError> {
         let mut lineage = self.workspace.store().lineage();
         let mut kept = self.folds.take(run, lineage);
         let _place;
         if kept.is_none() {
-            // Never closed.
+            // The semaphore is never closed.
             _place = self.folds.folding.acquire().await;
-            // Whoever folded it while this waited may have put it back.
+            // Another reader may have folded it meanwhile and put it back.
             kept = self.folds.take(run, lineage);
         }
         let mut watch = kept.unwrap_or_else(|| self.watch(run));
@@ -210,7 +210,7 @@ impl Shared {
             if now == lineage {
                 break;
             }
-            // Another store took over meanwhile. It may have lost commits that were read, and then has others in their place.
+            // Another store took over meanwhile. It may lack commits that were read, and have others in their place.
             lineage = now;
             watch = self.watch(run);
             watch.catch_up().await?;

@@ -1,5 +1,6 @@
-//! Another run from a moment of one. The journal of that one is read part by part, twice: for the moment, and to be told anew. What is
-//! told is written as it comes, and counts when all of it is there.
+//! Forks: a new run from a moment of another one. The journal of the source is read part by part, twice: to find the
+//! moment, and to be rewritten for the fork. What is rewritten is stored as it comes, and counts once all of it is
+//! there.
 
 use folio_engine::event::FORMAT;
 use folio_engine::run::{ForkAt, ForkError, Forking, JournalError, Moment, Search, Searched};
@@ -17,40 +18,43 @@ use crate::runner::{Runner, person};
 use crate::steps::needed_model;
 use crate::takeover::{self, Then};
 
-/// Bytes of a change, about.
+/// Approximate size of a change in bytes.
 const CHANGE: usize = 512;
 
-/// A run that begins at a moment of another.
+/// A run that was forked from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forked {
     /// Its id.
     pub id: RunId,
     /// Its short name.
     pub handle: RunHandle,
-    /// What its folder lacks of that which the other run had in its own by then, or has otherwise, in words; nothing if all is as it was.
+    /// Which files the folder of the source had then are missing or different in the new run's folder, as text; `None`
+    /// if all are the same.
     pub files: Option<String>,
     /// Whether an earlier call with the same key had recorded it.
     pub replayed: bool,
 }
 
-/// A run at a moment, as its journal says.
+/// A run at a moment, according to its journal.
 struct Seen {
     moment: Moment,
     /// Its first event.
     first: Event,
-    /// Whether a person allowed by then what others may not allow.
+    /// Whether a person had allowed something by then that only people may allow.
     is_beyond_usual: bool,
-    /// What it had in its folder.
+    /// What it had in its folder by then.
     then: Then,
 }
 
 impl Runner {
-    /// Records another run that is what `source` was at the moment `at`. Finished work is not done again, and what `source` has in its own
-    /// folder is copied into that of the new run. Nobody drives it yet; with `paused`, none of its calls begins before somebody has it go on.
+    /// Records a new run that is what `source` was at the moment `at`. Finished work is not repeated, and the files in
+    /// the run folder of `source` are copied into that of the new run. Nobody drives it yet; if `paused`, none of its
+    /// calls begins before somebody continues it.
     ///
     /// # Errors
     ///
-    /// `Fork` if there is no such moment; `NeedsModel` if it cannot be driven here and is not to be paused; `NotAPerson` if `source` may do what only people allow, and `actor` is none; `Store`, `Journal`.
+    /// `Fork` if there is no such moment; `NeedsModel` if it cannot be driven here and is not to be paused;
+    /// `NotAPerson` if `source` may do what only people allow, and `actor` is not a person; `Store`, `Journal`.
     pub async fn fork(
         &self,
         source: RunId,
@@ -75,7 +79,7 @@ impl Runner {
         };
         let (actor, turn, begins) = self.turn_of(actor, thread, &goal, id).await?;
         if is_beyond_usual {
-            // They were for what that person saw.
+            // The person allowed it for the run that they saw.
             person(&actor)?;
         }
         if !paused
@@ -118,7 +122,7 @@ impl Runner {
         })
     }
 
-    /// Looks for a moment of `source`.
+    /// Finds a moment of `source`.
     async fn look_for(&self, source: RunId, at: ForkAt) -> Result<Seen, RunnerError> {
         let unreadable = |error| RunnerError::Journal {
             run: source,
@@ -164,22 +168,22 @@ impl Runner {
         }
     }
 
-    /// Writes all that `telling` tells.
+    /// Writes the rewritten journal.
     async fn record(&self, telling: Telling) -> Result<CommittedParts, RunnerError> {
         let workspace = self.written_to();
         let (giving, parts) = in_parts();
         let (told, written) = tokio::join!(telling.tell(self, giving), workspace.commit_parts(parts));
-        // Who wrote only knows that there was no more.
+        // The writer only knows that no more came.
         told?;
         Ok(written?)
     }
 }
 
-/// The journal of a run that is told anew for another one.
+/// The journal of a run, to be rewritten for a fork.
 struct Telling {
     source: RunId,
     forking: Forking,
-    /// What begins its turn.
+    /// The change that begins its turn.
     begins: Option<Change>,
     title: Option<String>,
     key: Option<String>,
@@ -189,7 +193,7 @@ struct Telling {
 }
 
 impl Telling {
-    /// Gives it in commits of some size, until somebody does not want them.
+    /// Sends the rewritten journal in commits of limited size, until the receiver wants no more.
     async fn tell(mut self, runner: &Runner, giving: Giving) -> Result<(), RunnerError> {
         let workspace = runner.workspace();
         let run = self.forking.run().id();
@@ -259,7 +263,8 @@ impl Telling {
     }
 }
 
-/// The first event of the run `id`, which begins now, in `turn`, at a moment of another one, as `from` says; `first` is that of the other.
+/// The first event of the fork `id`, which begins at `now` in `turn`; `from` names the source and the moment, and
+/// `first` is the first event of the source.
 fn begun_anew(first: Event, id: RunId, now: Timestamp, (turn, from): (&str, Value)) -> Event {
     let Event::RunStarted {
         goal,

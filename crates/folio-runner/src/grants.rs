@@ -1,4 +1,5 @@
-//! What a run may use: the folders that its inputs name, one of its own to write to, the commands that were allowed.
+//! What a run may use: the folders that its inputs name, its run folder to write to, and the commands, hosts and tools
+//! that were allowed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,15 +19,15 @@ use serde_json::Value;
 use crate::error::RunnerError;
 use crate::models::AGENT;
 
-/// The tool that asks web servers.
+/// The tool that makes requests to web servers.
 pub(crate) const HTTP_GET: &str = "http_get";
 /// The key of a run's variable that says whose criteria are judged.
 pub(crate) const JUDGING: &str = "judging";
 
-/// Opens the folders that `run` was given. The first one is meant by a path without a name: the first input of kind
+/// Opens the folders that `run` was granted. A path without a name refers to the first one: the first input of kind
 /// `path`, in the order of their names; without one, the folder that the run was submitted from.
 ///
-/// A path that is a file grants the folder that it is in.
+/// A path to a file grants the folder that contains it.
 pub(crate) fn roots_of(run: &Run) -> Result<Roots, RunnerError> {
     let mut paths: Vec<(String, PathBuf)> = path_inputs(run.plan(), run.inputs());
     if paths.is_empty()
@@ -65,8 +66,8 @@ fn path_inputs(plan: &Plan, inputs: &Value) -> Vec<(String, PathBuf)> {
 /// The tool that runs commands.
 const SHELL: &str = "shell";
 
-/// The commands that the run's submitter allowed; none if the journal does not say. Who allowed the tool by its name allowed all of
-/// them: it would be refused every one otherwise, without being asked.
+/// The commands that the run's submitter allowed; none if the journal does not say. Allowing the tool by its name
+/// allows all commands: otherwise every one would be refused without asking.
 pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
     if allows_tool(&allowed_tools_of(run), SHELL) {
         return ShellPolicy::AllowAll;
@@ -77,12 +78,12 @@ pub(crate) fn shell_of(run: &Run) -> ShellPolicy {
         .unwrap_or_default()
 }
 
-/// Where the first event of a run has the hosts that its submitter allowed.
+/// The key, in the first event of a run, of the hosts that its submitter allowed.
 pub(crate) const HOSTS: &str = "hosts";
-/// Where it has those that are allowed to every run that was submitted there.
+/// The key of the hosts that are allowed to every run that was submitted by the same runner.
 pub(crate) const USUAL_HOSTS: &str = "usual_hosts";
 
-/// The hosts that calls of `run` may ask; none if the journal does not say.
+/// The hosts that calls of `run` may connect to; none if the journal does not say.
 pub(crate) fn hosts_of(run: &Run) -> HostList {
     recorded_hosts(run, HOSTS).with(&recorded_hosts(run, USUAL_HOSTS))
 }
@@ -99,7 +100,8 @@ pub(crate) fn is_unattended(run: &Run) -> bool {
     run.variable().get("unattended").and_then(Value::as_bool) == Some(true)
 }
 
-/// Whether somebody was there to answer where the run was submitted. Who has nobody does not answer in their place.
+/// Whether a person was there to answer where the run was submitted. A driver without a person does not answer in their
+/// place.
 pub(crate) fn is_attended(run: &Run) -> bool {
     run.variable().get("attended").and_then(Value::as_bool) == Some(true)
 }
@@ -110,7 +112,7 @@ pub(crate) fn allowed_tools_of(run: &Run) -> Vec<String> {
     serde_json::from_value(tools).unwrap_or_default()
 }
 
-/// Whether a person allowed what others may not allow: when the run was submitted, or by a yes that holds.
+/// Whether a person allowed what only people may allow: when the run was submitted, or by an approval that still holds.
 pub(crate) fn are_beyond_usual(run: &Run) -> bool {
     shell_of(run) != ShellPolicy::default()
         || !allowed_tools_of(run).is_empty()
@@ -118,7 +120,7 @@ pub(crate) fn are_beyond_usual(run: &Run) -> bool {
         || run.holds_leave()
 }
 
-/// Whether one of `allowed` names `tool`, or, as `SERVER.*`, all of its family.
+/// Whether one of `allowed` names `tool` or, as `SERVER.*`, its family.
 #[must_use]
 pub fn allows_tool(allowed: &[String], tool: &str) -> bool {
     allowed.iter().any(|name| match name.strip_suffix('*') {
@@ -127,18 +129,18 @@ pub fn allows_tool(allowed: &[String], tool: &str) -> bool {
     })
 }
 
-/// That each of the tools which are called without a yes is in `registry`: who misspelled one would be asked, or refused, in the middle of
-/// the run. Which programs there are, the settings say, not the tools.
+/// Checks that each tool that is allowed without approval is in `registry`: a misspelled name would otherwise cause a
+/// question or a refusal in the middle of the run. Names of agents are not checked, since the settings define them.
 ///
 /// # Errors
 ///
-/// `unknown_tool`, with the name that it may have been.
+/// `unknown_tool`, with the name that may have been meant.
 pub fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), ToolError> {
     let mut tools = allowed.iter().filter(|name| !name.starts_with(AGENT));
     tools.try_for_each(|name| registry.check_name(name))
 }
 
-/// Which calls wait for a person's yes: those of tools that ask, unless the run's submitter allowed them.
+/// Which calls wait for a person's approval: those of tools that require it, unless the run's submitter allowed them.
 pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
     let (registry, shell, hosts) = (registry.clone(), shell_of(run), hosts_of(run));
     let allowed = allowed_tools_of(run);
@@ -146,27 +148,27 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
         let asks = registry
             .get(tool)
             .is_some_and(|tool| tool.spec().approval == Approval::UnlessAllowed);
-        // A program that does tasks by itself may do what commands may, so what allows a command allows it; one on another machine
-        // is allowed by its name.
+        // An agent program may do what commands may, so what allows a command allows the program. An agent on another
+        // machine is allowed by its name.
         let is_agent = tool.starts_with(AGENT);
         let is_command = tool == SHELL || is_agent && args.get("argv").is_some();
         let is_allowed = (is_command && shell.allows(args))
             || (tool == HTTP_GET && hosts.allows_call(args))
             || allows_tool(&allowed, tool);
         match (asks || is_agent) && !is_allowed {
-            // Who allows the tool allows what is public (decision 0078).
+            // Allowing the tool allows only public hosts (decision 0078).
             true if tool == HTTP_GET && !HostList::everywhere().allows_call(args) => Asks::ItsOwn,
             asks => asks.into(),
         }
     })
 }
 
-/// What calls of a run write, which works in `context`: as the journal will say it.
+/// What calls of a run write that works in `context`, in the form that the journal records.
 pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &Workspace, run: &Run) -> WritesOf {
     let (registry, context, workspace) = (registry.clone(), context.clone(), workspace.clone());
     let node = NodeId::root(run.id());
     Arc::new(move |tool, args| {
-        // One that panics here does so again when it is called, and that is how its call fails.
+        // A tool that panics here does so again when it is called, and its call fails then.
         let named = |tool: &Arc<dyn Tool>| caught_now(|| tool.resources(args, &context)).ok();
         let Some(writes) = registry.get(tool).and_then(named).filter(|names| !names.is_empty()) else {
             return Vec::new();
@@ -187,24 +189,24 @@ pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &
     })
 }
 
-/// Whether a call of `tool` changes nothing that would be there although it was stopped: what is written with its answer is not.
+/// Whether a call of `tool` leaves no change behind if it is stopped. What is written with its answer does not count.
 pub(crate) fn only_looks(registry: &Registry, tool: &str) -> bool {
     registry
         .get(tool)
         .is_some_and(|tool| tool.spec().effect.changes_nothing())
 }
 
-/// Whether its tasks may be taken apart, as its submitter said.
+/// The plan mode that the submitter chose: whether models may divide tasks.
 pub(crate) fn plan_mode_of(run: &Run) -> PlanMode {
     said(run, "plan")
 }
 
-/// Whose criteria are judged, as its submitter said.
+/// Whose criteria are judged, as the submitter chose.
 pub(crate) fn judging_of(run: &Run) -> Judging {
     said(run, JUDGING)
 }
 
-/// What the submitter of `run` said under `key`, or what holds if nothing is said.
+/// What the submitter of `run` set under `key`, or the default.
 fn said<T: Default + DeserializeOwned>(run: &Run, key: &str) -> T {
     run.variable()
         .get(key)

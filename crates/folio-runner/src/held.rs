@@ -12,26 +12,26 @@ use tokio::sync::Notify;
 
 use crate::runner::Shared;
 
-/// Which runs are driven here, and which could not be given up when that was over.
+/// Which runs are driven here, and which could not be given up afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     runs: Mutex<HashMap<RunId, Standing>>,
-    /// Rings whenever one stands differently.
+    /// Notified whenever the standing of a run changes.
     changed: Notify,
-    /// With the number under which each is held.
+    /// Runs that are still to be given up, each with its fence.
     not_given_up: Mutex<HashMap<RunId, u64>>,
 }
 
-/// How a run stands that is held here.
+/// The standing of a run that is held here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// It is being claimed, or given up: whether somebody drives it will be known soon.
+    /// It is being claimed or given up; soon it is known whether somebody drives it.
     Passing,
     /// Somebody drives it.
     Driven,
 }
 
-/// That a run is held here, until this is dropped.
+/// A guard: the run is held here until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
     held: Arc<Held>,
@@ -39,7 +39,7 @@ pub(crate) struct Hold {
 }
 
 impl Hold {
-    /// Notes how the run stands from now on.
+    /// Sets the standing of the run.
     fn stands(&self, standing: Standing) {
         self.held.runs().insert(self.run, standing);
         self.held.changed.notify_waiters();
@@ -47,7 +47,7 @@ impl Hold {
 }
 
 impl Held {
-    /// Holds `run`, to claim it or to give it up; how it stands if somebody holds it already.
+    /// Holds `run`, to claim it or to give it up. Fails with its standing if it is held already.
     fn hold(self: &Arc<Self>, run: RunId) -> Result<Hold, Standing> {
         match self.runs().entry(run) {
             Entry::Occupied(held) => Err(*held.get()),
@@ -59,7 +59,7 @@ impl Held {
         }
     }
 
-    /// Holds `run`, to claim it; nothing if it is driven here. One that is being claimed or given up is waited for.
+    /// Holds `run`, to claim it; `None` if it is driven here. Waits while it is being claimed or given up.
     pub(crate) async fn hold_soon(self: &Arc<Self>, run: RunId) -> Option<Hold> {
         loop {
             let mut changed = pin!(self.changed.notified());
@@ -72,7 +72,8 @@ impl Held {
         }
     }
 
-    /// Gives `run` up in `store`, if nobody holds it meanwhile: then it goes on, or whoever claims it does this.
+    /// Gives `run` up in `store`, unless somebody holds it meanwhile: then the run continues, or the holder gives it
+    /// up.
     pub(crate) async fn give_up(
         self: &Arc<Self>,
         workspace: &Workspace,
@@ -94,7 +95,7 @@ impl Held {
         self.runs().contains_key(&run)
     }
 
-    /// Notes that `run` is not driven any more, while the store says so.
+    /// Notes that `run` is no longer driven here although the store says so.
     pub(crate) fn keep(&self, run: RunId, fence: u64) {
         let mut kept = self.not_given_up.lock();
         // Of two claims the later one counts.
@@ -102,13 +103,13 @@ impl Held {
         *kept = fence.max(*kept);
     }
 
-    /// What is still to be given up.
+    /// The runs that are still to be given up.
     pub(crate) fn kept(&self) -> Vec<(RunId, u64)> {
         let kept = self.not_given_up.lock();
         kept.iter().map(|(run, fence)| (*run, *fence)).collect()
     }
 
-    /// Notes that `run` is given up, or driven again.
+    /// Notes that `run` was given up, or is driven again.
     pub(crate) fn forget(&self, run: RunId) {
         self.not_given_up.lock().remove(&run);
     }
@@ -121,19 +122,20 @@ impl Drop for Hold {
     }
 }
 
-/// The claim on a run that is held. Once it is gone the run waits for no other one. Dropped before it is given up, because whoever drove it was
-/// dropped or panicked, it is given up as soon as that is possible: nobody else could go on with the run as long as this process lives.
+/// The claim on a run that is held. When it ends, the run no longer waits for another run. If it is dropped before it
+/// was given up, because the driver was dropped or panicked, it is given up as soon as possible: nobody else could
+/// continue the run as long as this process lives.
 #[derive(Debug)]
 pub(crate) struct Claim {
     shared: Arc<Shared>,
     run: RunId,
     fence: u64,
-    /// Nothing once it is given up.
+    /// `None` once it was given up.
     hold: Option<Hold>,
 }
 
 impl Claim {
-    /// Under the number `fence`.
+    /// A claim under the fence `fence`.
     pub(crate) fn of(shared: &Arc<Shared>, hold: Hold, fence: u64) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -143,18 +145,19 @@ impl Claim {
         }
     }
 
-    /// The number under which it was given.
+    /// The fence of the claim.
     pub(crate) fn fence(&self) -> u64 {
         self.fence
     }
 
-    /// The same once somebody drives the run.
+    /// Notes that somebody drives the run.
     pub(crate) fn driven(self) -> Self {
         self.stands(Standing::Driven);
         self
     }
 
-    /// Gives the run up. Where that fails it is tried again when somebody looks for runs to go on with, and the claim ends with this process.
+    /// Gives the run up. If that fails it is tried again when somebody looks for unfinished runs, and the claim ends
+    /// with this process.
     pub(crate) async fn give_up(mut self) {
         self.stands(Standing::Passing);
         let workspace = &self.shared.workspace;
@@ -177,16 +180,16 @@ impl Drop for Claim {
         let Self { shared, run, fence, .. } = &*self;
         shared.waiting.send_if_modified(|waiting| waiting.remove(run).is_some());
         let (shared, run, fence) = (Arc::clone(shared), *run, *fence);
-        // What is not held any more can be given up.
+        // A run that is no longer held can be given up.
         let Some(hold) = self.hold.take() else { return };
         shared.held.keep(run, fence);
         drop(hold);
-        // Without a runtime nobody could write it, and the process is about to end.
+        // Without a runtime nothing can be written, and the process is about to end.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
-            // It stays noted as one that is to be given up.
+            // On failure it stays noted as one that is to be given up.
             let _later = shared.held.give_up(&shared.workspace, run, fence).await;
         });
     }

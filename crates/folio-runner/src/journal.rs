@@ -1,4 +1,4 @@
-//! The journal of a run, read part by part: what is in memory of it does not depend on how long it is.
+//! The journal of a run, read part by part, so memory use does not depend on its length.
 
 use folio_engine::Event;
 use folio_memory::{RunId, Seq, Timestamp};
@@ -6,7 +6,7 @@ use folio_store::{JOURNAL_PART_BYTES, Workspace};
 
 use crate::error::RunnerError;
 
-/// What is left to be read of a journal.
+/// A reader of a journal.
 #[derive(Debug)]
 pub(crate) struct InParts<'w> {
     workspace: &'w Workspace,
@@ -16,7 +16,7 @@ pub(crate) struct InParts<'w> {
 }
 
 impl<'w> InParts<'w> {
-    /// All of it.
+    /// Starts at the beginning of the journal.
     pub(crate) fn of(workspace: &'w Workspace, run: RunId) -> Self {
         Self {
             workspace,
@@ -31,12 +31,12 @@ impl<'w> InParts<'w> {
         self.head
     }
 
-    /// Reads on behind the last part, where there may be more by now.
+    /// Continues after the last part, where there may be more by now.
     pub(crate) fn go_on(&mut self) {
         self.is_whole = false;
     }
 
-    /// The next part; nothing behind the last one.
+    /// The next part; `None` after the last one.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<(Timestamp, Event)>>, RunnerError> {
         if self.is_whole {
             return Ok(None);

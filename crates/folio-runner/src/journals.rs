@@ -1,4 +1,5 @@
-//! Whether the journals of all runs of a store can be gone through: what `folio doctor` looks at beyond the store's own check.
+//! Checks whether the journals of all runs of a store can be read: what `folio doctor` checks beyond the store's own
+//! check.
 
 use std::sync::Arc;
 
@@ -11,18 +12,18 @@ use folio_store::{Checkup, ErrorKind, RunQuery, RunRow, Store, StoreError};
 use crate::error::RunnerError;
 use crate::watch::Watch;
 
-/// Runs that are asked for at a time.
+/// How many runs are queried at a time.
 const AT_ONCE: u32 = 500;
 
-/// Folds the journal of every run of every space, as whoever shows a run does, until enough is known to be wrong; what cannot be folded is a
-/// problem. Those that a newer version wrote are none. What comes of it is taken into `found`.
+/// Folds the journal of every run of every space, as for showing it, until `found` has enough problems. A journal that
+/// cannot be folded is a problem; one that a newer version wrote is not. The results are added to `found`.
 ///
-/// What the rows of a store are is what its log says; whether the events in it make a run, only the engine knows. Has a part of one journal
-/// in memory at one time, and the run that it makes.
+/// The store's own check compares its rows with its log; only the engine knows whether the events make a run. Keeps one
+/// part of one journal in memory at a time, and the run that it makes.
 ///
 /// # Errors
 ///
-/// `Store` if the store went away.
+/// `Store` if the store became unavailable.
 pub async fn check_journals(store: &Arc<dyn Store>, found: &mut Checkup) -> Result<(), RunnerError> {
     let templates = Arc::new(Templates::new());
     let mut runs = 0_u64;
@@ -57,7 +58,7 @@ pub async fn check_journals(store: &Arc<dyn Store>, found: &mut Checkup) -> Resu
     Ok(())
 }
 
-/// Why the run of `row` cannot be shown, if it cannot.
+/// Why the run of `row` cannot be shown, if that is so.
 async fn problem_of(
     store: &Arc<dyn Store>,
     space: &SpaceName,
@@ -72,7 +73,7 @@ async fn problem_of(
             row.handle,
             with_causes(&error)
         ))),
-        // That is no damage, whoever finds it.
+        // That is not damage, whoever finds it.
         Err(RunnerError::Journal { .. } | RunnerError::Store(StoreError::RunTooNew { .. })) => Ok(None),
         Err(error) => Err(error),
     }

@@ -6,7 +6,7 @@ use folio_engine::argument::CallCheck;
 use folio_engine::plan;
 use folio_tools::Registry;
 
-/// The names and arguments of the tools in `registry`, as a plan is checked against them.
+/// The names and arguments of the tools in `registry`, in the form that a plan is checked against.
 #[must_use]
 pub fn known_tools(registry: &Registry) -> plan::Known {
     let tools = registry.tools().map(|tool| {
@@ -25,7 +25,7 @@ pub fn known_tools(registry: &Registry) -> plan::Known {
                 optional: of(false),
                 one_of: spec.one_of.clone(),
                 kinds: spec.args.iter().map(|a| (a.name.clone(), a.kind.clone())).collect(),
-                // What comes with a schema says all of it there.
+                // A tool with a schema says everything there.
                 check: spec.schema.is_none().then(|| {
                     let tool = Arc::clone(tool);
                     CallCheck::new(move |args| tool.mistakes(args))

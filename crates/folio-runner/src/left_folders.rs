@@ -1,6 +1,7 @@
-//! Folders of runs that never began: a fork copies the files of the other run before it is recorded, and whoever is killed in between
-//! leaves them there. Several stores may have their runs in one folder, so it is not by what a store lacks that such a one is known, but by
-//! a mark beside it, which says whose it was to be.
+//! Folders of forks that never began. A fork copies the files of the source before it is recorded, and if the process
+//! is killed in between, the copy stays. Several stores may keep their runs in one folder, so such a folder is not
+//! recognised by the store lacking the run, but by a mark beside it, which names the store and space that it was made
+//! for.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,12 @@ use folio_memory::{RunId, SpaceName};
 use folio_store::{ErrorKind, Store, StoreError, Workspace};
 use serde::{Deserialize, Serialize};
 
-/// What stands behind the id of a run in the name of its mark.
+/// The suffix after the id of a run in the name of its mark.
 const ENDING: &str = ".forking";
-/// No fork takes as long as that to be recorded.
+/// No fork takes this long to be recorded.
 const LEFT_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// Whose a folder is to be, and when that was said.
+/// Whose run a folder is for, and when it was made.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mark {
     store: String,
@@ -24,33 +25,34 @@ struct Mark {
     at: i64,
 }
 
-/// A folder that a fork left behind which was never recorded.
+/// The folder of a fork that was never recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftFolder {
-    /// Where it is.
+    /// The path of the folder.
     pub path: PathBuf,
     mark: PathBuf,
 }
 
 impl LeftFolder {
-    /// Removes it with all that is in it.
+    /// Removes the folder with everything in it.
     ///
     /// # Errors
     ///
-    /// As of the system. What is gone already is no error.
+    /// Errors of the file system. A folder that is gone already is no error.
     pub fn remove(&self) -> io::Result<()> {
-        // The copy is made under another name.
+        // The copy is first made under another name.
         gone(std::fs::remove_dir_all(with_ending(&self.path, ".new")))?;
         gone(std::fs::remove_dir_all(&self.path))?;
         gone(std::fs::remove_file(&self.mark))
     }
 }
 
-/// What forks that never began have left below `folders` more than an hour ago, for runs of `store` in `space`, or in any space.
+/// The folders that forks which never began left below `folders` more than an hour ago, for runs of `store` in `space`,
+/// or in any space.
 ///
 /// # Errors
 ///
-/// `Unavailable` or `Corrupt`, of the store. What cannot be read below `folders` is left out.
+/// `Unavailable` or `Corrupt` from the store. What cannot be read below `folders` is skipped.
 pub async fn left_folders(
     folders: &Path,
     store: &dyn Store,
@@ -69,7 +71,7 @@ pub async fn left_folders(
             continue;
         }
         match store.run(&of, Ref::Id(run)).await {
-            // It was recorded, and nobody was left to take the mark away.
+            // The run was recorded, but the process ended before it removed the mark.
             Ok(_) => std::fs::remove_file(&path).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::NotFound => left.push(LeftFolder {
                 path: folders.join(run.to_string()),
@@ -82,7 +84,7 @@ pub async fn left_folders(
     Ok(left)
 }
 
-/// Says that the folder of `fork` below `folders` is being made, for a run of `workspace`.
+/// Marks that the folder of `fork` below `folders` is being made, for a run of `workspace`.
 pub(crate) fn mark(folders: &Path, workspace: &Workspace, fork: RunId) {
     let mark = Mark {
         store: workspace.store().location(),
@@ -90,11 +92,11 @@ pub(crate) fn mark(folders: &Path, workspace: &Workspace, fork: RunId) {
         at: workspace.now().as_nanos(),
     };
     let text = serde_json::to_string(&mark).unwrap_or_default();
-    // Without it, what is left behind stays: no reason to begin no run.
+    // Without the mark, leftovers are not found: no reason to refuse the run.
     std::fs::write(mark_of(folders, fork), text).unwrap_or_default();
 }
 
-/// Takes the mark of `fork` away: its run is recorded, or its folder is gone.
+/// Removes the mark of `fork`: its run is recorded, or its folder is gone.
 pub(crate) fn unmark(folders: &Path, fork: RunId) {
     std::fs::remove_file(mark_of(folders, fork)).unwrap_or_default();
 }

@@ -1,22 +1,25 @@
-//! Carries out what a run is owed, in this process.
+//! Carries out the actions of runs in this process.
 //!
-//! The engine decides what is due; this crate performs it, records what became of it in one commit with everything that
-//! it writes to memory, and asks again. It waits, retries, stops and reads the clock; it never decides.
+//! The engine decides what is due. This crate performs it, records the outcome in one commit with everything that it
+//! writes to memory, and asks the engine again. It waits, retries, stops and reads the clock; it never decides.
 //!
-//! - [`runner`]: submit, drive, resume, cancel; `reads`: what is known of runs
-//! - `drive`: the loop of one run; [`dispatch`]: runs that others drive; `busy`: how many do more than wait
-//! - [`models`]: the models of a runner, and one call of one of them; `brief`: what memory tells them first;
-//!   `pages`: what the pages of a run tell, kept by its driver
-//! - `sessions`: programs that can go on with what they were at work on
-//! - `bodies`: large outputs, read when they are lacking and let go of again; `outputs`: where outputs are kept
+//! - [`runner`]: submits, drives, resumes and cancels runs; `reads`: queries about runs
+//! - `drive`: the loop of one run; [`dispatch`]: runs that other processes drive; `busy`: counts runs that do more than
+//!   wait
+//! - [`models`]: the models of a runner, and one call of a model; `brief`: what a model is told from memory first;
+//!   `pages`: what the pages of a run say, cached by its driver
+//! - `sessions`: agent programs that can continue an earlier session
+//! - `bodies`: large outputs, loaded when needed and dropped again; `outputs`: where outputs are kept
 //! - `perform`: one call of a tool, from its permissions to its outcome
-//! - `memory`: what a call writes: observations and page entries, in the same commit as its outcome
+//! - `memory`: what a call writes (observations and page entries), in the same commit as its outcome
 //! - `book`: the scratchbook of the run's thread, for tools
-//! - `prefer`: what comes first when more is due than may be under way
-//! - [`watch`]: a run as others see it, live; `folded`: runs that somebody looked at, kept for a minute; [`beside`]: the same while it is driven here, for whoever is told so; `journal`: the same part by part; `fork`: another run from a moment of one;
-//!   `takeover`: the files that such a run takes over; `left_folders`: those of one that never began; `again`: whether the pages of a run say what it says;
-//!   `journals`: whether those of all runs can be gone through
-//! - [`cassette`]: what models of a run answer, kept, and a run gone through with it
+//! - `prefer`: which calls come first when more are due than may be under way
+//! - [`watch`]: a run as other processes see it, live; `folded`: runs that somebody looked at, cached for a minute;
+//!   [`beside`]: a run followed while this process drives it, for observers; `journal`: the journal read part by part;
+//!   `fork`: a new run from a moment of another one; `takeover`: the files that a fork copies; `left_folders`: run
+//!   folders of forks that never began; `again`: whether the pages of a run match its journal; `journals`: checks
+//!   whether all journals can be read
+//! - [`cassette`]: records what the models of a run answer, and replays a run with it
 
 mod advisor;
 mod again;

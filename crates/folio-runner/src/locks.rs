@@ -1,7 +1,9 @@
-//! What calls of the runs of one runner write: calls of different runs that write the same are made one after the other, as those of one
-//! run are (E9.15). Names mean what they mean to the engine: a path, whose parts stand between `/`.
+//! Locks on what the calls of a runner's runs write: calls of different runs that write the same resource are made one
+//! after the other, like those of one run (E9.15). Names mean what they mean to the engine: a path whose parts are
+//! separated by `/`.
 //!
-//! A call takes all of its names at once, in the moment in which its beginning is recorded, and waits for none while it has one: so nobody waits for ever.
+//! A call takes all of its names at once, at the moment when its beginning is recorded, and never waits for one while
+//! it has another, so there is no deadlock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,54 +19,54 @@ use folio_memory::{RunId, Seq};
 use folio_store::workspace::Workspace;
 use tokio::sync::Notify;
 
-/// For how long a name that the store refused is taken for written elsewhere, if nothing is heard of the run that has it.
+/// How long a name that the store refused counts as written elsewhere if nothing is heard of the run that has it.
 const ELSEWHERE_FOR: Duration = Duration::from_secs(2);
-/// How often, at most, it is looked whether that run has committed something.
+/// The minimum interval between checks whether that run has committed something.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// The names that runs have. One may be had by several: what had begun before its driver died is not taken away.
+/// The names that runs have taken. Several runs may have one: what a call had taken before its driver died stays taken.
 #[derive(Debug, Default)]
 pub(crate) struct Locks {
     taken: Mutex<BTreeMap<String, Vec<RunId>>>,
-    /// What runs that other processes drive have, as the store said when it refused them to a run of this one.
+    /// The names of runs that other processes drive, known from the store's refusals.
     elsewhere: Mutex<BTreeMap<String, Vec<RunId>>>,
     given_back: Notify,
 }
 
-/// Those of one run, until it is dropped.
+/// The locks of one run, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct RunLocks {
     locks: Arc<Locks>,
     run: RunId,
-    /// The names that it has here.
+    /// The names that it has taken here.
     names: Mutex<Vec<String>>,
-    /// Those that it has in the store, sorted; nothing if nobody knows.
+    /// The names that it has in the store, sorted; `None` if that is unknown.
     stored: Mutex<Option<Vec<String>>>,
-    /// Whether a call was kept waiting because of another run.
+    /// Whether a call had to wait for another run.
     waits: Arc<AtomicBool>,
-    /// What the last call that was kept waiting waits for.
+    /// What the last call that had to wait is waiting for.
     met: Arc<Mutex<Option<HeldUp>>>,
 }
 
-/// What keeps a call of one run waiting: a call of another run writes there.
+/// Why a call of one run waits: a call of another run writes the same resource.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HeldUp {
-    /// What is written, as a path or another name.
+    /// The resource, as a path or another name.
     pub name: String,
     /// The run whose call writes it.
     pub by: RunId,
 }
 
-/// What the trace calls that a run waits for another one.
+/// The operation in the trace for a run that waits for another one.
 pub(crate) const WAIT_FOR_RUN: &str = "wait_for_run";
 
 impl HeldUp {
-    /// As the trace says it.
+    /// The form for the trace.
     pub(crate) fn words(&self) -> String {
         format!("{} writes {}", self.by, self.name)
     }
 
-    /// What [`HeldUp::words`] said.
+    /// Parses what [`HeldUp::words`] wrote.
     pub(crate) fn from_words(words: &str) -> Option<Self> {
         let (by, name) = words.split_once(" writes ")?;
         Some(Self {
@@ -83,7 +85,8 @@ impl Locks {
         self.elsewhere.lock()
     }
 
-    /// What a run other than `run` has that meets one of `names`, here or, as far as the store said, elsewhere.
+    /// The first lock of a run other than `run` that conflicts with one of `names`, here or, as far as the store said,
+    /// elsewhere.
     fn met(&self, taken: &BTreeMap<String, Vec<RunId>>, run: RunId, names: &[String]) -> Option<HeldUp> {
         let elsewhere = self.elsewhere();
         names
@@ -91,7 +94,8 @@ impl Locks {
             .find_map(|name| meets(taken, run, name).or_else(|| meets(&elsewhere, run, name)))
     }
 
-    /// Notes that `run`, which another process drives, has `name`, until it commits something behind `head`, or for two seconds.
+    /// Notes that `run`, which another process drives, has `name`, until it commits something after `head`, or for two
+    /// seconds.
     fn know(self: &Arc<Self>, workspace: &Workspace, name: String, run: RunId, head: Seq) {
         {
             let mut elsewhere = self.elsewhere();
@@ -103,7 +107,7 @@ impl Locks {
         }
         let (locks, workspace) = (Arc::clone(self), workspace.clone());
         tokio::spawn(async move {
-            // What is wrong with the store is said by the next commit of a driver.
+            // Store errors surface at the next commit of a driver.
             let told = tokio::time::timeout(ELSEWHERE_FOR, commits(&workspace, run, head));
             told.await.unwrap_or_default();
             let mut elsewhere = locks.elsewhere();
@@ -117,7 +121,7 @@ impl Locks {
     }
 }
 
-/// Waits until `run` commits something behind `head`.
+/// Waits until `run` commits something after `head`.
 async fn commits(workspace: &Workspace, run: RunId, head: Seq) {
     let (store, space) = (workspace.store(), workspace.space());
     let mut seen = head;
@@ -132,7 +136,7 @@ async fn commits(workspace: &Workspace, run: RunId, head: Seq) {
     }
 }
 
-/// What a run other than `run` has of `name`, of what is around it or inside of it.
+/// The lock of a run other than `run` on `name`, on something that contains it, or on something inside it.
 fn meets(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> Option<HeldUp> {
     let others = |name: &str, owners: &[RunId]| {
         let by = owners.iter().copied().find(|owner| *owner != run)?;
@@ -151,14 +155,14 @@ fn meets(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> Option
 }
 
 impl RunLocks {
-    /// Of `run`, which has for its calls in flight what is free of that which their beginnings say.
+    /// The locks of `run`. Takes those names of its calls in flight that are free.
     pub(crate) fn of(locks: &Arc<Locks>, run: &Run) -> Self {
         let written: Vec<String> = run.written().into_iter().map(|(name, _)| name.to_owned()).collect();
         let own = Self {
             locks: Arc::clone(locks),
             run: run.id(),
             names: Mutex::default(),
-            // What another driver of it left there goes with the first commit that says what it has.
+            // What another driver of the run left in the store goes with the first commit that writes its names.
             stored: Mutex::new(written.is_empty().then(Vec::new)),
             waits: Arc::default(),
             met: Arc::default(),
@@ -170,7 +174,8 @@ impl RunLocks {
         own
     }
 
-    /// Whether calls of other runs have names that meet these, for the engine: then the call waits, and so does whoever drives the run.
+    /// Tells the engine whether calls of other runs have conflicting names: then the call waits, and so does the driver
+    /// of the run.
     pub(crate) fn elsewhere(&self) -> WrittenElsewhere {
         let (locks, run, waits) = (Arc::clone(&self.locks), self.run, Arc::clone(&self.waits));
         let last = Arc::clone(&self.met);
@@ -185,12 +190,12 @@ impl RunLocks {
         })
     }
 
-    /// What the last call that was kept waiting because of another run waits for.
+    /// What the last call that had to wait for another run is waiting for.
     pub(crate) fn held_up(&self) -> Option<HeldUp> {
         self.met.lock().clone()
     }
 
-    /// Takes all of `names`, or none of them if another run was quicker.
+    /// Takes all of `names`, or none of them if another run was faster.
     pub(crate) fn take(&self, names: &[String]) -> bool {
         if names.is_empty() {
             return true;
@@ -211,7 +216,7 @@ impl RunLocks {
         true
     }
 
-    /// Gives back what `run` does not write any more, once the store knows.
+    /// Releases what `run` no longer writes, once the store knows.
     pub(crate) fn follow(&self, run: &Run) {
         let mut names = self.names();
         if names.is_empty() {
@@ -229,7 +234,8 @@ impl RunLocks {
         }
     }
 
-    /// What `run` has of that which its calls write, sorted, if the store does not know yet: for the commit that makes it so.
+    /// The names that `run` has taken for its calls, sorted, if the store does not know them yet: for the commit that
+    /// stores them.
     pub(crate) fn to_store(&self, run: &Run) -> Option<Vec<String>> {
         let names = self.names();
         let stored = self.stored();
@@ -243,14 +249,14 @@ impl RunLocks {
         (stored.as_ref() != Some(&had)).then_some(had)
     }
 
-    /// Takes in that the store knows that `run` has `names`, and gives back what is not written any more.
+    /// Notes that the store knows that `run` has `names`, and releases what is no longer written.
     pub(crate) fn has_stored(&self, names: Vec<String>, run: &Run) {
         *self.stored() = Some(names);
         self.follow(run);
     }
 
-    /// Takes in that the store refused what meets `name`: a call of `other`, which another process drives, writes it. Then `head` was the
-    /// last commit of the space.
+    /// Notes that the store refused a name that conflicts with `name`: a call of `other`, which another process drives,
+    /// writes it. `head` was the last commit of the space at that time.
     pub(crate) fn is_refused(&self, workspace: &Workspace, name: &str, other: RunId, head: Seq) {
         let mut names = self.names();
         let met = BTreeMap::from([(name.to_owned(), vec![other])]);
@@ -282,12 +288,12 @@ impl RunLocks {
         self.stored.lock()
     }
 
-    /// Whether a call was kept waiting since somebody last asked.
+    /// Whether a call had to wait since the last time this was called.
     pub(crate) fn has_waited(&self) -> bool {
         self.waits.swap(false, Ordering::Relaxed)
     }
 
-    /// What gives names back, for whoever waits.
+    /// The shared locks, to wait for a release.
     pub(crate) fn locks(&self) -> Arc<Locks> {
         Arc::clone(&self.locks)
     }
@@ -298,7 +304,7 @@ impl RunLocks {
 }
 
 impl Locks {
-    /// Waits until some run gives names back; from the moment when this is polled, or enabled.
+    /// Waits until some run releases names; counts from the moment when this is polled or enabled.
     pub(crate) fn given_back(&self) -> tokio::sync::futures::Notified<'_> {
         self.given_back.notified()
     }

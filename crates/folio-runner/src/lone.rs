@@ -1,5 +1,5 @@
-//! A model that is asked beside what runs ask: a compactor, an advisor. What it costs is counted here, its calls wait for a place as all others
-//! do, and what it is told of memory stands inside of tags.
+//! A model that is asked outside of the runs' own questions: a compactor or an advisor. Its cost is counted here, its
+//! calls wait for a place like all others, and what it is told from memory is enclosed in tags.
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use parking_lot::Mutex;
 use crate::models::{RunnerModel, reply_of, settle_place};
 use crate::places::Places;
 
-/// A model, and what it has cost.
+/// A model and its cost so far.
 #[derive(Debug)]
 pub(crate) struct LoneModel {
     pub(crate) model: RunnerModel,
-    /// Places of all models together, if they are counted.
+    /// The places that all models share, if they are limited.
     all: Option<Arc<Places>>,
     counted: Mutex<Counted>,
 }
 
-/// What calls have cost.
+/// The cost of calls.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     spent: Spend,
-    /// Calls of which nobody says what they used, those that are under way or were given up among them.
+    /// Calls without known usage, including those under way or given up.
     unknown: u64,
 }
 
@@ -37,12 +37,13 @@ impl LoneModel {
         }
     }
 
-    /// The same, one of `all` models of which only so many may be asked at one moment.
+    /// Limits its calls by `all`, the places that all models share.
     pub(crate) fn among(self, all: Option<Arc<Places>>) -> Self {
         Self { all, ..self }
     }
 
-    /// What it has cost so far, as far as the provider says. A call that failed is a call, and of one whose usage nobody says nobody knows the price.
+    /// What it has cost so far, as far as the provider reports it. A failed call counts as a call, and a call without
+    /// known usage as unpriced.
     pub(crate) fn spent(&self) -> Spend {
         let counted = self.counted();
         Spend {
@@ -51,7 +52,7 @@ impl LoneModel {
         }
     }
 
-    /// What it has cost of the `reserved` that was set aside for it: that, if a call has not said what it used (E9.10).
+    /// What it has cost so far; or `reserved`, which was set aside for it, if a call did not report its usage (E9.10).
     pub(crate) fn spent_of(&self, reserved: &Spend) -> Spend {
         let counted = self.counted();
         match counted.unknown {
@@ -64,7 +65,7 @@ impl LoneModel {
         }
     }
 
-    /// What it answers, or whoever stands in for it where it does not or will not; or why nobody does.
+    /// The answer of the model, or of its fallbacks if it fails or refuses; or why there is none.
     pub(crate) async fn ask(&self, request: &Request) -> Result<Reply, String> {
         let mut model = &self.model;
         loop {
@@ -112,7 +113,7 @@ impl LoneModel {
     }
 }
 
-/// What `usage` costs, at the price of `model`.
+/// What `usage` costs at the price of `model`.
 fn cost_of(usage: &Usage, model: &RunnerModel) -> Spend {
     let spend = model.spend_of(usage);
     let of_price = model.price.map_or(0, |price| price.of(&spend));
@@ -122,7 +123,7 @@ fn cost_of(usage: &Usage, model: &RunnerModel) -> Spend {
     }
 }
 
-/// Whether a model that failed like that may have used up something.
+/// Whether a model that failed in this way may have used up something.
 fn has_begun(kind: ModelErrorKind) -> bool {
     matches!(
         kind,
@@ -130,7 +131,7 @@ fn has_begun(kind: ModelErrorKind) -> bool {
     )
 }
 
-/// A message without calls.
+/// A message without tool calls.
 pub(crate) fn message(speaker: Speaker, text: String) -> Message {
     Message {
         speaker,
@@ -140,7 +141,8 @@ pub(crate) fn message(speaker: Speaker, text: String) -> Message {
     }
 }
 
-/// The name of a tag around `parts`, for `what`: nothing inside can name a tag that is made of all that is inside.
+/// The name of a tag around `parts` for `what`. It is derived from all of the content, so nothing inside can contain
+/// it.
 pub(crate) fn tag_around(what: &str, parts: &[&str]) -> String {
     let all: Vec<&str> = std::iter::once(what).chain(parts.iter().copied()).collect();
     let made = EntryId::derived(&all).to_string().to_lowercase();

@@ -1,4 +1,5 @@
-//! What a call writes to memory, as changes that go into the same commit as its outcome: so it is there exactly once.
+//! What a call writes to memory, as changes that go into the same commit as its outcome, so that it is written exactly
+//! once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,35 +22,35 @@ use serde_json::{Value, json};
 
 use crate::perform::Writes;
 
-/// The tool whose answer is how many observations there are.
+/// The tool whose answer is the number of observations.
 const OBSERVE: &str = "observe";
 
-/// Observations that are not taken of which an answer says why.
+/// For how many refused observations an answer gives the reason.
 const REFUSED_MAX: usize = 8;
 
-/// Turns what tools and `observe:` rules say into changes of memory.
+/// Turns the items of tools and of `observe:` rules into changes of memory.
 #[derive(Debug)]
 pub(crate) struct MemoryWriter {
-    /// Its space, whose time and ids what is written has.
+    /// The workspace of the space; its clock and ids are used for what is written.
     pub(crate) workspace: Workspace,
-    /// The turn that the run is in; none for one of an older version.
+    /// The turn that the run is in; `None` for a run of an older version.
     pub(crate) turn: Option<TurnId>,
-    /// Whose scratchbook takes what tools hold to be worth knowing for longer.
+    /// The thread whose scratchbook takes what tools consider worth keeping longer.
     pub(crate) thread: ThreadKey,
-    /// What holds in the space; to be renewed before something is written.
+    /// The policy in force; to be renewed before something is written.
     pub(crate) policy: Arc<PolicyInForce>,
 }
 
-/// What a call's items come to.
+/// The result of a call's items.
 #[derive(Debug, Default)]
 pub(crate) struct TakenIn {
     /// Changes, for the commit of the call's outcome.
     pub(crate) changes: Vec<Change>,
-    /// What was put right or not taken, for the trace.
+    /// What was corrected or refused, for the trace.
     pub(crate) notes: Vec<TraceNote>,
 }
 
-/// The call whose items are taken in.
+/// The call whose items are processed.
 struct Call<'c> {
     run: &'c Run,
     node: NodeId,
@@ -58,7 +59,7 @@ struct Call<'c> {
     now: Timestamp,
 }
 
-/// An item that is ready to be written, and the page that it goes onto.
+/// An item that is ready to be written, and its page.
 struct Draft {
     page: (PageId, PageFields),
     new: NewEntry,
@@ -67,8 +68,8 @@ struct Draft {
 }
 
 impl MemoryWriter {
-    /// What a call of `node` that ended comes to. Malformed items are left out one by one, and said in a block of the
-    /// branch's log and in the trace; they never change the outcome (seed 002).
+    /// Ingests the items of a call of `node` that ended. Malformed items are skipped one by one, and reported in an
+    /// entry of the branch's log and in the trace; they never change the outcome (seed 002).
     pub(crate) fn take_in(
         &self,
         run: &Run,
@@ -80,7 +81,8 @@ impl MemoryWriter {
         let now = self.workspace.now();
         let mut taken = TakenIn::default();
         let mut rejected: Vec<Rejection> = Vec::new();
-        // The same rules as for every other tool's answer: manifests, limits, an item equal in two arrays (M7.3.23, 24).
+        // The same rules as for every other tool's answer: manifests, limits, an item that occurs in two arrays
+        // (M7.3.23, 24).
         let manifest = self.policy.manifests.of(&writes.tool);
         let told = [
             (Channel::ScratchPageWrites, writes.scratch_page_writes),
@@ -159,7 +161,8 @@ impl MemoryWriter {
         taken
     }
 
-    /// What of the observations that a call brings is not going to be taken, each with why: it may be of a type that the space does not have.
+    /// The observations of a call that will be refused, with the reasons: the space may not have their type, for
+    /// example.
     fn refused(&self, writes: &Writes) -> Vec<Rejection> {
         let manifest = self.policy.manifests.of(&writes.tool);
         let observations = Value::Array(writes.observations.clone());
@@ -180,8 +183,8 @@ impl MemoryWriter {
         refused
     }
 
-    /// What a call of `observe` comes to, if not all is taken that it was given: its answer says how many observations there are, and who
-    /// reads that goes on with those.
+    /// The outcome of a call of `observe` if some of its observations are refused: its answer contains the number of
+    /// observations, and later steps rely on it.
     pub(crate) fn counted(&self, outcome: &CallOutcome, writes: &Writes) -> Option<CallOutcome> {
         let CallOutcome::Answered(answer) = outcome else {
             return None;
@@ -212,7 +215,7 @@ impl MemoryWriter {
         }))
     }
 
-    /// A line of the trace about an item of `call`.
+    /// A note for the trace about an item of `call`.
     fn note(&self, call: &Call<'_>, status: &str, detail: Value) -> TraceNote {
         let mut actor = Actor::new(Role::Tool, call.tool).in_run(call.run.id());
         actor.turn = self.turn;
@@ -256,7 +259,7 @@ impl MemoryWriter {
             }
         };
         let asked = Bound::of(&input);
-        // What a rule of the plan says, whoever wrote the plan says.
+        // An `observe:` rule speaks for the author of the plan.
         let is_ruled = proposed.channel == Channel::Observe;
         let role = if is_ruled { Role::Human } else { Role::Tool };
         let unknown = UnknownType::under(&self.policy, role);
@@ -313,7 +316,7 @@ impl MemoryWriter {
             PageTarget::OwnBranch => projection::branch_page(run, node),
             PageTarget::Main => projection::main_page(run.id()),
             PageTarget::Titled(title) => {
-                // One page a title and run, whoever writes to it first.
+                // One page for each title and run, whoever writes to it first.
                 let id = PageId::derived(&["note", &run.id().to_string(), &title]);
                 let mut fields = PageFields::new(PageRole::Note, title, Owner::executor());
                 fields.parent = Some(projection::workspace_page(run.id()));
@@ -366,12 +369,12 @@ impl MemoryWriter {
     }
 }
 
-/// The turn that `run` is in, as its first event says.
+/// The turn that `run` is in, according to its first event.
 pub(crate) fn turn_of(run: &Run) -> Option<TurnId> {
     run.variable().get("turn")?.as_str()?.parse().ok()
 }
 
-/// What a finished node's `observe:` rules say; nothing for a node that has no output to speak of.
+/// What a finished node's `observe:` rules yield; nothing for a node without an inline output.
 pub(crate) fn ruled(run: &Run, node: NodeId, result: &folio_engine::NodeResult) -> (Vec<Value>, Vec<String>) {
     match &result.output {
         Output::Inline(inline) if matches!(result.status, Outcome::Ok | Outcome::Partial) => {

@@ -25,43 +25,44 @@ use crate::places::{self, Places};
 
 pub(crate) use call::{AskEnded, answer_of, ask, reply_of, request_of, settle_place};
 
-/// How long one call of a model may take, if nobody gives it more.
+/// The default time limit for one call of a model.
 const TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// Calls of one provider that are under way at one moment, over all runs of a runner (E9.15).
+/// How many calls of one provider may be under way at once, over all runs of a runner (E9.15).
 const AT_A_TIME: usize = 16;
-/// Tokens of a request and its answer, if nobody says.
+/// The default for the tokens of a request and its answer.
 const WINDOW: u32 = 128_000;
-/// Tokens of one answer, if nobody says.
+/// The default for the tokens of one answer.
 const ANSWER_TOKENS: u32 = 4_096;
 
-/// What the names of programs that do tasks by themselves begin with.
+/// The prefix of the names of agent programs.
 pub(crate) const AGENT: &str = "agent:";
 
 /// One model that a runner may ask. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RunnerModel {
-    /// Its name, as people write it.
+    /// Its address.
     pub name: String,
-    /// It.
+    /// The model itself.
     pub model: Arc<dyn Model>,
-    /// Tokens of a request and its answer together.
+    /// Maximum tokens of a request and its answer together.
     pub window: u32,
-    /// The most tokens of one answer.
+    /// Maximum tokens of one answer.
     pub answer_tokens: u32,
-    /// What it costs; `None` if nobody knows.
+    /// Its price; `None` if unknown.
     pub price: Option<Price>,
-    /// How long an answer of it may take, if that is longer than usual.
+    /// How long an answer may take; at least the default.
     pub time: Duration,
-    /// The model that is asked in its place when it is away, will not, or writes nonsense (E9.13); it may have one itself. Nobody stands in
-    /// for a program, and no program for anybody.
+    /// The fallback that is asked if the model is unavailable, refuses or answers nonsense (E9.13); it may have one
+    /// itself. An agent program has no fallback and is never one.
     pub fallback: Option<Box<Self>>,
     pub(crate) places: Arc<Places>,
-    /// How many calls of this very model may be under way, if that is said.
+    /// How many calls of this model may be under way, if that is limited separately.
     pub(crate) own_places: Option<Arc<Places>>,
 }
 
 impl RunnerModel {
-    /// A model with the usual limits: a window of 128,000 tokens, answers of at most 4,096, sixteen calls at a time.
+    /// Creates a model with the default limits: a window of 128,000 tokens, answers of at most 4,096 tokens, and
+    /// sixteen calls at a time.
     #[must_use]
     pub fn new(name: impl Into<String>, model: Arc<dyn Model>) -> Self {
         Self {
@@ -77,8 +78,8 @@ impl RunnerModel {
         }
     }
 
-    /// What one answer used, as its provider says. Money is what the answer itself says; of a model that has a price, what its price does not
-    /// have: what it costs more to put tokens into the cache.
+    /// What one answer used, as its provider reports it. Money is what the answer itself reports; for a model with a
+    /// price, it is what that price does not cover: the extra cost of writing tokens to the cache.
     pub(crate) fn spend_of(&self, usage: &Usage) -> Spend {
         let micro_usd = match self.price {
             None => usage.micro_usd.unwrap_or(0),
@@ -98,8 +99,8 @@ impl RunnerModel {
         }
     }
 
-    /// The same at `price`, which limits of money are kept by (E9.10). Its window ends where the price does: above that many tokens it
-    /// costs something else, and so as much is never asked.
+    /// Sets its price, by which limits of money are kept (E9.10). The window is limited to the number of tokens up to
+    /// which the price is valid, so no larger request is made.
     #[must_use]
     pub fn at_price(mut self, price: &folio_model::Price) -> Self {
         let known = price.up_to.and_then(|tokens| u32::try_from(tokens).ok());
@@ -113,34 +114,34 @@ impl RunnerModel {
         self
     }
 
-    /// The same, whose answers may take `time`, if that is longer than usual. It keeps to that itself where it is shorter.
+    /// Allows answers to take `time`, if that is longer than the default. The model itself enforces shorter limits.
     #[must_use]
     pub fn answers_within(mut self, time: Duration) -> Self {
         self.time = self.time.max(time);
         self
     }
 
-    /// How long it, or whoever stands in for it, may take.
+    /// How long it, or one of its fallbacks, may take.
     fn longest(&self) -> Duration {
         let next = self.fallback.as_ref().map_or(Duration::ZERO, |next| next.longest());
         self.time.max(next)
     }
 
-    /// The same, with `other` in its place when it is of no help.
+    /// Sets `other` as its fallback.
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         self.fallback = Some(Box::new(other));
         self
     }
 
-    /// How many calls of this very model may be under way at one moment, within those of its provider; at least one.
+    /// Limits how many calls of this model may be under way at once, within the limit of its provider; at least one.
     #[must_use]
     pub fn own_at_a_time(mut self, calls: usize) -> Self {
         self.own_places = Some(Places::new(calls));
         self
     }
 
-    /// The one that is asked when those before it, `passed` of them, were of no help, or the last there is.
+    /// The model that is asked after the first `passed` in the chain of fallbacks did not help, or the last one.
     fn after(&self, passed: u32) -> &Self {
         let mut model = self;
         for _ in 0..passed {
@@ -152,16 +153,16 @@ impl RunnerModel {
         model
     }
 
-    /// How many calls of it may be under way at one moment; at least one. Models of one provider for which this is the same
-    /// number have it together.
+    /// Limits how many calls of it may be under way at once; at least one. Models of one provider with the same number
+    /// share these places.
     #[must_use]
     pub fn at_a_time(mut self, calls: usize) -> Self {
         self.places = Places::new(calls);
         self
     }
 
-    /// Waits for a place among the calls of this model, of its provider, and of `all` models, in that order: who waits for one keeps
-    /// nobody waiting who needs another.
+    /// Waits for a place for this model, for its provider, and among `all` models, in that order: waiting for one place
+    /// does not block anybody who needs another.
     pub(crate) async fn place(&self, all: Option<&Arc<Places>>) -> (places::Place, [Option<places::Place>; 2]) {
         loop {
             if let Ok(place) = self.place_within(Duration::MAX, all).await {
@@ -170,7 +171,7 @@ impl RunnerModel {
         }
     }
 
-    /// The same, as long as its provider does not want to be left alone for more than `quiet_max`, or how long it wants that.
+    /// The same, but fails if the provider wants no requests for more than `quiet_max`, with how long it wants that.
     async fn place_within(
         &self,
         quiet_max: Duration,
@@ -188,13 +189,13 @@ impl RunnerModel {
         Ok((of_provider, [own, of_all]))
     }
 
-    /// Who answers: its name without that of the model itself.
+    /// The provider: its address without the name of the model.
     fn provider(&self) -> &str {
         let name = ModelParts::of(&self.name).name.map_or(0, |name| name.len() + 1);
         &self.name[..self.name.len() - name]
     }
 
-    /// What one that works by itself is called where it is asked for a yes, and allowed: `agent:NAME`.
+    /// The name of an agent where its approval is asked for and where it is allowed: `agent:NAME`.
     pub(crate) fn worker_name(&self) -> String {
         match self.name.strip_prefix(AGENT) {
             Some(_) => self.name.clone(),
@@ -221,7 +222,7 @@ impl RunnerModel {
         }
     }
 
-    /// It, and whoever stands in for it.
+    /// Calls `each` for the model and all of its fallbacks.
     fn all(&mut self, each: &mut dyn FnMut(&mut Self)) {
         each(self);
         if let Some(next) = &mut self.fallback {
@@ -230,36 +231,36 @@ impl RunnerModel {
     }
 }
 
-/// Somebody who works on tasks that name it (E9.17). Cheap to clone.
+/// A named executor that works on tasks which name it (E9.17). Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RunnerExecutor {
-    /// A model, or a program.
+    /// A model or an agent program.
     pub model: RunnerModel,
-    /// What it is good for, in a line for whoever plans; may be empty.
+    /// What it is good for, in one line for the planner; may be empty.
     pub about: String,
 }
 
 /// The models of a runner, one for each role. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct RunnerModels {
-    /// Decides, plans, puts together.
+    /// Decides, plans and combines results.
     pub planner: RunnerModel,
     /// Works with tools.
     pub executor: RunnerModel,
-    /// Judges.
+    /// Judges results.
     pub judge: RunnerModel,
-    /// Puts summaries of what is put away. Without one they are found without a model.
+    /// Writes summaries of conversations that are put away. Without one, summaries are made without a model.
     pub compactor: Option<RunnerModel>,
-    /// Looks at turns, before the work and after it. Without one, rules do alone.
+    /// Looks at turns, before the work and after it. Without one, only rules apply.
     pub advisor: Option<RunnerModel>,
-    /// Who else works on tasks, by the name that a task says (`executor`).
+    /// Further executors, by the name that a task gives as its `executor`.
     pub executors: BTreeMap<String, RunnerExecutor>,
-    /// What people may be asked to do by whoever plans or decides, in a line; without it only by plans that name them.
+    /// What people may be asked to do by planners, in one line; without it, only plans that name people can ask them.
     pub human: Option<String>,
 }
 
 impl RunnerModels {
-    /// The same model for every role but those of the compactor and the advisor, which nobody has.
+    /// The same model for all roles except compactor and advisor, which stay empty.
     #[must_use]
     pub fn one(model: RunnerModel) -> Self {
         Self {
@@ -273,7 +274,7 @@ impl RunnerModels {
         }
     }
 
-    /// The same, with one number of places for all models of one provider (E9.15).
+    /// Lets all models of one provider share their places (E9.15).
     pub(crate) fn by_provider(mut self) -> Self {
         let mut first: Vec<RunnerModel> = Vec::new();
         let mut share = |model: &mut RunnerModel| {
@@ -297,7 +298,7 @@ impl RunnerModels {
         self
     }
 
-    /// Does `each` to every model but those of the compactor and the advisor, those that stand in included.
+    /// Calls `each` for every model except the compactor and the advisor, fallbacks included.
     pub(crate) fn each(&mut self, each: &mut dyn FnMut(&mut RunnerModel)) {
         let roles = [&mut self.planner, &mut self.executor, &mut self.judge];
         let named = self.executors.values_mut().map(|named| &mut named.model);
@@ -306,7 +307,7 @@ impl RunnerModels {
         }
     }
 
-    /// What models were set up to be asked and were not, a line each: of scripts.
+    /// The cues of scripts that were not used, one line each.
     #[must_use]
     pub fn left_over(&self) -> Vec<String> {
         let (mut all, mut lines) = (self.clone(), Vec::new());
@@ -329,14 +330,14 @@ impl RunnerModels {
         }
     }
 
-    /// Who is asked what `ask` asks for.
+    /// The model that is asked `ask`.
     pub(crate) fn asked_by(&self, ask: &AskAction) -> &RunnerModel {
         let named = ask.executor.as_ref().and_then(|name| self.executors.get(name));
         let usual = named.map_or_else(|| self.of(ask.purpose.role()), |named| &named.model);
         usual.after(ask.passed)
     }
 
-    /// Who is asked for `node` of `run` now, as people write it.
+    /// The address of the model that is asked for `node` of `run` now.
     pub(crate) fn asked_for(&self, run: &Run, node: NodeId, purpose: Purpose) -> Option<&str> {
         let (named, passed) = run.whose_turn(node)?;
         let usual = match purpose.role() {
@@ -346,22 +347,22 @@ impl RunnerModels {
         Some(&usual.after(passed).name)
     }
 
-    /// Who does tasks under that name, or the usual executor.
+    /// The executor called `name`, or the default one.
     pub(crate) fn executor_named(&self, name: Option<&str>) -> &RunnerModel {
         let named = name.and_then(|name| self.executors.get(name));
         named.map_or(&self.executor, |named| &named.model)
     }
 
-    /// How long the most patient of them is waited for. Each keeps to its own time.
+    /// The longest time limit of all models. Each enforces its own limit.
     fn longest(&self) -> Duration {
         let named = self.executors.values().map(|named| &named.model);
         let all = [&self.planner, &self.executor, &self.judge].into_iter().chain(named);
         all.map(RunnerModel::longest).max().unwrap_or(TIMEOUT)
     }
 
-    /// What the engine has to know of models, tools and people.
+    /// What the engine has to know about models, tools and people.
     ///
-    /// `may_call`: which tools models of the run are told of.
+    /// `may_call` decides which tools the models of the run are offered.
     pub(crate) fn equipment(
         &self,
         registry: &Registry,
@@ -370,7 +371,7 @@ impl RunnerModels {
         (plan, judging): (PlanMode, Judging),
         book: &ScratchbookPolicy,
     ) -> Equipment {
-        // Without scratchbooks there are no tools for them (seed 003, A4).
+        // Without scratchbooks their tools are not offered (seed 003, A4).
         let is_there = |name: &str| book.enabled || !name.starts_with("scratch_");
         let short = definitions();
         let offers = registry
@@ -408,7 +409,8 @@ fn named_executor((name, named): (&String, &RunnerExecutor)) -> (String, NamedEx
     (name.clone(), executor)
 }
 
-/// A tool as a model is told of it. Of the scratchbook's, whose definitions are `short`, it is told as little as any agent is: people read more (7.8).
+/// A tool as it is offered to a model. For the tools of the scratchbook, whose definitions are `short`, that is the
+/// short form that every agent gets: people read more (7.8).
 fn offer_of(spec: &ToolSpec, short: &[Definition]) -> ToolOffer {
     let (description, args_schema) = match short.iter().find(|short| short.name == spec.name) {
         Some(short) => (short.description.to_owned(), short.schema.clone()),

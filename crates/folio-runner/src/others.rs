@@ -1,4 +1,5 @@
-//! Who else writes to the journals of runs that are driven here: people who stop, pause or answer them, in other processes too.
+//! Detects when somebody else writes to the journals of runs that are driven here: people who stop, pause or answer
+//! them, also from other processes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,44 +14,45 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How often, at most, a runner looks whether somebody else wrote to one of its runs' journals.
+/// The minimum interval between checks whether somebody else wrote to the journals of a runner's runs.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// How many times as long as a look takes there is none: of a thousand runs it takes some milliseconds.
+/// The pause after a check, as a multiple of its duration: a check of a thousand runs takes some milliseconds.
 const REST: u32 = 50;
-/// But never for longer than this, however slow the store is.
+/// The longest pause, however slow the store is.
 const REST_MAX: Duration = Duration::from_secs(1);
 
-/// The runs that are driven here, and one task that looks after all of them: a thousand runs cost one question, not a thousand.
+/// The runs that are driven here, and one task that watches all of them: a thousand runs cost one query, not a
+/// thousand.
 #[derive(Debug, Default)]
 pub(crate) struct Others {
     looked_after: Mutex<LookedAfter>,
-    /// Whether a run has come that was not looked after yet: somebody may have written to it since its driver read it.
+    /// Whether a run was added that was not checked yet: somebody may have written to it since its driver read it.
     has_new: AtomicBool,
 }
 
-/// The runs, and the task, while there are any.
+/// The runs, and the task while there are any.
 #[derive(Debug, Default)]
 struct LookedAfter {
-    /// Of one that others drive there are as many as wait for it here.
+    /// A run that others drive occurs once for each waiter here.
     driven: HashMap<RunId, Vec<Weak<Followed>>>,
-    /// It ends with the runtime that it was begun in, which need not be the one that others drive in.
+    /// It ends with the runtime in which it was spawned, which need not be the one of the other drivers.
     task: Option<JoinHandle<()>>,
 }
 
 /// A run that is driven here, as long as its driver has it.
 #[derive(Debug)]
 pub(crate) struct Followed {
-    /// Where its journal ended when its driver took it up.
+    /// Where its journal ended when its driver opened it.
     pub(crate) from: Seq,
-    /// Where its journal ends, as far as its driver knows it. Whoever reads beside the driver learns from it that there is more, and, when it
-    /// is gone, that the driver is.
+    /// Where its journal ends, as far as its driver knows. An observer beside the driver learns from it that there is
+    /// more to read, and, once it is closed, that the driver is gone.
     head: watch::Sender<Seq>,
     ring: Notify,
 }
 
 impl Others {
-    /// Looks after the journal of `run`, which ends at `head`, until what is returned is dropped.
+    /// Watches the journal of `run`, which ends at `head`, until the returned value is dropped.
     pub(crate) fn follow(self: &Arc<Self>, workspace: &Workspace, run: RunId, head: Seq) -> Arc<Followed> {
         let followed = Arc::new(Followed {
             from: head,
@@ -73,9 +75,9 @@ impl Others {
         self.looked_after.lock()
     }
 
-    /// Rings at the runs of which somebody else wrote.
+    /// Notifies the drivers of runs that somebody else wrote to.
     ///
-    /// A missed ring costs nothing but time: every commit checks.
+    /// A missed notification only costs time: every commit checks.
     async fn look(&self, workspace: &Workspace) -> Result<(), StoreError> {
         let driven: HashMap<RunId, Vec<Arc<Followed>>> = {
             let looked_after = self.looked_after();
@@ -99,13 +101,13 @@ impl Others {
     }
 }
 
-/// Looks at the journals as long as runs are driven here.
+/// Checks the journals as long as runs are driven here.
 async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
     let mut rest = LOOK_AGAIN;
     let mut lineage = workspace.store().lineage();
     loop {
         tokio::time::sleep(rest).await;
-        // What was seen may have been lost, and others write under its numbers.
+        // Commits that were seen may have been lost, and others written under their numbers.
         let now = workspace.store().lineage();
         if std::mem::replace(&mut lineage, now) != now {
             seen = Seq(0);
@@ -117,12 +119,12 @@ async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
                 !same.is_empty()
             });
             if looked_after.driven.is_empty() {
-                // Whoever comes now begins another one.
+                // The next run starts a new task.
                 looked_after.task = None;
                 return;
             }
         }
-        // What is wrong with the store is said by the next commit of a driver.
+        // Store errors surface at the next commit of a driver.
         let grown = tokio::time::timeout(LOOK_AGAIN, workspace.store().wait(workspace.space(), seen)).await;
         if let Ok(Ok(head)) = grown {
             seen = head;
@@ -144,12 +146,12 @@ impl Followed {
         *self.head.borrow()
     }
 
-    /// The same as it grows, until the driver has let go of the run.
+    /// The same as it grows, until the driver has given up the run.
     pub(crate) fn heads(&self) -> watch::Receiver<Seq> {
         self.head.subscribe()
     }
 
-    /// Its driver knows the journal up to `head`.
+    /// Notes that the driver knows the journal up to `head`.
     pub(crate) fn knows(&self, head: Seq) {
         self.head.send_replace(head);
     }

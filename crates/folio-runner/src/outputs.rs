@@ -7,8 +7,8 @@ use folio_store::Blob;
 
 use crate::bodies::Bodies;
 
-/// Moves an output of `event` whose JSON text is longer than what may stand in the journal itself out of it: it is then in `blobs`, and `run` is given its value, so that later steps
-/// need not read it back.
+/// Moves an output of `event` out of it if its JSON text is too long for the journal: it goes into `blobs`, and `run`
+/// gets its value, so that later steps need not read it back.
 pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Vec<Blob>, bodies: &mut Bodies) {
     let output = match event {
         Event::Finished { result, .. } => &mut result.output,

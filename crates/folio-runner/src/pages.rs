@@ -1,5 +1,6 @@
-//! What the pages of a run tell its planners: kept by its driver, which writes them, so that nobody asks the store for them before each call
-//! of a model. What a step wrote is told while it is still on its way into the log: so a step is one commit.
+//! What planners are told about the pages of a run. Its driver, which writes the pages, keeps it up to date, so that
+//! nobody reads them from the store before each call of a model. A step's entries are included while they are still
+//! being written, so a step is one commit.
 
 use std::collections::HashMap;
 
@@ -13,37 +14,39 @@ use folio_memory::{Change, FieldChange, PageHandle, PageId, PageQuery, PageRole}
 use folio_store::workspace::{Moment, Workspace, WorkspaceError};
 use folio_store::{ErrorKind, StoreError};
 
-/// Pages of executors that are told of: those that did not end well and still count first, then the newest (E9.16). The rest is counted.
+/// How many pages of executors are described: those that did not end well and are still unresolved first, then the
+/// newest (E9.16). The rest is only counted.
 const PAGES: usize = 20;
-/// Entries at the end of a page that stand for it.
+/// How many of its last entries stand for a page.
 const TAIL: u32 = 4;
 
-/// What is told of the pages of a run, with everything that its driver has applied, durable or not.
+/// The description of the pages of a run with everything that its driver has applied, durable or not.
 #[derive(Debug)]
 pub(crate) struct RunPages {
-    /// Until when it is true of what others wrote; only for the question that it was read for if nobody keeps account.
+    /// The mark of others' writes up to which it is valid; `None` if the store keeps no such mark, and then it is valid
+    /// only for the question that it was read for.
     mark: Option<u64>,
-    /// The main scratchpad, and then those of executors.
+    /// The main scratchpad, followed by those of executors.
     ids: Vec<PageId>,
     lines: Vec<PageLines>,
-    /// Pages of executors that are not among them and have nothing that anybody has to look at.
+    /// How many pages of executors are left out that need nobody's attention.
     settled: usize,
-    /// The others that are not, as they stand.
+    /// The other pages that are left out, with their statuses.
     unsettled: HashMap<PageId, String>,
 }
 
-/// Nobody knows what a change makes of the pages; they have to be read once it is durable.
+/// The effect of a change on the pages is unknown; they have to be read once it is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HasToBeRead;
 
 impl RunPages {
-    /// The pages of `run` as they stand in the store; none if it has none yet.
+    /// Reads the pages of `run` from the store; `None` if it has none yet.
     ///
-    /// What is written after `moment` makes another mark.
+    /// What is written after `moment` changes the mark.
     pub(crate) async fn read(workspace: &Workspace, moment: Moment, run: &Run) -> Result<Option<Self>, WorkspaceError> {
         let main = match workspace.page(Ref::Id(projection::main_page(run.id()))).await {
             Ok(main) => main,
-            // There is none yet.
+            // The run has no pages yet.
             Err(WorkspaceError::Store(error)) if StoreError::kind(&error) == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
@@ -54,7 +57,7 @@ impl RunPages {
             ..PageQuery::default()
         };
         let mark = moment.mark_of_pages();
-        // Where there is no mark they are read before each call: then of the newest of them, and those before are only counted.
+        // Without a mark the pages are read before each call, so only the newest are read, and the older ones counted.
         let (mut executors, older) = if mark.is_some() {
             (workspace.all_pages(query).await?, 0)
         } else {
@@ -67,7 +70,7 @@ impl RunPages {
             let older = all.saturating_sub(newest.len() as u64);
             (newest, older)
         };
-        // What is told of stands in the order in which it was made.
+        // The pages are listed in the order in which they were made.
         executors.sort_by_key(|page| is_settled(&page.fields.status));
         let left_out = executors.split_off(executors.len().min(PAGES));
         executors.sort_by_key(|page| page.handle);
@@ -90,7 +93,8 @@ impl RunPages {
         Ok(Some(told))
     }
 
-    /// The pages of `run` as `changes`, its first, are about to make them. None if nobody keeps account of what others write onto them.
+    /// The pages of a new `run` as `changes`, its first ones, are about to make them. `None` if the store keeps no mark
+    /// of what others write.
     pub(crate) async fn of_new(workspace: &Workspace, run: &Run, changes: &[Change]) -> Option<Self> {
         let mark = workspace.moment().await.ok()?.mark_of_pages();
         let main = projection::main_page(run.id());
@@ -111,12 +115,12 @@ impl RunPages {
         Some(pages)
     }
 
-    /// Whether others had written nothing onto them at `moment` since they were read.
+    /// Whether nobody else had written to the pages by `moment` since they were read.
     pub(crate) fn stand(&self, moment: Moment) -> bool {
         self.mark.is_some() && self.mark == moment.mark_of_pages()
     }
 
-    /// Takes in what the projection of the run's own events writes.
+    /// Applies a change that the projection of the run's own events writes.
     pub(crate) async fn take(&mut self, workspace: &Workspace, run: &Run, change: &Change) -> Result<(), HasToBeRead> {
         match change {
             Change::EnsurePage(new) if new.fields.role == PageRole::ScratchpadExec => {
@@ -132,7 +136,7 @@ impl RunPages {
                 } else if self.unsettled.remove(page).is_some() {
                     self.leave_out(*page, status);
                 } else if self.settled > 0 && !is_settled(status) {
-                    // It may be one of those, and nobody knows which they are.
+                    // It may be one of the counted pages, of which the ids are unknown.
                     return Err(HasToBeRead);
                 }
             }
@@ -146,7 +150,7 @@ impl RunPages {
                 }
             }
             Change::PatchEntry { entry, fields, .. } => {
-                // A state does not show, but what is put away is not told of any more.
+                // A status is not shown, but archived entries are no longer described.
                 let stays = |field: &FieldChange| match field {
                     FieldChange::Status(status) => *status != Status::Archived,
                     FieldChange::Phase(_) => true,
@@ -162,7 +166,7 @@ impl RunPages {
         Ok(())
     }
 
-    /// Says under which handles pages stand in the log.
+    /// Sets the handles of pages.
     pub(crate) fn name(&mut self, pages: &[(PageId, PageHandle)]) {
         for (page, handle) in pages {
             if let Some(lines) = self.lines_of(*page) {
@@ -171,13 +175,13 @@ impl RunPages {
         }
     }
 
-    /// The same pages under the handles that they got.
+    /// The same pages with the handles that they got.
     pub(crate) fn named(mut self, pages: &[(PageId, PageHandle)]) -> Self {
         self.name(pages);
         self
     }
 
-    /// The planner's block of seed 000, once there is something on a page besides the goal.
+    /// The planner's block of seed 000, once a page has something besides the goal.
     ///
     /// # Errors
     ///
@@ -194,7 +198,8 @@ impl RunPages {
         }
     }
 
-    /// Leaves the oldest page of an executor that ended well to be counted, or else the oldest of all, if there are as many as may be.
+    /// If there are too many pages, moves the oldest executor page that ended well to the counted ones, or else the
+    /// oldest of all.
     fn make_room(&mut self) {
         if self.lines.len() <= PAGES {
             return;
@@ -205,7 +210,7 @@ impl RunPages {
         self.leave_out(id, lines.status());
     }
 
-    /// Counts a page that is not told of. Of what ended well nobody keeps which it was: there may be very many.
+    /// Counts a page that is left out. For pages that ended well only the number is kept: there may be very many.
     fn leave_out(&mut self, page: PageId, status: &str) {
         if is_settled(status) {
             self.settled += 1;
@@ -214,7 +219,7 @@ impl RunPages {
         }
     }
 
-    /// How the pages stand that are not told of.
+    /// The statuses of the pages that are left out.
     fn more(&self) -> Standing {
         let mut more = Standing::settled(self.settled);
         for status in self.unsettled.values() {

@@ -17,9 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::grants;
 
-/// How long a call may take that says nothing of it.
+/// The time limit of a call that sets none.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
-/// How long a call that was told to stop has until it is dropped (E9.11).
+/// How long a call that was told to stop may take before it is dropped (E9.11).
 pub(crate) const GRACE: Duration = Duration::from_secs(12);
 
 /// A call that has ended.
@@ -27,7 +27,7 @@ pub(crate) const GRACE: Duration = Duration::from_secs(12);
 pub(crate) struct Performed {
     pub(crate) node: NodeId,
     pub(crate) outcome: CallOutcome,
-    /// What it wants written to memory, besides its outcome.
+    /// What it wants written to memory in addition to its outcome.
     pub(crate) writes: Writes,
     pub(crate) duration: Duration,
 }
@@ -38,15 +38,16 @@ pub(crate) struct Writes {
     pub(crate) observations: Vec<Value>,
     pub(crate) scratch_page_writes: Vec<Value>,
     pub(crate) memory_writes: Vec<Value>,
-    /// Whether the call failed: what it was told to write is then not written (seed 002).
+    /// Whether the call failed: its explicit writes are then not made (seed 002).
     pub(crate) has_failed: bool,
     pub(crate) page_appends: Vec<folio_tools::PageAppend>,
     pub(crate) tool: String,
 }
 
-/// Makes the call of `action` and waits for its end, its time limit, or `cancel`.
+/// Makes the call of `action` and waits for its end, its time limit, or a cancellation.
 ///
-/// What the tool wants to know of the scratch page is looked up in `memory` first, and never keeps the call from being made.
+/// If the tool declares a query on the scratch page, its result is looked up in `memory` first; a failure of that never
+/// prevents the call.
 pub(crate) async fn call(
     registry: Registry,
     context: ToolContext,
@@ -63,11 +64,11 @@ pub(crate) async fn call(
         None => Vec::new(),
     };
     let is_guarded = |tool: &Arc<dyn Tool>| tool.spec().effect == Effect::Guarded;
-    // Of such a call only its tool knows what became of it the first time.
+    // For such a tool, only the tool itself knows what became of the first attempt.
     let begun = (action.again && registry.get(&action.tool).is_some_and(is_guarded)).then(|| Box::new(action.clone()));
     let run = caller.run.map(|run| run.to_string()).unwrap_or_default();
     let request = ToolRequest {
-        // The same after a crash: the logical call is the node (E9.12).
+        // The same after a crash: the node identifies the logical call (E9.12).
         request_id: format!("{run}/{}", action.node),
         tool: action.tool,
         args: action.args,
@@ -80,7 +81,7 @@ pub(crate) async fn call(
     let became = match begun {
         None => None,
         Some(begun) => {
-            // A tool that does not look whether it is to stop keeps nobody waiting.
+            // A tool that ignores the request to stop does not block anybody.
             let given_up = async {
                 context.cancel.cancelled().await;
                 tokio::time::sleep(GRACE).await;
@@ -109,12 +110,12 @@ pub(crate) async fn call(
     }
 }
 
-/// What a second call of `tool` would do; of a tool that is not there nothing.
+/// The effect of a second call of `tool`; pure if there is no such tool.
 fn effect_of(tool: &str, registry: &Registry) -> Effect {
     registry.get(tool).map_or(Effect::Pure, |tool| tool.spec().effect)
 }
 
-/// What a call that is made comes to.
+/// Makes the call and returns its outcome.
 async fn made(
     registry: &Registry,
     context: &ToolContext,
@@ -125,11 +126,11 @@ async fn made(
     match within(timeout, &context.cancel, registry.call(request, context)).await {
         Ended::Answered(response) => outcome_of(*response, &request.tool, registry),
         Ended::Stopped => (stopped(&request.tool, registry), Writes::default()),
-        // It was at work to the last, and whether a second call is harmless its class says (E9.12).
+        // It was still working; its effect says whether a second call is harmless (E9.12).
         ended @ (Ended::TimedOut | Ended::Dropped) => match effect_of(&request.tool, registry) {
             Effect::Pure | Effect::Read | Effect::Idempotent => failed(timed_out(&request.tool, timeout)),
             Effect::Guarded => {
-                // What is asked now is not what was told to stop.
+                // The reconciliation must not use the token that was cancelled.
                 let asking = ToolContext {
                     cancel: CancellationToken::new(),
                     ..context.clone()
@@ -146,7 +147,7 @@ async fn made(
     }
 }
 
-/// What of the scratch page `query` finds that `tool` may see (seed 004).
+/// What `query` finds on the scratch page that `tool` may see (seed 004).
 async fn known_to(memory: &Workspace, caller: &Actor, tool: &str, query: Value) -> Vec<Value> {
     let actor = Actor {
         role: Role::Tool,
@@ -165,23 +166,23 @@ async fn known_to(memory: &Workspace, caller: &Actor, tool: &str, query: Value) 
 
 pub(crate) enum Ended {
     Answered(Box<ToolResponse>),
-    /// It took too long, and stopped when it was told to.
+    /// It took too long, and stopped when told to.
     TimedOut,
-    /// It took too long, and did not stop when it was told to.
+    /// It took too long, and did not stop when told to.
     Dropped,
-    /// Somebody had it stopped.
+    /// It was cancelled.
     Stopped,
 }
 
-/// Waits for `call`. When the time is up or `cancel` fires it is told to stop, has the grace period to do so, and is
-/// then dropped, which kills what it started.
+/// Waits for `call`. When the time is up or `cancel` fires, the call is told to stop, has the grace period to do so,
+/// and is then dropped, which kills what it started.
 pub(crate) async fn within(
     timeout: Duration,
     cancel: &CancellationToken,
     call: impl Future<Output = ToolResponse>,
 ) -> Ended {
     tokio::pin!(call);
-    // A tool that computes at once has answered before a timer is made.
+    // A tool that computes at once is done before a timer is created.
     let timed_out = tokio::select! {
         biased;
         response = &mut call => return Ended::Answered(Box::new(response)),
@@ -190,9 +191,9 @@ pub(crate) async fn within(
     };
     cancel.cancel();
     match tokio::time::timeout(GRACE, &mut call).await {
-        // It was quicker than the request to stop it: what it did counts.
+        // It finished before it was stopped: what it did counts.
         Ok(response) if response.is_ok() => Ended::Answered(Box::new(response)),
-        // It knows more of what became of the call than that it took too long.
+        // It knows more about the outcome than that it took too long.
         Ok(response) if timed_out && is_unknown(&response) => Ended::Answered(Box::new(response)),
         Ok(_) if timed_out => Ended::TimedOut,
         Err(_) if timed_out => Ended::Dropped,
@@ -214,8 +215,8 @@ fn timed_out(tool: &str, timeout: Duration) -> Failure {
     }
 }
 
-/// Nobody knows how far a call came whose time was over. One that stopped is made again only if whoever wrote the plan wants attempts; one that
-/// may still be at work never is.
+/// The failure of a call that timed out with an unknown outcome. A call that stopped is retried only if the plan sets
+/// attempts; one that may still be working is never retried.
 fn unknown(tool: &str, timeout: Duration, ended: &Ended) -> Failure {
     if matches!(ended, Ended::TimedOut) {
         let stopped = timed_out(tool, timeout);
@@ -235,7 +236,7 @@ fn unknown(tool: &str, timeout: Duration, ended: &Ended) -> Failure {
     }
 }
 
-/// That a call of `tool` was stopped. What only looks has changed nothing (E9.11).
+/// The outcome of a call of `tool` that was stopped. A tool that only reads has changed nothing (E9.11).
 fn stopped(tool: &str, registry: &Registry) -> CallOutcome {
     CallOutcome::Stopped {
         may_have_changed: !grants::only_looks(registry, tool),
@@ -256,7 +257,7 @@ fn outcome_of(response: ToolResponse, tool: &str, registry: &Registry) -> (CallO
         truncated,
         ..
     } = response;
-    // What a failed call noticed is worth keeping; what it was told to write is not done.
+    // What a failed call noticed is worth keeping; its explicit writes are not made.
     let writes = Writes {
         observations,
         scratch_page_writes,
@@ -315,10 +316,10 @@ fn outcome_of(response: ToolResponse, tool: &str, registry: &Registry) -> (CallO
     )
 }
 
-/// The stop reason that a kind of failure leads to, and whether another attempt may help.
+/// The stop reason for a kind of failure, and whether another attempt may help.
 fn what_next(kind: FailureKind, effect: Effect) -> (StopReason, bool) {
     match kind {
-        // It was ended in the middle, and how far it came nobody knows (E9.4).
+        // It was ended in the middle, and how far it came is unknown (E9.4).
         FailureKind::TimedOut if matches!(effect, Effect::Opaque | Effect::Destructive) => {
             (StopReason::OutcomeUnknown, true)
         }
@@ -385,7 +386,7 @@ fn finding_of(tool: &str, exit: i32, response: &ToolResponse) -> Finding {
         None if response.outputs.get("count").and_then(Value::as_u64).unwrap_or(0) > 0 => Finding::Met,
         None => Finding::Unmet("there is no such file".to_owned()),
         Some(error) if error.kind == FailureKind::NotFound => {
-            // What a step wrote is in the folder of the run, and mostly what was meant.
+            // What a step wrote is in the run folder, which is usually what was meant.
             let hints = error.hints.iter().filter(|hint| hint.contains("run:"));
             let hints: String = hints.map(|hint| format!("; {hint}")).collect();
             Finding::Unmet(error.message.clone() + &hints)

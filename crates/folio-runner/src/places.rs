@@ -1,7 +1,8 @@
-//! How many calls of one provider are under way at one moment, over all runs of a runner (E9.15).
+//! Limits how many calls of one provider are under way at once, over all runs of a runner (E9.15).
 //!
-//! A provider that says that it is asked too much is asked less: nobody asks it before the time that it wants has passed, and each call
-//! that it turned away takes its place with it, down to one. Each answer gives one back. A call that waits for its next attempt has none.
+//! A provider that reports a rate limit is asked less: nobody asks it before the time that it wants has passed, and
+//! each call that it turned away takes its place out of use, down to one place. Each answer restores one. A call that
+//! waits for its next attempt occupies none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// The longest time that a provider is believed to want to be left alone.
+/// The longest time that a provider's wish for no requests is respected.
 const QUIET_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The places of one provider. Whoever waits longest gets the next.
+/// The places of one provider, in first-come order.
 #[derive(Debug)]
 pub(crate) struct Places {
     most: usize,
@@ -21,16 +22,16 @@ pub(crate) struct Places {
     slowed: Mutex<Slowed>,
 }
 
-/// How a provider is asked less than it could be.
+/// How requests to a provider are reduced.
 #[derive(Debug, Default)]
 struct Slowed {
-    /// Nobody asks it before.
+    /// Nobody asks the provider before this instant.
     quiet_until: Option<Instant>,
-    /// Places that nobody has for now.
+    /// Places that are out of use for now.
     taken_out: Vec<OwnedSemaphorePermit>,
 }
 
-/// One place, until it is dropped or what came of the call is told.
+/// A place, occupied until it is dropped or the outcome of the call is reported.
 #[derive(Debug)]
 pub(crate) struct Place {
     permit: OwnedSemaphorePermit,
@@ -38,7 +39,7 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    /// So many; at least one.
+    /// Creates `most` places; at least one.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         let most = most.max(1);
         Arc::new(Self {
@@ -48,7 +49,7 @@ impl Places {
         })
     }
 
-    /// How many there are when nothing slows them down.
+    /// How many places there are when nothing slows them down.
     pub(crate) fn most(&self) -> usize {
         self.most
     }
@@ -62,14 +63,14 @@ impl Places {
         }
     }
 
-    /// The same, as long as the provider does not want to be left alone for more than `quiet_max`.
+    /// The same, but fails if the provider wants no requests for more than `quiet_max`.
     ///
     /// # Errors
     ///
-    /// How long it wants to be left alone.
+    /// How long the provider wants no requests.
     pub(crate) async fn take_within(self: &Arc<Self>, quiet_max: Duration) -> Result<Place, Duration> {
         let permit = loop {
-            // They are never closed.
+            // The semaphore is never closed.
             if let Ok(permit) = Arc::clone(&self.free).acquire_owned().await {
                 break permit;
             }
@@ -94,13 +95,13 @@ impl Places {
 }
 
 impl Place {
-    /// The provider answered: it may be asked more again.
+    /// The provider answered: one more place may be used again.
     pub(crate) fn answered(self) {
         let mut slowed = self.places.slowed.lock();
         drop(slowed.taken_out.pop());
     }
 
-    /// The provider wants to be asked less, and to be left alone for `wanted` if it says so.
+    /// The provider reported a rate limit; it wants no requests for `wanted`, if it says so.
     pub(crate) fn turned_away(self, wanted: Option<Duration>) {
         let mut slowed = self.places.slowed.lock();
         if let Some(wanted) = wanted {

@@ -1,4 +1,5 @@
-//! What comes first when more is due than may be under way: what a confirmation that somebody waits for needs (M7.11.2).
+//! Which calls come first when more are due than may be under way: those needed by a confirmation that somebody waits
+//! for (M7.11.2).
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use folio_memory::{Entry, Timestamp};
 use folio_store::Workspace;
 use folio_store::workspace::{MAX_ACTIVE, WorkspaceError};
 
-/// How many calls more than there are places for are looked at: each is put together for that.
+/// How many calls beyond the free places are considered: each has to be built for that.
 const AMONG: usize = 32;
 
-/// The confirmations that were waited for when the run was taken up.
+/// The confirmations that were pending when the run was opened.
 #[derive(Debug)]
 pub(crate) struct Preferences {
     orderer: Arc<dyn Orderer>,
@@ -21,7 +22,7 @@ pub(crate) struct Preferences {
 }
 
 impl Preferences {
-    /// Asks the scratch page; nothing if nobody waits for anything.
+    /// Reads the scratch page; `None` if no confirmation is pending.
     pub(crate) async fn of(workspace: &Workspace) -> Result<Option<Self>, WorkspaceError> {
         let moment = workspace.moment().await?;
         let mut waiting = workspace.active_observations_at(moment, MAX_ACTIVE).await?.items;
@@ -38,11 +39,11 @@ impl Preferences {
         }))
     }
 
-    /// What `run` is owed, for no more than `slots` places, models that are asked first and included. Of its next calls those that a
+    /// What is due in `run`, for at most `slots` places, questions to models included. Of the next calls, those that a
     /// confirmation needs come first.
     pub(crate) fn due(&self, run: &Run, slots: usize, now: Timestamp) -> Vec<Action> {
         let due = run.due(now, slots);
-        // Where there is a place for all of them, none comes first.
+        // If there is a place for all of them, the order does not matter.
         if slots == 0 || due.iter().filter(|action| action.takes_place()).count() < slots {
             return due;
         }

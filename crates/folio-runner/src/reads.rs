@@ -1,4 +1,4 @@
-//! What is known of runs.
+//! Queries about runs.
 
 use folio_engine::Run;
 use folio_memory::id::{Ref, RunId, RunRef};
@@ -11,9 +11,9 @@ use crate::locks::{HeldUp, WAIT_FOR_RUN};
 use crate::runner::Runner;
 use crate::watch::Watch;
 
-/// Runs that are asked for at a time.
+/// How many runs are queried at a time.
 const AT_ONCE: u32 = 500;
-/// Notes of a run that are looked through for whom it waits.
+/// How many notes of a run are searched for the run that it waits for.
 const NOTES: usize = 10;
 
 impl Runner {
@@ -23,8 +23,8 @@ impl Runner {
         self.shared.watch(run)
     }
 
-    /// What keeps a call of `run` waiting, if it is driven here: a call of another run that writes the same. Returns as soon as that is
-    /// something else than `known`.
+    /// What a call of `run` waits for, if the run is driven here: a call of another run that writes the same resource.
+    /// Returns as soon as that differs from `known`.
     pub async fn held_up(&self, run: RunId, known: Option<&HeldUp>) -> Option<HeldUp> {
         let mut waiting = self.shared.waiting.subscribe();
         loop {
@@ -33,14 +33,15 @@ impl Runner {
                 return held_up;
             }
             if waiting.changed().await.is_err() {
-                // It lives as long as the runner.
+                // The sender lives as long as the runner.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// What keeps a call of the run of `row` waiting, whoever drives it, and the row of the other run, whose call writes the same. Of a run that
-    /// another process drives it is what the trace said last, as long as nothing happened in the run since and that other run goes on.
+    /// What a call of the run of `row` waits for, whoever drives it, and the row of the other run, whose call writes
+    /// the same resource. For a run that another process drives, it is the last note in the trace, as long as nothing
+    /// happened in the run since and the other run has not ended.
     ///
     /// # Errors
     ///
@@ -72,7 +73,8 @@ impl Runner {
         Ok((!by.has_ended()).then_some((held_up, by)))
     }
 
-    /// The run as its journal says now. It is kept for a minute, and whoever asks again in that time pays only for what happened since.
+    /// The run as its journal describes it now. It is cached for a minute, and a repeated call in that time pays only
+    /// for what happened since.
     ///
     /// # Errors
     ///
@@ -81,7 +83,7 @@ impl Runner {
         self.shared.folded(run).await
     }
 
-    /// The run with its row, of one moment: what a journal that grows meanwhile changes in the row is taken from the journal.
+    /// The run with its row as of one moment: what the journal changes in the row meanwhile is taken from the journal.
     ///
     /// # Errors
     ///
@@ -95,8 +97,8 @@ impl Runner {
         Ok((row_as_of(&folded, row), folded))
     }
 
-    /// The runs that have not ended and that no living process drives, oldest first. What this process could not give up
-    /// when it had to stop driving, because the store was away, it gives up now.
+    /// The runs that have not ended and that no living process drives, oldest first. First gives up the runs that this
+    /// process could not give up when it stopped driving them, because the store was unavailable.
     ///
     /// # Errors
     ///
@@ -122,8 +124,8 @@ impl Runner {
     }
 }
 
-/// `row` with the status that `run` has: a row and a journal that were read one after the other are of two moments, and a
-/// run may have ended in between.
+/// `row` with the status that `run` has: a row and a journal that were read one after the other are of two moments, and
+/// the run may have ended in between.
 #[must_use]
 pub fn row_as_of(run: &Run, mut row: RunRow) -> RunRow {
     let ended = run.result().map(|result| result.status.as_str());

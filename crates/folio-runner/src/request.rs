@@ -1,4 +1,4 @@
-//! What somebody wants of a run: one event, written onto what the journal says by then.
+//! Requests to a run: one event, made from what the journal says by then.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use folio_store::{Commit, Expected, Record, RequestKey, RunAppend, StoreError, W
 use crate::error::RunnerError;
 use crate::runner::Runner;
 
-/// What became of something that somebody wants of a run.
+/// What became of a request to a run.
 #[derive(Debug)]
 pub(crate) enum Requested {
-    /// It stands in the journal.
+    /// It is recorded in the journal.
     Recorded(Box<Event>),
     /// There was nothing to record.
     Nothing,
@@ -23,8 +23,8 @@ pub(crate) enum Requested {
 }
 
 impl Runner {
-    /// The same for something that may be asked for again: what was recorded under the key of `asked` is not done a second time, and a
-    /// second request that is another one is refused with `KeyReused`.
+    /// A runner for a request that may be repeated: what was recorded under the key of `asked` is not done a second
+    /// time, and a different request under the same key is refused with `KeyReused`.
     #[must_use]
     pub fn asked_under(&self, asked: RequestKey) -> Self {
         Self {
@@ -33,7 +33,7 @@ impl Runner {
         }
     }
 
-    /// The same for something that cannot be asked for twice.
+    /// A runner for a request that cannot be made twice.
     pub(crate) fn without_key(&self) -> Self {
         Self {
             asked: None,
@@ -41,12 +41,12 @@ impl Runner {
         }
     }
 
-    /// Under what is recorded what is asked for.
+    /// The key under which the request is recorded.
     pub(crate) fn key(&self) -> Option<String> {
         self.asked.as_ref().map(|asked| asked.key().to_owned())
     }
 
-    /// Where what is asked for is written.
+    /// The workspace that the request is written to.
     pub(crate) fn written_to(&self) -> Cow<'_, Workspace> {
         let workspace = &self.shared.workspace;
         match &self.asked {
@@ -55,11 +55,11 @@ impl Runner {
         }
     }
 
-    /// Whether what `by` asks for under the key of [`Runner::asked_under`] is recorded.
+    /// Whether the request of `by` under the key of [`Runner::asked_under`] is recorded.
     ///
     /// # Errors
     ///
-    /// `Store`: `KeyReused` if it was something else.
+    /// `Store`: `KeyReused` if it was a different request.
     pub(crate) async fn was_asked(&self, by: &Actor) -> Result<bool, RunnerError> {
         match &self.asked {
             Some(asked) => Ok(self.written_to().is_recorded(by, asked.key()).await?),
@@ -67,7 +67,7 @@ impl Runner {
         }
     }
 
-    /// Writes what somebody wants of a run into its journal.
+    /// Writes a request into the journal of a run.
     pub(crate) async fn request(
         &self,
         run: RunId,
@@ -83,7 +83,7 @@ impl Runner {
             return Ok(Requested::Nothing);
         }
         workspace.keep_up().await?;
-        // Somebody may write to the journal in between; the request is then made on what it says now.
+        // Somebody may write to the journal in between; the request is then made from what it says now.
         for _ in 0..100 {
             let (mut folded, head) = self.shared.fold(run).await?;
             if folded.result().is_some() {
@@ -147,7 +147,7 @@ impl Runner {
     }
 }
 
-/// Whether the part `node` of `run` has ended, so that nothing can become of what somebody wants of it.
+/// Whether the part `node` of `run` has ended, so that a request to it has no effect.
 pub(crate) fn has_ended(run: &Run, node: Option<NodeId>) -> bool {
     node.and_then(|node| run.node(node))
         .is_some_and(|view| view.result.is_some())

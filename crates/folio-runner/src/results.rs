@@ -1,4 +1,5 @@
-//! Earlier results of a run, for `result_read`: whoever drives the run knows them, so that nobody folds its journal for each call.
+//! Earlier results of a run, for `result_read`: the driver of the run knows them, so that nobody folds its journal for
+//! each call.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,13 +14,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::ahead::Ahead;
 
-/// Questions that wait until the driver looks; whoever has one more waits.
+/// How many requests are queued for the driver; further callers wait.
 const QUESTIONS: usize = 64;
-/// Bytes that large results of the members of a group, or of the items of a `for_each`, may have in all to be put together for a call:
-/// each call does so anew, and has all of it in memory. The result of each is read by its own name.
+/// The total size of large results of a group's members, or of a `for_each`'s items, that may be combined for a call:
+/// each call combines them anew, and has all of it in memory. Each single result can be read by its own name.
 const TOGETHER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Which result somebody asks for, and who is told.
+/// A request for a result, and the channel for the answer.
 #[derive(Debug)]
 pub(crate) struct Question {
     node: String,
@@ -27,23 +28,23 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Answers from `run` what is durable of it: a result that is still on its way to the disk may yet be another.
+    /// Answers from the durable part of `run`: a result that is still being written may yet change.
     pub(crate) fn answer<O>(self, run: &Run, ahead: &Ahead<O>) {
         let Self { node, answer } = self;
         let found = match run.node_named(&node) {
             None => Err(format!("there is no node {node:?} in this run")),
             Some(view) => match view.result.filter(|_| !ahead.has_ended(view.id)) {
                 None => Err(format!("{node} has no result yet")),
-                // Of a group its result says only how it ended.
+                // The result of a group says only how it ended.
                 Some(_) => run.given(view.id).ok_or_else(|| format!("{node} gives nothing")),
             },
         };
-        // Whoever asked may have been stopped meanwhile.
+        // The caller may have been stopped meanwhile.
         drop(answer.send(found));
     }
 }
 
-/// The results of a run that is driven here, and bodies that are kept.
+/// The results of a run that is driven here, and the bodies that are kept.
 #[derive(Debug)]
 pub(crate) struct RunResults {
     workspace: Workspace,
@@ -51,7 +52,7 @@ pub(crate) struct RunResults {
 }
 
 impl RunResults {
-    /// What calls ask, and where the driver hears it.
+    /// The side of the calls, and the receiver for the driver.
     pub(crate) fn new(workspace: &Workspace) -> (Arc<Self>, mpsc::Receiver<Question>) {
         let (questions, asked) = mpsc::channel(QUESTIONS);
         let workspace = workspace.clone();
@@ -73,7 +74,8 @@ impl RunResults {
         bytes.map_err(|error| error.to_string())
     }
 
-    /// The whole of what was put away under the name `node`; `why` it is no result of the run, if it is not that either.
+    /// The whole body that was put away under the name `node`; fails with `why` it is not a result of the run if it is
+    /// not such a body either.
     async fn put_away(&self, node: &str, why: String) -> Result<Vec<u8>, String> {
         let all = Part::Bytes { from: 0, to: u64::MAX };
         let most = usize::try_from(TOGETHER_BYTES_MAX).unwrap_or(usize::MAX);
@@ -92,7 +94,7 @@ impl RunResults {
         }
     }
 
-    /// The value of `node`, which gives `given`: what of it is kept beside the journal is read first.
+    /// The value of `node`, which gives `given`. Parts that are kept beside the journal are read first.
     async fn together(&self, node: &str, given: &Given) -> Result<Arc<Value>, String> {
         let outputs = given.outputs().into_iter();
         let kept: Vec<(&str, u64)> = outputs
@@ -129,7 +131,7 @@ impl ResultSource for RunResults {
     async fn read(&self, node: &str) -> Result<Vec<u8>, String> {
         if let Some(hash) = node.strip_prefix("blob:") {
             let bytes = self.blob(hash).await?;
-            // An output that is a text reads as that text, not as its JSON form.
+            // An output that is a text is read as that text, not as its JSON form.
             return Ok(match serde_json::from_slice::<Value>(&bytes) {
                 Ok(value) => as_text(&value).into_bytes(),
                 Err(_) => bytes,
@@ -156,7 +158,7 @@ impl ResultSource for RunResults {
             Ok(bytes) => return Ok(passage::read(&bytes, part, max_bytes)),
             Err(why) => why,
         };
-        // What is no result of the run may be one that was put away.
+        // What is not a result of the run may be one that was put away.
         match self.workspace.read_body(node, part, max_bytes).await {
             Ok(read) => Ok(read),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(why),
@@ -165,7 +167,7 @@ impl ResultSource for RunResults {
     }
 }
 
-/// The value whose JSON `bytes` are, which are those of `node`.
+/// The JSON value in `bytes`, the content of `node`.
 fn json_in(node: &str, bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|_| format!("the result of {node} is a text, which has no fields"))
 }

@@ -1,4 +1,4 @@
-//! The time that a run goes by.
+//! The clock of a run.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,12 +6,13 @@ use std::time::Duration;
 use folio_memory::Timestamp;
 use folio_store::workspace::Workspace;
 
-/// The time of a space (M7.1.9), which goes on also where the clock is behind it.
+/// The time of a space (M7.1.9), which advances even while the system clock is behind it.
 ///
-/// There the time of the space stands still until the clock has come up to it; what waits for an instant would wait as long.
+/// In that case the time of the space stands still until the clock has caught up; whatever waits for a point in time
+/// would wait as long.
 #[derive(Debug, Default)]
 pub(crate) struct RunTime {
-    /// Nanoseconds that the clock is behind, the most that was seen since it was last not.
+    /// How many nanoseconds the clock is behind: the maximum seen since it last was not.
     behind: AtomicU64,
 }
 
@@ -22,7 +23,7 @@ impl RunTime {
         self.at(workspace.now(), clock)
     }
 
-    /// The same where the space says `space` and the clock `clock`.
+    /// The present instant if the space says `space` and the clock `clock`.
     fn at(&self, space: Timestamp, clock: Timestamp) -> Timestamp {
         let behind = u64::try_from(space.since(clock).as_nanos()).unwrap_or(u64::MAX);
         if behind == 0 {

@@ -1,4 +1,5 @@
-//! Programs that can go on with a session: it is recorded before they are told anything, and they wait for that (E9.17).
+//! Agent programs that can continue a session. The session is recorded before they are told anything, and they wait for
+//! that (E9.17).
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,25 +10,25 @@ use tokio::sync::mpsc;
 
 use crate::models::AskEnded;
 
-/// A program that is asked, to its end.
+/// The whole call of an agent program.
 type Asking = Pin<Box<dyn Future<Output = AskEnded> + Send>>;
 
-/// A program that has a session, and waits until that is recorded.
+/// An agent program that has a session and waits until that is recorded.
 pub(crate) struct SessionBegun {
-    /// For which node, and which of its calls.
+    /// The node, and the number of the call in it.
     pub(crate) ask: (NodeId, u32),
     pub(crate) new: NewSession,
     asking: Asking,
 }
 
-/// What comes first of a call.
+/// The first thing that happens in a call.
 #[derive(Debug)]
 pub(crate) enum First {
     Ended(Box<AskEnded>),
     Session(Box<SessionBegun>),
 }
 
-/// The end of `asking`, or the session that whoever is asked tells `sessions` before.
+/// The end of `asking`, or the session that is reported to `sessions` before that.
 pub(crate) async fn first(ask: (NodeId, u32), mut asking: Asking, mut sessions: mpsc::Receiver<NewSession>) -> First {
     tokio::select! {
         biased;
@@ -37,9 +38,9 @@ pub(crate) async fn first(ask: (NodeId, u32), mut asking: Asking, mut sessions: 
 }
 
 impl SessionBegun {
-    /// It is recorded: the program is told what to do, and asked to its end.
+    /// The session is recorded: lets the program begin, and returns the rest of the call.
     pub(crate) fn go_on(self) -> Asking {
-        // One that has ended meanwhile waits for nothing, and says so itself.
+        // If the program has ended meanwhile, the call itself says so.
         let _gone = self.new.kept.send(());
         self.asking
     }

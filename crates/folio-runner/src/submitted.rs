@@ -1,4 +1,5 @@
-//! Runs that were submitted here and are not driven yet, as their journals say: whoever drives one of them next need not read it.
+//! Runs that were submitted here and are not driven yet, as their journals describe them: the driver need not read the
+//! journal.
 
 use std::collections::VecDeque;
 
@@ -8,27 +9,27 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::pages::RunPages;
 
-/// Most runs that are kept.
+/// The maximum number of kept runs.
 const RUNS: usize = 1_024;
-/// Most nodes of all of them together, but for the last one, which is kept however large it is.
+/// The maximum number of nodes of all of them together, except for the last one, which is kept whatever its size.
 const NODES: usize = 20_000;
 
-/// A run as its journal says.
+/// A run as its journal describes it.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) run: Run,
     /// Where the journal ends.
     pub(crate) head: Seq,
-    /// What is told of its pages, if that is known without reading them.
+    /// The description of its pages, if that is known without reading them.
     pub(crate) pages: Option<RunPages>,
 }
 
-/// The newest of them, the oldest first.
+/// The most recent ones, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Submitted(Mutex<VecDeque<Opened>>);
 
 impl Submitted {
-    /// Keeps a run.
+    /// Adds a run.
     pub(crate) fn keep(&self, opened: Opened) {
         let mut runs = self.runs();
         runs.push_back(opened);
@@ -38,7 +39,8 @@ impl Submitted {
         }
     }
 
-    /// Gives `run` away, if it is there. Somebody may have written to its journal since: a commit that expects its end finds out.
+    /// Removes and returns `run`, if it is there. Somebody may have written to its journal since: a commit that expects
+    /// its end detects that.
     pub(crate) fn take(&self, run: RunId) -> Option<Opened> {
         let mut runs = self.runs();
         let at = runs.iter().position(|opened| opened.run.id() == run)?;

@@ -1,4 +1,4 @@
-//! The files that a run which begins at a moment of another one takes over: what that one had in its own folder by then.
+//! The files that a fork copies: what the source had in its run folder by then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -15,11 +15,11 @@ use serde_json::Value;
 
 use crate::left_folders;
 
-/// What stands before the path of a file in the folder of a run.
+/// The prefix of the path of a file in the run folder.
 const IN_FOLDER: &str = "run:";
 
-/// Copies what `source` had in its folder below `folders`, as it was `then`, for the run `fork`. What is missing or otherwise afterwards, in
-/// words. A mark beside the copy says so until [`settled`].
+/// Copies what `source` had in its folder below `folders`, as it was `then`, for the run `fork`. Returns what is
+/// missing or different afterwards, as text. A mark beside the copy stays until [`settled`].
 pub(crate) async fn take_over(
     folders: Option<&Path>,
     workspace: &Workspace,
@@ -52,12 +52,12 @@ pub(crate) async fn take_over(
     }
 }
 
-/// Removes what was copied for `fork` unless it `is_recorded`.
+/// Ends the copy for `fork`: removes its mark, and the files unless it `is_recorded`.
 pub(crate) async fn settled(folders: Option<&Path>, fork: RunId, is_recorded: bool) {
     let Some(folders) = folders else { return };
     if !is_recorded {
         let folder = folders.join(fork.to_string());
-        // What is left there is in nobody's way.
+        // What cannot be removed is in nobody's way.
         drop(tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await);
     }
     left_folders::unmark(folders, fork);
@@ -78,32 +78,32 @@ fn in_words(taken: &TakenOver) -> Option<String> {
     (!words.is_empty()).then(|| words.join("; "))
 }
 
-/// The folder of a run at a moment, as far as its journal knows, which is gone through event by event.
+/// The run folder at a moment, as far as the journal tells, which is read event by event.
 #[derive(Debug, Default)]
 pub(crate) struct Then {
-    /// The folder; nothing if there is none, and nothing is to be known.
+    /// The folder; `None` if there is none, and nothing has to be tracked.
     folder: Option<PathBuf>,
     takeover: Takeover,
-    /// Whether anything was called by then that could have written there.
+    /// Whether any call had been made by then that could have written there.
     has_calls: bool,
-    /// What calls that were done by then said that they write.
+    /// What calls that were done by then declared to write.
     kept: Written,
-    /// What others did.
+    /// What later calls, and those under way, declared to write.
     later: Written,
     under_way: BTreeMap<NodeId, Vec<String>>,
 }
 
-/// What the names that calls write say of the folder of a run.
+/// What the names of written resources say about the run folder.
 #[derive(Debug, Default)]
 struct Written {
     /// Files and folders in it.
     inside: BTreeSet<PathBuf>,
-    /// Whether all of it may have been written: something that it is in was.
+    /// Whether all of it may have been written, since something that contains it was.
     around: bool,
 }
 
 impl Then {
-    /// What the folder of a run was, of which nothing is known yet.
+    /// The state of a run folder, with no events seen yet.
     pub(crate) fn of(folder: Option<PathBuf>) -> Self {
         Self {
             folder,
@@ -119,7 +119,7 @@ impl Then {
                 self.has_calls = true;
                 self.under_way.insert(*node, writes.clone());
             }
-            // Programs that do tasks by themselves do not say what they write.
+            // Agent programs do not declare what they write.
             Event::Asked { is_opaque: true, .. } => {
                 self.has_calls = true;
                 self.kept.around = true;
@@ -137,7 +137,7 @@ impl Then {
         }
     }
 
-    /// Takes in an event behind the moment, of the instant `at`.
+    /// Takes in an event after the moment, recorded at `at`.
     pub(crate) fn later(&mut self, at: Timestamp, event: &Event) {
         let Some(folder) = &self.folder else { return };
         self.takeover
@@ -148,7 +148,7 @@ impl Then {
         }
     }
 
-    /// The same, when all of the journal was taken in.
+    /// Ends the reading of the journal.
     fn ended(mut self) -> Self {
         if let Some(folder) = &self.folder {
             for names in self.under_way.values() {
@@ -160,7 +160,7 @@ impl Then {
         self
     }
 
-    /// Takes in what a call of `write` said of its file.
+    /// Takes in what a call of `write` reported about its file.
     fn know(&mut self, output: &Output) {
         let Output::Inline(inline) = output else { return };
         let output = inline.value();
@@ -176,7 +176,8 @@ impl Then {
 }
 
 impl Written {
-    /// Adds what `names` are in `folder`, that of the run; it may have been somewhere else then, but was called the same.
+    /// Adds what `names` refer to in `folder`, the run folder. At that time it may have been somewhere else, but with
+    /// the same name.
     fn add(&mut self, folder: &Path, names: &[String]) {
         let called = folder.file_name();
         for name in names {
@@ -191,13 +192,13 @@ impl Written {
         }
     }
 
-    /// Whether `path`, or something that it is in, is among what was written.
+    /// Whether `path`, or something that contains it, was written.
     fn covers(&self, path: &Path) -> bool {
         self.around || path.ancestors().any(|at| self.inside.contains(at))
     }
 }
 
-/// The path that a name says. What is only `/` is written as nothing.
+/// The path that a name stands for. The empty name stands for `/`.
 fn path_of(name: &str) -> PathBuf {
     let name = if name.is_empty() { "/" } else { name };
     PathBuf::from(OsString::from_vec(named(name)))

@@ -1,4 +1,4 @@
-//! A run as others see it, live: the same events that the driver records, read from the log.
+//! A run as others see it, live: the events that the driver records, read from the log.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use folio_store::{JOURNAL_PART_BYTES, Journal, Store};
 
 use crate::error::RunnerError;
 
-/// Bytes that a node of a run takes in memory.
+/// The bytes that a node of a run takes in memory.
 const NODE_BYTES: usize = 1024;
-/// A part of a journal that says more than is wanted is read anew, this many times smaller.
+/// If a part of a journal goes too far, it is read again this many times smaller.
 const SMALLER: usize = 16;
 
-/// Follows one run from its beginning. The list of updates that terminal, JSON lines and every other surface read.
+/// Follows one run from its beginning. Terminal, JSON lines and every other surface read this sequence of updates.
 #[derive(Debug)]
 pub struct Watch {
     store: Arc<dyn Store>,
@@ -30,7 +30,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Follows `run`, of which nothing has been read yet.
+    /// Follows `run`, with nothing read yet.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, space: SpaceName, run: RunId) -> Self {
         Self::with_templates(store, space, run, Arc::new(Templates::new()))
@@ -69,8 +69,8 @@ impl Watch {
         self.events
     }
 
-    /// About how many bytes the run takes in memory, or more: as many as the records that were read, but a node takes its own also where few
-    /// words made many.
+    /// An estimate of the run's size in memory, rather too large: the bytes of the records that were read, but at least
+    /// a fixed size per node, since few words can make many nodes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.max(self.run.len().saturating_mul(NODE_BYTES))
     }
@@ -91,8 +91,8 @@ impl Watch {
         self.bytes = bytes;
     }
 
-    /// Waits for news, applies them, and returns them in order, of very many the first. Never empty; `None` when the run has ended and all was
-    /// read. May be dropped while it waits.
+    /// Waits for new events, applies them, and returns them in order (of very many, the first part). Never empty;
+    /// `None` when the run has ended and everything was read. Cancel safe.
     ///
     /// # Errors
     ///
@@ -110,12 +110,12 @@ impl Watch {
             if self.run.result().is_some() {
                 return Ok(None);
             }
-            // The space may have grown without this run having news.
+            // The space may have grown without new events in this run.
             seen = self.store.wait(&self.space, seen.max(self.head)).await?;
         }
     }
 
-    /// All that has happened since the last look, without waiting.
+    /// Returns everything that has happened since the last read, without waiting.
     ///
     /// # Errors
     ///
@@ -126,7 +126,8 @@ impl Watch {
         Ok(news)
     }
 
-    /// Takes in all that has happened since the last look, without waiting. Has but a part of it in memory at one time.
+    /// Applies everything that has happened since the last read, without waiting. Keeps only a part of it in memory at
+    /// a time.
     ///
     /// # Errors
     ///
@@ -135,7 +136,7 @@ impl Watch {
         self.each_part(drop).await
     }
 
-    /// Gives all that has happened since the last look to `take`, part by part.
+    /// Passes everything that has happened since the last read to `take`, part by part.
     async fn each_part(&mut self, mut take: impl FnMut(Vec<(Timestamp, Event)>)) -> Result<(), RunnerError> {
         loop {
             let (news, is_whole) = self.part().await?;
@@ -146,15 +147,16 @@ impl Watch {
         }
     }
 
-    /// The next events, and whether those were all that there are.
+    /// Reads the next events; returns whether these were all.
     async fn part(&mut self) -> Result<(Vec<(Timestamp, Event)>, bool), RunnerError> {
         let journal = self.fetch(JOURNAL_PART_BYTES).await?;
         self.take(&journal, |_, _, _| {})?;
         Ok((journal.events, journal.is_whole))
     }
 
-    /// Takes in the next events up to commit `until`, which is one of this run, of very many the first, and gives each to `each` as soon as
-    /// it is applied. What has been read and comes after it is taken in, too, unless it `has_to_end` there.
+    /// Applies the next events up to commit `until`, which belongs to this run (of very many, the first part), and
+    /// passes each to `each` as soon as it is applied. What was read beyond it is applied, too, unless it `has_to_end`
+    /// there.
     pub(crate) async fn part_until(
         &mut self,
         until: Seq,
@@ -163,7 +165,7 @@ impl Watch {
     ) -> Result<(), RunnerError> {
         let mut bytes = JOURNAL_PART_BYTES;
         let mut journal = self.fetch(bytes).await?;
-        // Of so few bytes it is one commit.
+        // So few bytes are a single commit.
         while journal.head > until && bytes > 1 && has_to_end() {
             bytes = (bytes / SMALLER).max(1);
             journal = self.fetch(bytes).await?;

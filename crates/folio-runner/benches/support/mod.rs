@@ -1,4 +1,4 @@
-//! What the benchmarks of runs have in common: where runs live, the smallest step, a run of steps.
+//! What the benchmarks of runs share: the workspace, the smallest step, and a run of steps.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
 use serde_json::{Value, json};
 
-/// As in the program.
+/// The same allocator as in the program.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// A new file at `path`.
+/// A workspace in a new file at `path`.
 pub(crate) fn workspace_at(path: &Path) -> Workspace {
     let store = SqliteStore::open(&OpenOptions::at(path)).expect("a temporary folder can be written");
     Workspace::new(
@@ -31,7 +31,7 @@ pub(crate) fn leaf(id: &str) -> Value {
     json!({"id": id, "do": {"tool": "text", "args": {"op": "echo", "value": 1}}})
 }
 
-/// A run of `steps`, however many, within `budget`.
+/// A run of any number of `steps` within `budget`.
 pub(crate) fn new_run(steps: &Value, budget: &Value) -> NewRun {
     let plan = json!({"title": "bench", "budget": budget, "steps": steps});
     let known = Known {

@@ -1,4 +1,4 @@
-//! One call of a model, from what the engine wants to what came of it.
+//! One call of a model, from the engine's request to the outcome.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,23 +20,24 @@ use crate::by_tool::{self, Hands};
 use crate::perform::GRACE;
 use crate::places::{self, Places};
 
-/// Why a program is not started.
+/// Why an agent program is not started.
 const NO_COMMAND: &str =
     "was not started: it is a program, and this run allows no such command; start the run with --allow-shell";
-/// How long a call waits for a provider that wants to be left alone. Where that takes longer, the run knows whom else to ask, or when to
-/// ask again.
+/// How long a call waits for a provider that wants no requests for a while. If it takes longer, the run knows which
+/// fallback to ask, or when to retry.
 const QUIET_WAITED: Duration = Duration::from_secs(60);
 
-/// What came of a call of a model.
+/// The outcome of a call of a model.
 #[derive(Debug)]
 pub(crate) struct AskEnded {
-    /// For which node, and which of its calls.
+    /// The node, and the number of the call in it.
     pub(crate) ask: (folio_engine::NodeId, u32),
     pub(crate) answer: ModelAnswer,
     pub(crate) duration: Duration,
 }
 
-/// Asks `model`, and waits for its answer, its time limit, or that it is cancelled. Calls of all models have `all` places.
+/// Asks `model` and waits for its answer, its time limit, or a cancellation. `all` are the places that all models
+/// share.
 pub(crate) async fn ask(
     model: RunnerModel,
     all: Option<Arc<Places>>,
@@ -73,7 +74,8 @@ pub(crate) async fn ask(
     let request = request_of(action);
     let failed_late = |kind, message: String| ModelAnswer::Failed(ModelFailure::new(kind, message));
     let asking = async {
-        // The time of a call begins with the call: who waits for a place has asked for nothing, and those before it have an end of their own.
+        // The time limit starts with the request, not with waiting for a place: the calls that occupy the places have
+        // limits of their own.
         let (place, _others) = match model.place_within(QUIET_WAITED, all.as_ref()).await {
             Ok(placed) => placed,
             Err(quiet) => {
@@ -119,13 +121,13 @@ pub(crate) async fn ask(
     }
 }
 
-/// What the model called `name` answers. One that panics has failed, and takes nothing else with it.
+/// The reply of the model called `name`. A panic counts as a failure and affects nothing else.
 pub(crate) async fn reply_of(
     name: &str,
     asked: impl Future<Output = Result<Reply, ModelError>>,
 ) -> Result<Reply, ModelError> {
     caught(asked).await.unwrap_or_else(|message| {
-        // Nobody knows how far it came, and it is not to be expected that it does otherwise.
+        // How far it came is unknown, and a retry is not expected to help.
         Err(ModelError::new(
             name,
             ModelErrorKind::Failed,
@@ -134,18 +136,18 @@ pub(crate) async fn reply_of(
     })
 }
 
-/// Gives the place of a call back, as its provider would have it.
+/// Releases the place of a call, and adapts the number of places to the provider's answer.
 pub(crate) fn settle_place(place: places::Place, answered: &Result<Reply, ModelError>) {
     match answered {
         Ok(_) => place.answered(),
         Err(error) if error.kind == ModelErrorKind::RateLimited => place.turned_away(error.retry_after),
-        // Whether it is asked too much, other failures do not say.
+        // Other failures do not say whether it is asked too much.
         Err(_) => drop(place),
     }
 }
 
-/// Where whoever works by itself does so, if the run allows it: a program as any command is, one on another machine as a tool of a
-/// server is; or by a person's yes (E9.14, E9.17).
+/// The place where an agent works, if the run allows it: an agent program is allowed as commands are, one on another
+/// machine as a tool of a server is; or by a person's approval (E9.14, E9.17).
 fn place_of(
     model: &RunnerModel,
     worker: Worker<'_>,
@@ -184,12 +186,13 @@ fn place_of(
     })
 }
 
-/// Has a program do what `action` asks for. It keeps its own limit of time, and has the grace to end when it is told to (E9.11).
+/// Has an agent do what `action` asks for. It has its own time limit, and the grace period to stop when it is told to
+/// (E9.11).
 async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction, place: Place) -> ModelAnswer {
     let attempt = action.attempt;
     let request = request_of(action);
     let stop = place.stop.clone();
-    // It is told to stop when its run is, and when its time is over.
+    // It is told to stop when its run is stopped, and when its time is over.
     let place = Place {
         stop: stop.child_token(),
         ..place
@@ -217,12 +220,12 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
     };
     let answer = match answered {
         Some(Ok(reply)) => answer_of(reply, model),
-        // It was told to stop, and has.
+        // It was told to stop, and did.
         Some(Err(_)) if stop.is_cancelled() => ModelAnswer::Stopped,
         Some(Err(error)) => failed(&error, model),
-        // What is still there when the grace is over is dropped, which kills it.
+        // What still runs after the grace period is dropped, which kills it.
         None => match tokio::time::timeout(GRACE * 2, working).await {
-            // It was quicker than the request to stop it: what it did counts.
+            // It finished before it was stopped: what it did counts.
             Ok(Ok(reply)) => answer_of(reply, model),
             Ok(Err(_)) | Err(_) if is_late => {
                 let limit = attempt.unwrap_or_default();
@@ -309,7 +312,7 @@ pub(crate) fn answer_of(reply: Reply, model: &RunnerModel) -> ModelAnswer {
             StopCause::Refusal => Stop::Refusal,
         },
     };
-    // Before anything is recorded: every call is made, and has its own answer, whoever named it.
+    // Done before anything is recorded: every call is made and has its own answer, even if the model repeated an id.
     said.name_calls_apart();
     ModelAnswer::Replied {
         reply: said,
