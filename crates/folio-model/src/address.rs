@@ -1,24 +1,24 @@
-//! Which model, as people write it.
+//! The addresses of models.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// How a model is spoken to.
+/// The provider of a model, which decides the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Provider {
-    /// Anthropic's Messages.
+    /// Anthropic, by its Messages API.
     Anthropic,
-    /// OpenAI's Chat Completions, or anything that speaks them.
+    /// OpenAI's Chat Completions API, or anything compatible with it.
     OpenAi,
-    /// OpenAI's Responses.
+    /// OpenAI's Responses API.
     OpenAiResponses,
-    /// Google's Gemini.
+    /// Google's Gemini API.
     Gemini,
     /// A local Ollama.
     Ollama,
-    /// Nobody: a file that says what is answered.
+    /// No provider: a script file contains the answers.
     Scripted,
-    /// A program that works by itself, by the name that the settings give it.
+    /// An agent program, by the name that the settings give it.
     Agent,
 }
 
@@ -33,7 +33,7 @@ impl Provider {
         ("agent", Self::Agent),
     ];
 
-    /// The name as it is written.
+    /// The name in an address.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         Self::ALL
@@ -43,20 +43,20 @@ impl Provider {
     }
 }
 
-/// A model: `anthropic:NAME`, `openai:NAME`, `openai-responses:NAME`, `gemini:NAME`, `ollama:NAME`, or one at an address of its own,
-/// `openai+http://HOST/v1:NAME`, `scripted:PATH`, a file with a script, or
-/// `agent:NAME`, a program that the settings name.
+/// The address of a model: `anthropic:NAME`, `openai:NAME`, `openai-responses:NAME`, `gemini:NAME` or `ollama:NAME`;
+/// one with a URL of its own, such as `openai+http://HOST/v1:NAME`; `scripted:PATH`, a file with a script; or
+/// `agent:NAME`, an agent that the settings name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ModelAddress {
-    /// How it is spoken to.
+    /// The provider.
     pub provider: Provider,
-    /// Where; `None` for the provider's own address.
+    /// The base URL; `None` for the provider's own.
     pub base_url: Option<String>,
-    /// Which one; the path of a script.
+    /// The name of the model, or the path of a script.
     pub name: String,
 }
 
-/// Text that does not name a model.
+/// The error for a text that is not the address of a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{given:?} does not name a model: {reason}; write PROVIDER:NAME or PROVIDER+http://HOST/PATH:NAME with a provider of anthropic, openai, openai-responses, gemini, ollama; or scripted:FILE, or agent:NAME"
@@ -66,19 +66,20 @@ pub struct AddressError {
     reason: &'static str,
 }
 
-/// What a text that names a model consists of, whether or not there is such a model.
+/// The parts of a model's address, whether or not there is such a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelParts<'a> {
-    /// What stands first: how it is spoken to.
+    /// The provider.
     pub provider: &'a str,
-    /// Where, if it has an address of its own.
+    /// The base URL, if the address contains one.
     pub base_url: Option<&'a str>,
-    /// Which one; `None` if nothing says so.
+    /// The name of the model; `None` if it is missing.
     pub name: Option<&'a str>,
 }
 
 impl<'a> ModelParts<'a> {
-    /// Takes `text` apart. After an address the name begins at the first `:` that is not that of a port: names have colons, too.
+    /// Splits `text`. After a URL, the name begins at the first `:` that does not belong to a port: names may contain
+    /// colons, too.
     #[must_use]
     pub fn of(text: &'a str) -> Self {
         let end = text.find([':', '+']).unwrap_or(text.len());
@@ -98,7 +99,7 @@ impl<'a> ModelParts<'a> {
     }
 }
 
-/// Where the URL ends that `address` begins with.
+/// The end of the URL at the beginning of `address`.
 fn end_of_url(address: &str) -> usize {
     let Some(host_at) = address.find("://").map(|at| at + "://".len()) else {
         return address.len();
@@ -115,7 +116,7 @@ fn end_of_url(address: &str) -> usize {
     });
     let path = host + port;
     let authority = rest.find('/').unwrap_or(rest.len());
-    // Of `NAME:PASSWORD@HOST` no part may be taken for the name of a model, and be shown.
+    // No part of `NAME:PASSWORD@HOST` may be taken for the name of a model and shown.
     let path = match rest[path..authority.max(path)].rfind('@') {
         Some(at) if port == 0 => path + at + 1,
         _ => path,

@@ -1,11 +1,11 @@
-//! Agents that do a task by themselves, asked as a model is: commands, and agents on other machines (E9.17).
+//! Agents that do a task by themselves and are asked like models: agent programs, and agents on other machines (E9.17).
 //!
-//! - `settings`: how one is named, started or reached
-//! - `prompt`: what it is told
-//! - `remote`, `a2a`: one on another machine, and how it is talked with; `tool`: one that is a tool
-//! - `acp`: a conversation by the Agent Client Protocol, with questions that are answered
-//! - `again`: what it is told in a session that it goes on with
-//! - `events`: from what it prints to its answer
+//! - `settings`: how an agent is named, started or reached
+//! - `prompt`: the text that it is given
+//! - `remote`, `a2a`: an agent on another machine, and the protocol for it; `tool`: an agent that is a tool
+//! - `acp`: a conversation by the Agent Client Protocol, in which its permission requests are answered
+//! - `again`: what it is told when it continues a session
+//! - `events`: extracts the answer from its output
 
 mod a2a;
 mod acp;
@@ -33,22 +33,22 @@ pub use tool::ToolAgent;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Place, Reply, Request, Speaker, StopCause, Usage, Worker};
 
-/// Bytes that one argument of a program may have: what Linux takes, without the zero at its end.
+/// The maximum length of one argument of a program in bytes: the limit of Linux, without the terminating zero.
 const ARGUMENT_BYTES_MAX: usize = 128 * 1024 - 1;
-/// Bytes of what it prints to standard error that are kept, from the end.
+/// How many bytes of its standard error are kept, from the end.
 const ERROR_BYTES: usize = 16 * 1024;
 
-/// An agent program that can be asked. Nothing of it is started before.
+/// An agent program that can be asked. Nothing is started before that.
 #[derive(Debug, Clone)]
 pub struct AgentProgram {
     name: String,
     settings: AgentSettings,
-    /// The whole environment of the program.
+    /// The complete environment of the program.
     environment: Vec<(OsString, OsString)>,
 }
 
 impl AgentProgram {
-    /// The program `name`, which is started with nothing in its environment but `environment`.
+    /// The program `name`, with nothing in its environment but `environment`.
     #[must_use]
     pub fn new(name: &str, settings: AgentSettings, environment: &[(String, String)]) -> Self {
         let environment = environment.iter().map(|(name, value)| (name.into(), value.into()));
@@ -63,7 +63,7 @@ impl AgentProgram {
         ModelError::new(self.name.as_str(), kind, message)
     }
 
-    /// Why `prompt` cannot be its last argument, if that is how it is told.
+    /// Why `prompt` cannot be its last argument, if it is passed that way.
     fn no_argument(&self, prompt: &str) -> Option<String> {
         let is_argument = self.settings.prompt == AgentPrompt::Argument && self.settings.form != AgentForm::Acp;
         let why = if !is_argument {
@@ -79,14 +79,14 @@ impl AgentProgram {
         Some(format!("{why}: `prompt = \"stdin\"` lets it read the task"))
     }
 
-    /// The command line and the text for standard input.
+    /// The program to start, and the text for its standard input.
     fn start(&self, prompt: String, folder: &Path) -> Result<(Program, String), ModelError> {
         let Some((program, arguments)) = self.settings.command.split_first() else {
             return Err(self.error(ModelErrorKind::Invalid, "its command is empty"));
         };
         let mut arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
         let input = match self.settings.prompt {
-            // Where it is talked with, it is told in the conversation.
+            // With this protocol, the task is passed in the conversation.
             _ if self.settings.form == AgentForm::Acp => prompt,
             AgentPrompt::Stdin => prompt,
             AgentPrompt::Argument => {
@@ -129,7 +129,7 @@ impl Model for AgentProgram {
         };
         let task = prompt::of(request);
         if let Some(why) = self.no_argument(&task) {
-            // What it did and answered stays, though nobody can tell it what is wrong with that.
+            // What it did and answered stays, although it cannot be told what is wrong with its answer.
             let answered = last_answer(request).ok_or_else(|| self.error(ModelErrorKind::Invalid, why))?;
             return Ok(unasked(answered));
         }
@@ -190,7 +190,7 @@ impl Model for AgentProgram {
         let heard = self.settings.form.read(&output);
         let usage = heard.usage.map(|usage| with_tokens(usage, request));
         let ended = (code != 0).then(|| format!("it ended with exit code {code}{said}"));
-        // What it says of itself is worth more than a number.
+        // Its own error message is more useful than the exit code.
         if let Some(problem) = heard.problem.or(ended) {
             let kind = self.settings.form.kind_of(code, heard.is_unauthorised);
             return Err(self.error(kind, problem).costing(usage));
@@ -212,14 +212,14 @@ impl Model for AgentProgram {
     }
 }
 
-/// What it answered when it was asked before, if it was.
+/// Its last answer from earlier requests, if there is one.
 fn last_answer(request: &Request) -> Option<&str> {
     let said = request.messages.iter().rev();
     let mut answers = said.filter(|message| message.speaker == Speaker::Assistant && !message.text.is_empty());
     answers.next().map(|message| message.text.as_str())
 }
 
-/// The same answer again, for which nobody was asked.
+/// The earlier answer again, without asking.
 fn unasked(answer: &str) -> Reply {
     Reply {
         text: answer.to_owned(),
@@ -232,8 +232,8 @@ fn unasked(answer: &str) -> Reply {
     }
 }
 
-/// What it reports. If that is money alone, tokens are those that are set aside for one that reports nothing: the prompt's, and the
-/// longest answer's.
+/// The usage that it reports. If that is only money, the tokens are those that are set aside for a program that reports
+/// nothing: the prompt's, and those of the longest answer.
 fn with_tokens(usage: Usage, request: &Request) -> Usage {
     if usage.tokens_in + usage.tokens_out > 0 {
         return usage;

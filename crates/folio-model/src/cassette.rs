@@ -1,12 +1,12 @@
-//! Replies of a real model, kept in a file and given again.
+//! Replies of a real model, kept in a file and replayed.
 //!
-//! A reply is found by its request, without the key that makes repeating it harmless: the SHA-256 of its canonical JSON. What
-//! was asked more than once has its replies in order, and the last of them for ever. A request that was never recorded is an
-//! error that tells which one is nearest, and where they first differ.
+//! A reply is found by its request, without the idempotency key: the key is the SHA-256 of the request's canonical
+//! JSON. If a request was made more than once, its replies are replayed in order, and the last one from then on. A
+//! request that was never recorded is an error that names the most similar one, and where they first differ.
 //!
-//! The file holds what was said and answered, word for word, and no keys: those are no part of a request. Whoever passes it
-//! on passes on what was said. Whoever records may keep a [setting](Cassette::setting) with it: what has to be known so that the
-//! same is asked again.
+//! The file contains what was asked and answered, word for word, and no keys, which are not part of a request. Passing
+//! it on passes on the content. A [setting](Cassette::setting) may be stored with it: what has to be known to make the
+//! same requests again.
 
 mod difference;
 
@@ -27,19 +27,19 @@ use sha2::{Digest as _, Sha256};
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Place, Reply, Request, Worker};
 
-/// The version of the form.
+/// The version of the file format.
 const VERSION: u32 = 1;
-/// Bytes that a cassette may have.
+/// The maximum size of a cassette in bytes.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Names that are tried for what is written beside a cassette until it takes its place.
+/// How many names are tried for the temporary file beside a cassette.
 const BESIDE_MAX: u32 = 1_000;
 
-/// Replies by their requests.
+/// Recorded replies by their requests.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Cassette {
     /// By the hash of the request.
     takes: BTreeMap<String, Take>,
-    /// What whoever recorded it keeps with it.
+    /// What the recorder stored with the replies.
     setting: Option<Value>,
 }
 
@@ -70,7 +70,7 @@ pub struct CassetteError {
 }
 
 impl CassetteError {
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         self.is_missing
@@ -78,7 +78,8 @@ impl CassetteError {
 }
 
 impl Cassette {
-    /// Finds out whether a recording can be written to `path`. One that is there stays as it is; if there is none, an empty one is.
+    /// Checks that a recording can be written to `path`. An existing cassette keeps its content; if there is none, an
+    /// empty one is written.
     ///
     /// # Errors
     ///
@@ -91,7 +92,7 @@ impl Cassette {
         }
     }
 
-    /// Whether nobody has answered anything.
+    /// Whether nothing is recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.takes.is_empty()
@@ -101,7 +102,7 @@ impl Cassette {
     ///
     /// # Errors
     ///
-    /// With the path and what is wrong with it; also if a request was changed by hand, so that it would not be found.
+    /// With the path and what is wrong with it; also if a request was edited by hand, so that it would not be found.
     pub fn read(path: &Path) -> Result<Self, CassetteError> {
         let error = |reason: String| CassetteError {
             path: path.to_owned(),
@@ -134,18 +135,18 @@ impl Cassette {
         })
     }
 
-    /// Writes the file, whole or not at all. The same replies give the same bytes.
+    /// Writes the file atomically. The same replies give the same bytes.
     ///
     /// # Errors
     ///
-    /// With the path and why.
+    /// With the path and the reason.
     pub fn write(&self, path: &Path) -> Result<(), CassetteError> {
         let error = |reason: String| CassetteError {
             path: path.to_owned(),
             reason,
             is_missing: false,
         };
-        // Somebody's file is not written over because of a slip in a name.
+        // A file that is not a cassette is not overwritten because of a typo.
         if is_something_else(path) {
             return Err(error(
                 "it is there, and is no cassette that could be recorded anew".to_owned(),
@@ -158,7 +159,7 @@ impl Cassette {
         };
         let value = serde_json::to_value(&written).map_err(|e| error(e.to_string()))?;
         let text = serde_json::to_string_pretty(&canonical(value)).map_err(|e| error(e.to_string()))?;
-        // A link stays one: what it leads to is written.
+        // A symbolic link is kept: its target is written.
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let may = std::fs::metadata(path).map(|about| about.permissions());
         let mut options = std::fs::OpenOptions::new();
@@ -169,7 +170,7 @@ impl Cassette {
         let (mut file, beside) = opened_beside(path, &options).map_err(|e| error(e.to_string()))?;
         let mut write = || {
             if let Ok(may) = &may {
-                // Who may read what was recorded before, and nobody else.
+                // Keeps the permissions of the previous file.
                 file.set_permissions(may.clone())?;
             }
             file.write_all(text.as_bytes())?;
@@ -183,25 +184,25 @@ impl Cassette {
         })
     }
 
-    /// What whoever recorded it kept with it; `None` if nothing was.
+    /// What the recorder stored with the replies; `None` if nothing.
     #[must_use]
     pub fn setting(&self) -> Option<&Value> {
         self.setting.as_ref()
     }
 
-    /// With `setting` kept beside the replies. Its form is that of whoever records.
+    /// Stores `setting` with the replies. The recorder defines its form.
     #[must_use]
     pub fn with_setting(mut self, setting: Value) -> Self {
         self.setting = Some(setting);
         self
     }
 
-    /// Every reply that it holds, for whoever takes something out of them.
+    /// All replies, for removing something from them.
     pub fn replies_mut(&mut self) -> impl Iterator<Item = &mut Reply> {
         self.takes.values_mut().flat_map(|take| &mut take.replies)
     }
 
-    /// Keeps `reply` as the next one to `request`.
+    /// Adds `reply` as the next one to `request`.
     fn add(&mut self, request: &Request, reply: Reply) {
         let asked = asked(request);
         let take = self.takes.entry(hash(&asked.to_string())).or_insert_with(|| Take {
@@ -212,7 +213,7 @@ impl Cassette {
     }
 }
 
-/// A request as it is looked for.
+/// The request in the form in which it is looked up.
 fn asked(request: &Request) -> Value {
     let text = canonical_json(request).unwrap_or_default();
     let mut value: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -226,7 +227,7 @@ fn hash(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
-/// Asks another model and keeps what it answers. Errors are handed on and not kept.
+/// Asks another model and records what it answers. Errors are passed on and not recorded.
 #[derive(Debug)]
 pub struct RecordingModel {
     inner: Arc<dyn Model>,
@@ -234,7 +235,7 @@ pub struct RecordingModel {
 }
 
 impl RecordingModel {
-    /// Records `inner`.
+    /// Creates a recorder for `inner`.
     #[must_use]
     pub fn new(inner: Arc<dyn Model>) -> Self {
         Self {
@@ -252,7 +253,7 @@ impl RecordingModel {
         }
     }
 
-    /// What was recorded until now.
+    /// What was recorded so far.
     #[must_use]
     pub fn cassette(&self) -> Cassette {
         locked(&self.cassette).clone()
@@ -300,11 +301,11 @@ impl Model for RecordingModel {
     }
 }
 
-/// Answers what a cassette holds.
+/// Replays a cassette.
 #[derive(Debug)]
 pub struct ReplayingModel {
     cassette: Cassette,
-    /// How often each was asked.
+    /// How often each request was made.
     used: Mutex<HashMap<String, usize>>,
 }
 
@@ -357,7 +358,7 @@ impl Model for ReplayingModel {
     }
 }
 
-/// A file beside `path` that nobody had there.
+/// Creates a new file beside `path`.
 fn opened_beside(path: &Path, options: &std::fs::OpenOptions) -> std::io::Result<(std::fs::File, PathBuf)> {
     let mut number = 0;
     loop {
@@ -375,8 +376,8 @@ fn opened_beside(path: &Path, options: &std::fs::OpenOptions) -> std::io::Result
     }
 }
 
-/// Whether there is a file that is not empty and no cassette, of whatever version, or something that is no file, as a device: no file can
-/// stand in its place.
+/// Whether `path` is a nonempty file that is not a cassette of any version, or something other than a file, such as a
+/// device, which a file cannot replace.
 fn is_something_else(path: &Path) -> bool {
     if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
         return true;

@@ -1,4 +1,4 @@
-//! Why a model did not answer, sorted by what the caller does next.
+//! Why a model did not answer, classified by what the caller can do about it.
 
 use std::time::Duration;
 
@@ -6,65 +6,65 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::Usage;
 
-/// What the caller does next.
+/// The kind of a failure: what the caller can do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ModelErrorKind {
-    /// Put the key right; trying again cannot help.
+    /// Correct the key; retrying cannot help.
     Unauthorised,
-    /// Ask something else: the model will not answer this.
+    /// Ask something else: the model refuses to answer this.
     Refused,
-    /// Wait, then ask again.
+    /// Wait, then retry.
     RateLimited,
     /// Ask for less: the request does not fit the model's window.
     TooLong,
-    /// Ask again later: it was not reached, or would not begin, so nothing was used up.
+    /// Retry later: the model was not reached, or did not begin, so nothing was used up.
     Unreached,
-    /// Ask again later: it did not answer in time, or broke off, and what it used up is not known.
+    /// Retry later: the model did not answer in time, or broke off, and what it used up is unknown.
     Unavailable,
-    /// Ask again, with what was wrong: the answer could not be read.
+    /// Retry and say what was wrong: the answer could not be parsed.
     Malformed,
-    /// Put the request or the settings right: there is no such model, or it does not take what was asked.
+    /// Correct the request or the settings: there is no such model, or it does not accept the request.
     Invalid,
-    /// Look at what it did: a program that works by itself ended without an answer.
+    /// Check what it did: an agent ended without an answer.
     Failed,
-    /// Look at what it did: a program that works by itself was ended before it was done, and nobody knows how far it came.
+    /// Check what it did: an agent was stopped before it was done, and how far it came is unknown.
     Unknown,
 }
 
-/// Why a model did not answer. Never holds a key, nor a prompt that anybody was asked: only what stands in for a model
-/// in tests tells the beginning of what it has no answer to.
+/// Why a model did not answer. Never contains a key, and never a prompt, except for test models, which quote the
+/// beginning of a request that they have no answer to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{model} did not answer: {message}")]
 pub struct ModelError {
-    /// Which model, as people write it.
+    /// The address of the model.
     pub model: String,
-    /// What the caller does next.
+    /// What the caller can do about it.
     pub kind: ModelErrorKind,
-    /// Why, in words.
+    /// The reason, as text.
     pub message: String,
-    /// How long the provider wants to be left alone.
+    /// How long the provider wants no requests.
     pub retry_after: Option<Duration>,
-    /// What it used up nevertheless.
+    /// What was used up nevertheless.
     pub used: UsedUp,
 }
 
-/// What a model used up that did not answer.
+/// What a model used up although it did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum UsedUp {
-    /// What follows from the kind of its failure.
+    /// Follows from the kind of the failure.
     #[default]
     ByKind,
-    /// Something, and nobody says how much: it had begun.
+    /// An unknown amount: the model had begun.
     Unknown,
-    /// What it said itself.
+    /// What the model reported.
     Known(Box<Usage>),
 }
 
 impl ModelError {
-    /// One of which nobody says how long to wait, nor what it cost.
+    /// Creates an error without a retry time, and with the usage that follows from its kind.
     #[must_use]
     pub fn new(model: impl Into<String>, kind: ModelErrorKind, message: impl Into<String>) -> Self {
         Self {
@@ -76,7 +76,7 @@ impl ModelError {
         }
     }
 
-    /// The same, of one that says what it cost, if it does.
+    /// Sets the reported usage, if there is any.
     #[must_use]
     pub fn costing(self, usage: Option<Usage>) -> Self {
         Self {

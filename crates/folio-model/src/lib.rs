@@ -1,15 +1,15 @@
-//! Language models behind one seam.
+//! Language models behind one interface.
 //!
-//! - [`address`]: which model, as people write it: `anthropic:…`, `openai+http://host/v1:name`
-//! - [`model`]: what a model is asked and what it answers
-//! - [`error`]: why it did not, sorted by what the caller does next
-//! - [`open`](mod@open), [`secret`]: from an address and keys to a model of a provider
-//! - [`provider`]: how providers are asked; [`agent`]: programs and other machines that do a task by themselves
-//! - [`reach`]: why an address cannot be reached
-//! - [`models`]: which model is asked for what
-//! - [`price`]: what it costs
-//! - [`cassette`]: replies of a real model, kept and given again
-//! - [`scripted`]: a model for tests, which answers what its script says
+//! - [`address`]: the addresses of models: `anthropic:…`, `openai+http://host/v1:name`
+//! - [`model`]: requests and replies
+//! - [`error`]: why a model did not answer, classified by what the caller can do about it
+//! - [`open`](mod@open), [`secret`]: opens the model of an address, with keys
+//! - [`provider`]: the models of providers; [`agent`]: programs and other machines that do a task by themselves
+//! - [`reach`]: why a host cannot be reached
+//! - [`models`]: which model has which role
+//! - [`price`]: what models cost
+//! - [`cassette`]: recorded replies of a real model
+//! - [`scripted`]: a model for tests, which answers by a script
 
 pub mod address;
 pub mod agent;

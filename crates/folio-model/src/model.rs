@@ -1,4 +1,4 @@
-//! What a model is asked and what it answers.
+//! Requests to models, and their replies.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::ModelError;
 
-/// Who says something.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Speaker {
     /// The rules of the conversation.
     System,
-    /// The one who asks.
+    /// The user.
     User,
     /// The model.
     Assistant,
@@ -26,12 +26,12 @@ pub enum Speaker {
     Tool,
 }
 
-/// One thing that was said.
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// By whom.
+    /// The author.
     pub speaker: Speaker,
-    /// What; may be empty if there are tool calls.
+    /// The text; may be empty if there are tool calls.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub text: String,
     /// The calls that the assistant made.
@@ -42,10 +42,10 @@ pub struct Message {
     pub answers: Option<String>,
 }
 
-/// A call of a tool that a model wants.
+/// A tool call that a model requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Names the call within its reply.
+    /// The id of the call, unique in its reply.
     pub id: String,
     /// The tool.
     pub tool: String,
@@ -53,7 +53,7 @@ pub struct ToolCall {
     pub args: Value,
 }
 
-/// A tool, as a model is told of it.
+/// A tool as it is described to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDescription {
     /// Its name.
@@ -64,7 +64,7 @@ pub struct ToolDescription {
     pub args_schema: Arc<Value>,
 }
 
-/// What a model is asked for. It decides which model is asked, where several are configured.
+/// What a model is asked to be. It decides which model is asked if several are configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -75,14 +75,14 @@ pub enum Role {
     Executor,
     /// Judges whether a criterion is met.
     Judge,
-    /// Puts summaries.
+    /// Writes summaries.
     Compactor,
     /// Looks at turns, before the work and after it.
     Advisor,
 }
 
 impl Role {
-    /// All of them, in the order in which they are listed.
+    /// All roles, in the order in which they are listed.
     pub const ALL: [Self; 5] = [
         Self::Planner,
         Self::Executor,
@@ -91,7 +91,7 @@ impl Role {
         Self::Advisor,
     ];
 
-    /// The name as it is written.
+    /// The name in settings.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -110,10 +110,10 @@ impl fmt::Display for Role {
     }
 }
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// What the model is asked for. Not sent to providers.
+    /// The role that the model is asked in. Not sent to providers.
     #[serde(default)]
     pub role: Role,
     /// The conversation so far.
@@ -124,23 +124,22 @@ pub struct Request {
     /// The JSON Schema that the answer must satisfy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<Arc<Value>>,
-    /// The most tokens that it may answer with. Always set: it is what the budget reserves.
+    /// The maximum number of tokens of the answer. Always set: the budget sets this amount aside.
     pub tokens_max: u32,
-    /// How free the choice of words is, from 0; `None` for the provider's default. Models that do not know it are not
-    /// told.
+    /// The sampling temperature, from 0; `None` for the provider's default. Not sent to models that do not support it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temperature: Option<f32>,
-    /// The same for a repeated request, so that a provider that knows it does not charge twice.
+    /// The same for a repeated request, so that a provider that supports it does not charge twice.
     pub idempotency_key: String,
 }
 
-/// A piece of an answer, as it comes.
+/// A piece of a streamed answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Delta {
     /// More text.
     Text(String),
-    /// More of what the model thinks, if it shows that.
+    /// More of the model's reasoning, if it shows that.
     Thought(String),
 }
 
@@ -148,39 +147,40 @@ pub enum Delta {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopCause {
-    /// It was done.
+    /// It finished its answer.
     Done,
-    /// It wants tools called. Decided by the calls, not by what the provider says.
+    /// It requests tool calls. Determined by the calls, not by what the provider reports.
     ToolCalls,
-    /// It reached the most tokens that it may answer with.
+    /// It reached the maximum number of tokens.
     Length,
-    /// It will not answer.
+    /// It refused to answer.
     Refusal,
 }
 
-/// Tokens that a request cost, as the provider counts them.
+/// The tokens of a request and its reply, as the provider counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Read.
+    /// Tokens read.
     pub tokens_in: u64,
-    /// Of these, read from the provider's cache.
+    /// Of the tokens read, those from the provider's cache.
     #[serde(default)]
     pub tokens_cached: u64,
-    /// Of these, put into the provider's cache; 0 if the provider does not tell.
+    /// Of the tokens read, those written to the provider's cache; 0 if the provider does not report them.
     #[serde(default)]
     pub tokens_cache_written: u64,
-    /// Written, with those it thought.
+    /// Tokens written, including reasoning.
     pub tokens_out: u64,
-    /// Of these, thought; 0 if the provider does not tell.
+    /// Of the tokens written, those for reasoning; 0 if the provider does not report them.
     #[serde(default)]
     pub tokens_reasoning: u64,
-    /// What it cost in millionths of a US dollar, if it says so itself. Programs do, providers do not.
+    /// The cost in millionths of a US dollar, if reported. Agent programs report it, providers do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub micro_usd: Option<u64>,
 }
 
 impl Usage {
-    /// It, if it can be true. Who reports nothing, or more than there is room for in any window, has not said what was used (E9.10).
+    /// The usage if it is plausible. A report of nothing, or of more than fits in any window, does not count as a
+    /// report (E9.10).
     pub(crate) fn possible(self) -> Option<Self> {
         let tokens = self.tokens_in.saturating_add(self.tokens_out);
         let tokens_cached = self.tokens_cached.min(self.tokens_in);
@@ -193,101 +193,104 @@ impl Usage {
     }
 }
 
-/// What a model answered.
+/// A reply of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// The text.
     pub text: String,
-    /// The calls that it wants.
+    /// The tool calls that it requests.
     pub tool_calls: Vec<ToolCall>,
     /// Why it stopped.
     pub stop: StopCause,
-    /// What it cost; `None` if the provider did not say.
+    /// The usage; `None` if the provider did not report it.
     pub usage: Option<Usage>,
 }
 
-/// Where a program that works by itself does so, and for how long.
+/// Where an agent works, and how it is stopped.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
     /// The folder that a program works in; without one it is not started.
     pub folder: Option<PathBuf>,
-    /// Ends it when nobody wants its answer any more.
+    /// Stops it when its answer is no longer wanted.
     pub stop: CancellationToken,
-    /// The session in which it was at work on this before, when whoever drove it died: it goes on with that.
+    /// The session in which it worked on this before its driver died; it continues that session.
     pub session: Option<String>,
-    /// Who keeps its session, if it can be given back; without, it is told what to do at once.
+    /// Records its session, if it can be continued; without this, it is given the task at once.
     pub sessions: Option<mpsc::Sender<NewSession>>,
-    /// Whether it may answer with a call of [`ASK_PERSON`], and is then asked again with what the person said.
+    /// Whether it may answer with a call of [`ASK_PERSON`], and is then asked again with the person's answer.
     pub has_person: bool,
 }
 
-/// The tool by which whoever does a task asks a person; its argument is `question`.
+/// The tool by which an executor asks a person; its argument is `question`.
 pub const ASK_PERSON: &str = "ask_person";
 
-/// A session of a program that can go on with it when it is started again.
+/// A session that a program can continue when it is started again.
 #[derive(Debug)]
 pub struct NewSession {
-    /// How the program names it.
+    /// The program's id of the session.
     pub id: String,
-    /// To be told when it is kept. The program is told what to do after that, and never if this is dropped.
+    /// To be notified when the session is recorded. The program is given the task after that, and never if this is
+    /// dropped.
     pub kept: oneshot::Sender<()>,
 }
 
-/// Who works by itself where a model would only answer.
+/// An agent that works by itself where a model would only answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worker<'a> {
-    /// A program of this machine, by the command that starts it.
+    /// A program on this machine, by the command that starts it.
     Program(&'a [String]),
     /// An agent on another machine, by its address.
     Remote(&'a str),
     /// A tool: whoever has the tools calls it with the text of the request, and does not ask the model.
     Tool {
-        /// Its whole name.
+        /// The full name of the tool.
         name: &'a str,
-        /// Its argument that gets the text.
+        /// The argument that takes the text.
         argument: &'a str,
     },
 }
 
-/// A language model, or whoever stands in for one.
+/// A language model, or something in the place of one.
 #[async_trait]
 pub trait Model: Send + Sync + fmt::Debug {
-    /// Asks, hands on pieces of the answer as they come, and returns the whole.
+    /// Sends a request, passes on pieces of the answer as they come, and returns the complete reply.
     ///
     /// # Errors
     ///
-    /// By what the caller does next. Retries are the caller's.
+    /// Classified by what the caller can do about it. The caller decides about retries.
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError>;
 
-    /// Who does the work, if it does more than answer: whoever asks it makes sure that it may, as before a call of a tool. `None` for
-    /// a model.
+    /// The agent that does the work, if it does more than answer: the caller ensures that this is allowed, as before a
+    /// tool call. `None` for a model.
     fn worker(&self) -> Option<Worker<'_>> {
         None
     }
 
-    /// What it was set up to be asked and was not, a line each: of scripts, and of what asks them.
+    /// The cues of its script that were not used, one line each.
     fn left_over(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The folder inside of the granted one that such a program wants to work in.
+    /// The folder, inside the granted one, that an agent program works in.
     fn folder(&self) -> Option<&str> {
         None
     }
 
-    /// Tells whoever waits there for an answer to `question`, the id of a call of [`ASK_PERSON`], that none comes. As far as they can be
-    /// reached; nobody waits for what they say to it.
+    /// Tells an agent that waits for the answer to `question`, the id of a call of [`ASK_PERSON`], that none will come.
+    /// Best effort; the agent's response is ignored.
     async fn call_off(&self, question: &str) {
         let _asked_nothing = question;
     }
 
-    /// Is told what was answered to `request` by who was asked in its place: the work of an agent that is a tool is a call of that tool.
+    /// Is told the reply to `request` if something else produced it: an agent that is a tool is asked by a call of that
+    /// tool.
     fn heard(&self, request: &Request, reply: &Reply) {
         let _keeps_nothing = (request, reply);
     }
 
-    /// As [`Model::reply`], in `place`. A program is ended with all that it started before this returns, another machine is told to
-    /// stop; a model that only answers works nowhere, and is not asked any further when the call is dropped.
+    /// Like [`Model::reply`], in `place`. Before this returns, a program is ended with everything that it started, and
+    /// an agent on another machine is told to stop. A model that only answers ignores `place`, and stops when the call
+    /// is dropped.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Which model is asked for what.
+//! The settings that say which model has which role.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::secret::{ModelKeys, Secret};
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelsSection {
-    /// The model for every role that has none of its own.
+    /// The model for every role without its own.
     pub default: Option<ModelSettings>,
     /// Makes plans.
     pub planner: Option<ModelSettings>,
@@ -26,26 +26,27 @@ pub struct ModelsSection {
     pub executor: Option<ModelSettings>,
     /// Judges results.
     pub judge: Option<ModelSettings>,
-    /// Puts summaries.
+    /// Writes summaries.
     pub compactor: Option<ModelSettings>,
     /// Looks at turns, before the work and after it.
     pub advisor: Option<ModelSettings>,
-    /// Who else does tasks, by the name that a task says (`executor`).
+    /// Further executors, by the name that a task gives as its `executor`.
     #[serde(default)]
     pub executors: BTreeMap<String, ModelSettings>,
-    /// What people may be asked to do by whoever plans or decides (executor `human`), in a line; nobody chooses them without it.
+    /// What people may be asked to do by planners (executor `human`), in one line; without it, planners do not offer
+    /// them tasks.
     pub human: Option<String>,
-    /// Calls of all models together that are under way at one moment; at least 1.
+    /// How many calls of all models may be under way at once; at least 1.
     #[serde(default, deserialize_with = "at_least_one")]
     pub at_a_time: Option<u32>,
-    /// A file with prices of one's own.
+    /// A file with custom prices.
     pub prices: Option<PathBuf>,
     /// The proxy that requests go through.
     pub proxy: Option<String>,
 }
 
 impl ModelsSection {
-    /// What is said of the model for `role`: its own, or the usual one.
+    /// The settings of the model for `role`: its own, or the default.
     #[must_use]
     pub fn of(&self, role: Role) -> Option<&ModelSettings> {
         self.own(role).or_else(|| self.usual())
@@ -61,34 +62,34 @@ impl ModelsSection {
         }
     }
 
-    /// The model of roles that have none: the default, or that of the executor, or the first that there is.
+    /// The model of roles without their own: the default, else that of the executor, else the first one that is set.
     fn usual(&self) -> Option<&ModelSettings> {
         let first = || Role::ALL.into_iter().find_map(|role| self.own(role));
         self.default.as_ref().or(self.executor.as_ref()).or_else(first)
     }
 }
 
-/// One model of the section: its address alone, or a table with more.
+/// The settings of one model: its address alone, or a table with more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelSettings {
-    /// Which.
+    /// The address of the model.
     pub model: ModelAddress,
-    /// How it is held to a JSON schema.
+    /// How it is made to follow a JSON schema.
     pub schema: SchemaForm,
     /// A file that holds the key for it, and nothing else. Whoever opens the model reads it.
     pub key_file: Option<PathBuf>,
     /// How long an answer may take.
     pub patience: Patience,
-    /// Who is asked in its place when it is of no help.
+    /// The model that is asked if this one does not help.
     pub fallback: Option<Box<Self>>,
-    /// Calls of this very model that are under way at one moment.
+    /// How many calls of this model may be under way at once.
     pub at_a_time: Option<u32>,
-    /// What it is good for, in a line for whoever plans; of those under `executors`.
+    /// What it is good for, in one line for the planner; for those under `executors`.
     pub about: Option<String>,
 }
 
 impl ModelSettings {
-    /// The model at `model`, with nothing special.
+    /// The model at the address `model`, with the defaults otherwise.
     #[must_use]
     pub fn of(model: ModelAddress) -> Self {
         Self {
@@ -102,7 +103,7 @@ impl ModelSettings {
         }
     }
 
-    /// How the model is opened: with `key`, if its file holds one, and otherwise with `keys`.
+    /// The options to open the model with: `key`, if its file holds one, and otherwise `keys`.
     #[must_use]
     pub fn options(&self, mut keys: ModelKeys, key: Option<Secret>, proxy: Option<String>) -> ModelOptions {
         if key.is_some() {
@@ -172,7 +173,7 @@ impl<'de> Deserialize<'de> for ModelSettings {
     }
 }
 
-/// A number of calls: with none nobody would ever be asked.
+/// A number of calls: with 0 the model would never be asked.
 fn at_least_one<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     match Option::deserialize(deserializer)? {
         Some(0) => Err(D::Error::custom("at_a_time must be at least 1")),

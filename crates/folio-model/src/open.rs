@@ -1,4 +1,4 @@
-//! From an address to a model.
+//! Opens the model of an address.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,62 +10,62 @@ use crate::provider::{Patience, ProviderModel, SchemaForm};
 use crate::scripted::{ScriptError, ScriptedModel};
 use crate::secret::ModelKeys;
 
-/// How a model is asked.
+/// Options for asking a model.
 #[derive(Debug, Clone, Default)]
 pub struct ModelOptions {
-    /// Who may ask it.
+    /// The keys of providers.
     pub keys: ModelKeys,
-    /// How it is held to a JSON schema.
+    /// How it is made to follow a JSON schema.
     pub schema: SchemaForm,
     /// How long an answer may take.
     pub patience: Patience,
-    /// The proxy that requests go through, as `http://HOST:PORT`; none if it is not set, whatever the environment says.
+    /// The proxy for requests, as `http://HOST:PORT`; if `None`, no proxy is used, whatever the environment says.
     pub proxy: Option<String>,
-    /// For `agent:NAME`: the program or the other machine of that name.
+    /// For `agent:NAME`: the agent of that name.
     pub agent: Option<AgentToAsk>,
 }
 
-/// Why there is no model. Never holds a key.
+/// Why a model cannot be opened. Never contains a key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The text names none.
+    /// The text is not the address of a model.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// Its script cannot be used.
+    /// The script cannot be used.
     #[error(transparent)]
     Script(#[from] ScriptError),
-    /// The provider is not asked without a key.
+    /// The provider needs a key, and none is set.
     #[error("{model} needs a key and none is set; set {variable}, or name a file that holds it in folio.toml")]
     KeyMissing {
-        /// The model, as people write it.
+        /// The address of the model.
         model: String,
-        /// The variable that the program takes it from.
+        /// The environment variable for the key.
         variable: &'static str,
     },
-    /// The settings name no such agent, or not as they should.
+    /// The settings do not define the agent, or define it incorrectly.
     #[error("{model} cannot be asked: {reason}")]
     Agent {
-        /// The agent, as people write it.
+        /// The address of the agent.
         model: String,
-        /// Why.
+        /// Why it cannot be asked.
         reason: String,
     },
-    /// There can be no connection on this machine.
+    /// No HTTP client can be created on this machine.
     #[error("{model} cannot be asked: {reason}")]
     Unusable {
-        /// The model, as people write it.
+        /// The address of the model.
         model: String,
-        /// Why.
+        /// Why it cannot be asked.
         reason: String,
     },
 }
 
-/// Opens the model that `address` names. Nothing is sent before it is asked.
+/// Opens the model at `address`. Nothing is sent before it is asked.
 ///
 /// # Errors
 ///
-/// If the script cannot be read, the provider's own address needs a key and there is none, or there can be no connection.
+/// If the script cannot be read, the provider needs a key and there is none, or no client can be created.
 pub fn open(address: &ModelAddress, options: &ModelOptions) -> Result<Arc<dyn Model>, OpenError> {
     if address.provider == Provider::Agent {
         return agent(address, options);

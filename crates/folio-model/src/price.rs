@@ -1,4 +1,4 @@
-//! What models cost.
+//! The prices of models.
 
 use std::collections::BTreeMap;
 
@@ -10,40 +10,40 @@ use crate::address::{ModelAddress, Provider};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Tokens that are read.
+    /// Tokens read.
     #[serde(rename = "in")]
     pub input: u64,
-    /// Of these, tokens that come out of the provider's cache.
+    /// Tokens read that come from the provider's cache.
     pub cached: u64,
-    /// Of these, tokens that are put into its cache; as `input` if it is not there.
+    /// Tokens read that are written to the cache; the same as `input` if absent.
     pub written: Option<u64>,
-    /// Tokens that are written, with those that are thought.
+    /// Tokens written, including reasoning.
     #[serde(rename = "out")]
     pub output: u64,
-    /// Above so many tokens that are read the price is another, which is not known.
+    /// The number of tokens read up to which the price is valid; beyond it the price is unknown.
     pub up_to: Option<u64>,
 }
 
 /// Prices of models.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prices {
-    /// By provider and name.
+    /// Prices by provider and name of the model.
     named: BTreeMap<(String, String), Price>,
-    /// By the whole address, as people write it.
+    /// Prices by the full address.
     whole: BTreeMap<String, Price>,
 }
 
-/// Text that holds no prices.
+/// The error for a text without valid prices.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the prices cannot be read: {message}")]
 pub struct PricesError {
     /// What is wrong.
     pub message: String,
-    /// The byte of the text that it begins at, if it has a place.
+    /// The byte offset in the text, if known.
     pub at: Option<usize>,
 }
 
-/// A table for each provider; and, for models at an address of their own, one with whole addresses.
+/// The file format: a table for each provider and, for models at custom addresses, one with full addresses.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[derive(Default)]
@@ -56,7 +56,7 @@ struct Written {
 }
 
 impl Prices {
-    /// Those that come with the program.
+    /// The prices that come with the program.
     #[must_use]
     pub fn built_in() -> Self {
         Self::parse(include_str!("prices.toml")).unwrap_or_default()
@@ -66,7 +66,7 @@ impl Prices {
     ///
     /// # Errors
     ///
-    /// What is wrong, with its place.
+    /// What is wrong, and where.
     pub fn parse(text: &str) -> Result<Self, PricesError> {
         let written: Written = toml::from_str(text).map_err(|error| PricesError {
             message: error.message().to_owned(),
@@ -90,7 +90,7 @@ impl Prices {
         Ok(prices)
     }
 
-    /// These, and where `other` has a price, that one.
+    /// These prices, with those of `other` taking precedence.
     #[must_use]
     pub fn overridden_by(mut self, other: Self) -> Self {
         self.named.extend(other.named);
@@ -98,8 +98,8 @@ impl Prices {
         self
     }
 
-    /// The price of the model at `address`: by its whole address; for one of its provider by its name, too, with or without
-    /// the date of a snapshot. `None` if it is not known.
+    /// The price of the model at `address`: by its full address or, for a model at its provider's own address, by its
+    /// name with or without the date of a snapshot. `None` if unknown.
     #[must_use]
     pub fn price(&self, address: &ModelAddress) -> Option<&Price> {
         if let Some(price) = self.whole.get(&address.to_string()) {
@@ -118,7 +118,7 @@ impl Prices {
     }
 }
 
-/// The name before `-20260501` or `-2026-05-01`.
+/// The name without a suffix such as `-20260501` or `-2026-05-01`.
 fn without_date(name: &str) -> Option<&str> {
     [9, 11].into_iter().find_map(|len| {
         let (start, date) = name.split_at_checked(name.len().checked_sub(len)?)?;

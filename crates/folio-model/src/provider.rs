@@ -1,8 +1,9 @@
-//! Models of real providers.
+//! Models of providers.
 //!
-//! Every language is put, sent and read here, with limits on all that comes. Nothing is found out by the name of a model that its address
-//! says, and nothing is read from the environment. Answers are always streamed, so that limits of time can tell a model that works from
-//! one that is gone. A request is made once; retries are the caller's.
+//! Requests are built, sent and parsed here for every protocol, with limits on everything received. Nothing is inferred
+//! from the name of a model beyond its address, and nothing is read from the environment. Answers are always streamed,
+//! so that time limits can distinguish a working model from a lost one. A request is made once; the caller decides
+//! about retries.
 
 mod answer;
 mod body;
@@ -32,17 +33,17 @@ pub(crate) use failure::retry_after;
 use fetch::Fetched;
 use wire::Target;
 
-/// How long an answer may take, in seconds.
+/// Time limits for an answer, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Patience {
-    /// Until there is a connection.
+    /// Until a connection exists.
     pub connect_s: u32,
-    /// From the request until the answer begins.
+    /// From the request to the beginning of the answer.
     pub first_byte_s: u32,
     /// Between two pieces of the answer.
     pub between_s: u32,
-    /// For all of it.
+    /// For the complete answer.
     pub whole_s: u32,
 }
 
@@ -60,7 +61,7 @@ impl Default for Patience {
 /// A model of a provider.
 #[derive(Debug)]
 pub(crate) struct ProviderModel {
-    /// As people write it.
+    /// Its address.
     address: String,
     target: Target,
     schema: SchemaForm,
@@ -69,11 +70,11 @@ pub(crate) struct ProviderModel {
 }
 
 impl ProviderModel {
-    /// A model at `address`; `None` if it is none of a provider.
+    /// Creates the model at `address`; `None` if that is not a model of a provider.
     ///
     /// # Errors
     ///
-    /// Why there can be no client.
+    /// Why no client can be created.
     pub(crate) fn new(
         address: &ModelAddress,
         keys: &ModelKeys,
@@ -125,19 +126,19 @@ impl Model for ProviderModel {
         asked.unwrap_or_else(|_| Err(self.failures(request).too_slow_to_end()))
     }
 }
-/// Connections that follow nobody elsewhere and go through no proxy; `is_plain`: without TLS.
+/// A client builder without redirects and proxies; `is_plain` means without TLS.
 fn connections(is_plain: bool) -> reqwest::ClientBuilder {
-    // Who embeds this may have chosen another one already; that is fine.
+    // The embedding program may have installed another one already.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _taken_meanwhile = rustls::crypto::ring::default_provider().install_default();
     }
     let builder = reqwest::Client::builder()
         .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
-        // A key must not follow to where somebody else points.
+        // A key must not be sent to a host that somebody else names.
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy();
     if is_plain {
-        // Needs no certificates, of which a small machine may have none.
+        // Needs no certificates, which may be missing on a small machine.
         builder.tls_certs_only(std::iter::empty())
     } else {
         builder
@@ -150,13 +151,13 @@ fn built(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, String> {
         .map_err(|error| format!("there can be no connection: {}", innermost(&error)))
 }
 
-/// Connections to `url`, each there within `connect`, through `proxy`, if there is one.
+/// A client for `url`, with the connection timeout `connect`, through `proxy` if one is given.
 ///
 /// # Errors
 ///
-/// Why there can be none.
+/// Why no client can be created.
 pub(crate) fn client_for(url: &str, connect: Duration, proxy: Option<&str>) -> Result<reqwest::Client, String> {
-    // A few bytes of what is compressed may be gigabytes.
+    // A few compressed bytes may expand to gigabytes.
     let mut builder = connections(url.starts_with("http://"))
         .connect_timeout(connect)
         .no_gzip();
@@ -167,11 +168,12 @@ pub(crate) fn client_for(url: &str, connect: Duration, proxy: Option<&str>) -> R
     built(builder)
 }
 
-/// Connections as those to models, for what is no model: they take ten seconds at most. `is_plain`: without TLS.
+/// A client with the same settings for requests that do not go to models, with a timeout of ten seconds; `is_plain`
+/// means without TLS.
 ///
 /// # Errors
 ///
-/// Why there can be none.
+/// Why no client can be created.
 pub fn http_client(is_plain: bool) -> Result<reqwest::Client, String> {
     built(connections(is_plain).timeout(Duration::from_secs(10)))
 }

@@ -1,12 +1,12 @@
-//! Why an address cannot be reached, in words that people know.
+//! Why a host cannot be reached, in familiar words.
 
 use std::error::Error;
 use std::io;
 
 use folio_memory::causes::causes;
 
-/// Why there is no connection to `url`, and what to look at. Of the address the machine and its port are told, and nothing that could
-/// be a password.
+/// Why there is no connection to `url`, and what to check. The message contains only the host and port of the URL, and
+/// nothing that could be a password.
 #[must_use]
 pub fn unreached(error: &(dyn Error + 'static), url: &str) -> String {
     let at = host_of(url);
@@ -35,7 +35,7 @@ fn why(error: &(dyn Error + 'static)) -> Option<Why> {
             Some(_) => return Some(Why::Tls),
             None => {}
         }
-        // It has no type that could be seen from here.
+        // This error has no accessible type.
         if cause.to_string() == "dns error" {
             return Some(Why::Name);
         }
@@ -45,7 +45,7 @@ fn why(error: &(dyn Error + 'static)) -> Option<Why> {
     })
 }
 
-/// The machine and the port that an address names, without a name and password before them.
+/// The host and port in a URL, without user name and password.
 pub(crate) fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = rest.split(['/', '?', '#']).next().unwrap_or(rest);

@@ -1,8 +1,9 @@
-//! A model for tests: it answers what its script says, and nothing else.
+//! A model for tests that answers by a script.
 //!
-//! A script is a list of cues. Each says what a request must be like, and what is answered then. Requests may come in any
-//! order and at the same time: the first cue that matches and is not used up answers. A request without a cue is an error
-//! that tells what was asked and what the script waits for; [`ScriptedModel::finish`] is one if something was never asked.
+//! A script is a list of cues. Each says which requests it matches, and the answer to them. Requests may come in any
+//! order and at the same time: the first cue that matches and is not used up answers. A request without a cue is an
+//! error that says what was asked and what the script expects; [`ScriptedModel::finish`] fails if something was never
+//! asked.
 //!
 //! ```
 //! use folio_model::{Role, ScriptedModel, When};
@@ -33,14 +34,14 @@ pub use file::ScriptError;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Reply, Request};
 
-/// Requests that are remembered, so that a test can look at them.
+/// How many requests are kept for tests to inspect.
 const ASKED_MAX: usize = 10_000;
-/// Characters of the last message that an error tells.
+/// How many characters of the last message an error contains.
 const TOLD_MAX: usize = 200;
-/// Cues that an error lists.
+/// How many cues an error lists.
 const LISTED_MAX: usize = 20;
 
-/// A model that answers what its script says.
+/// A model that answers by its script.
 #[derive(Debug)]
 pub struct ScriptedModel {
     name: String,
@@ -55,13 +56,13 @@ struct State {
     asked: Vec<Request>,
 }
 
-/// Cues that have not answered as often as their script says.
+/// The error for cues that have not answered as often as their script says.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the script was not used up: {}", listed(.0))]
 pub struct UnusedCues(pub Vec<String>);
 
 impl UnusedCues {
-    /// They in one line: the first twenty, and how many more there are.
+    /// The cues in one line: the first twenty, and how many more there are.
     #[must_use]
     pub fn listed(&self) -> String {
         listed(&self.0)
@@ -77,7 +78,7 @@ fn listed(cues: &[String]) -> String {
 }
 
 impl ScriptedModel {
-    /// A model that answers by `cues`.
+    /// Creates a model that answers by `cues`.
     #[must_use]
     pub fn new(cues: impl IntoIterator<Item = Cue>) -> Self {
         let cues: Vec<Cue> = cues.into_iter().collect();
@@ -91,7 +92,7 @@ impl ScriptedModel {
         }
     }
 
-    /// A model that answers by the script in a file (docs/models.md, "Scripts").
+    /// Creates a model that answers by the script in a file (docs/models.md, "Scripts").
     ///
     /// # Errors
     ///
@@ -102,13 +103,13 @@ impl ScriptedModel {
         Ok(model)
     }
 
-    /// What was asked, in order, also that which no cue answered. The first 10,000 requests.
+    /// The requests so far, in order, including those that no cue answered. At most the first 10,000.
     #[must_use]
     pub fn asked(&self) -> Vec<Request> {
         self.state().asked.clone()
     }
 
-    /// Whether everything was asked that the script waits for.
+    /// Checks that everything that the script expects was asked.
     ///
     /// # Errors
     ///
@@ -123,7 +124,7 @@ impl ScriptedModel {
         }
     }
 
-    /// Nothing panics while it is locked in a way that leaves it half changed.
+    /// No panic can leave the state half changed while it is locked.
     fn state(&self) -> parking_lot::MutexGuard<'_, State> {
         self.state.lock()
     }
@@ -137,7 +138,7 @@ impl ScriptedModel {
 }
 
 impl State {
-    /// The cues that `is_unused`, each in one line with its number.
+    /// The cues for which `is_unused` holds, one line each, with their numbers.
     fn unused(&self, is_unused: impl Fn(&Cue, u32) -> bool) -> Vec<String> {
         let numbered = self.cues.iter().zip(&self.used).enumerate();
         numbered
@@ -149,7 +150,7 @@ impl State {
             .collect()
     }
 
-    /// The cue that answers `request`, which is used once more now.
+    /// Finds the cue that answers `request`, and counts its use.
     fn take(&mut self, request: &Request) -> Option<Cue> {
         let at = self.cues.iter().zip(&self.used).position(|(cue, used)| {
             let is_left = match cue.uses {
@@ -205,7 +206,7 @@ impl Model for ScriptedModel {
             } => return Err(self.error(kind, message, retry_after)),
             Answer::Reply { text, tool_calls } => (text, tool_calls),
         };
-        // Word by word, so that who shows pieces has some to show.
+        // Word by word, for consumers that show pieces.
         for piece in text.split_inclusive(' ') {
             pieces(Delta::Text(piece.to_owned()));
         }

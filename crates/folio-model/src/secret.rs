@@ -1,4 +1,4 @@
-//! What must not be read by anybody but the provider: it is handed on, and never printed, stored or compared.
+//! Secrets: they are passed on to the provider, and never printed, stored or compared.
 
 use std::fmt;
 
@@ -7,20 +7,20 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides `value`, without white space around it: keys are often read from files that end with a new line.
+    /// Wraps `value`, trimmed: keys are often read from files that end with a line break.
     #[must_use]
     pub fn new(value: impl Into<String>) -> Self {
         let value: String = value.into();
         Self(value.trim().to_owned())
     }
 
-    /// The value, for the one who sends it.
+    /// The value, for sending it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// `text` without the value.
+    /// `text` with the value replaced by `[key]`.
     pub(crate) fn taken_out_of(&self, text: &str) -> String {
         if self.0.is_empty() {
             text.to_owned()
@@ -42,17 +42,17 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Keys, by who gave them out. Whoever opens a model passes them in; nothing here reads the environment.
+/// Keys by provider. Whoever opens a model passes them in; nothing here reads the environment.
 #[derive(Debug, Clone, Default)]
 pub struct ModelKeys {
-    /// For Anthropic.
+    /// The key for Anthropic.
     pub anthropic: Option<Secret>,
-    /// For OpenAI, its Chat Completions and its Responses.
+    /// The key for OpenAI, for both Chat Completions and Responses.
     pub openai: Option<Secret>,
-    /// For Gemini.
+    /// The key for Gemini.
     pub gemini: Option<Secret>,
-    /// For models at an address of their own. Without it these get the key of their provider, but never over plain http
-    /// to another machine.
+    /// The key for models at custom addresses. Without it these get the key of their provider, but never over plain
+    /// HTTP to another machine.
     pub own: Option<Secret>,
 }
 

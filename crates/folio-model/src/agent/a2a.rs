@@ -1,5 +1,5 @@
-//! An agent on another machine, by the Agent2Agent protocol, version 1.0, in its JSON-RPC form: it is given the task, and asked how far
-//! it is until it is done (E9.17).
+//! An agent on another machine, by the Agent2Agent protocol, version 1.0, in its JSON-RPC form: it is given the task,
+//! and polled until it is done (E9.17).
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ use crate::error::ModelErrorKind;
 use crate::provider::retry_after;
 use crate::reach::unreached;
 
-/// Where an agent says what it is, below its address.
+/// The path of an agent's card below its address.
 const CARD: &str = ".well-known/agent-card.json";
-/// How the form of the protocol that is spoken here is called on such cards.
+/// The name of the JSON-RPC binding on agent cards.
 const BINDING: &str = "JSONRPC";
-/// Characters of the agent's own words on why it failed.
+/// Maximum length, in characters, of the agent's own words about a failure.
 const PROBLEM_CHARS: usize = 400;
-/// Until a server has answered a question that needs no work.
+/// Time limit for requests that need no work.
 const ANSWERS: Duration = Duration::from_secs(30);
 
 /// Why it did not answer.
@@ -48,53 +48,53 @@ impl Failed {
     }
 }
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Debug)]
 pub(super) enum Progress {
-    /// It is at work on the task of this name.
+    /// It is working on the task with this id.
     Working(String),
-    /// It is not, and says this.
+    /// It has stopped working, with this result.
     Heard(Heard),
     /// It waits until somebody has logged in.
     WantsLogin {
-        /// How it names the task.
+        /// The agent's id of the task.
         task: String,
-        /// Its words.
+        /// The agent's message.
         words: String,
     },
-    /// It came to nothing, and this is why: what it says of its work, whatever becomes of asking for it.
+    /// The task failed, for this reason: what the agent reports about its work, not an error of the request.
     Failed(Failed),
 }
 
-/// What it says when it is not at work any more.
+/// The result once an agent is no longer working.
 #[derive(Debug)]
 pub(super) enum Heard {
-    /// It is done, and this is what it made.
+    /// It is done, and this is the outcome.
     Done(String),
-    /// It asks for something before it goes on.
+    /// It needs input before it continues.
     Asking {
-        /// How it names the task.
+        /// The agent's id of the task.
         task: String,
-        /// Its words.
+        /// The agent's message.
         words: String,
     },
 }
 
-/// One agent that can be reached.
+/// An agent that can be reached.
 #[derive(Debug)]
 pub(super) struct Remote {
     client: Client,
-    /// Where requests go.
+    /// The URL that requests go to.
     url: Url,
     authorisation: Option<HeaderValue>,
-    /// Which of those that share the address is meant, if its card says.
+    /// The tenant, for agents that share a URL, if the card names one.
     tenant: Option<String>,
-    /// Bytes of one answer.
+    /// Maximum size of an answer in bytes.
     answer_bytes: usize,
 }
 
 impl Remote {
-    /// The agent whose card lies below `address`. Asks for the card and nothing else.
+    /// Finds the agent by its card below `address`. Requests the card and nothing else.
     pub(super) async fn find(
         client: Client,
         address: &str,
@@ -131,7 +131,7 @@ impl Remote {
             .url
             .join(&interface.url)
             .map_err(|_| invalid("the address on its card is no URL".to_owned()))?;
-        // A token, and what the task says, must not follow to where somebody else points.
+        // The token and the task must not be sent to a host that somebody else names.
         if url.origin() != remote.url.origin() {
             return Err(invalid(format!(
                 "its card leads elsewhere, to {}; put that address in the settings if it is meant",
@@ -142,8 +142,8 @@ impl Remote {
         Ok(remote)
     }
 
-    /// Tells it `words`: a new task, or what it asked for the task of that name. `id` is the same when the same is told once more. After
-    /// this it is at work, also when nothing is heard of it.
+    /// Sends it `words`: a new task, or the input that the task `of_task` asked for. `id` is the same if the message is
+    /// repeated. Afterwards the agent may be working, even if no answer arrives.
     pub(super) async fn send(
         &self,
         words: String,
@@ -167,7 +167,7 @@ impl Remote {
             metadata: None,
             tenant: self.tenant.clone(),
         };
-        // Some answer when they are done, whatever they are asked.
+        // Some agents answer only when they are done, whatever is requested.
         let answered: SendMessageResponse = self
             .call(methods::SEND_MESSAGE, &request, time, IfLost::MayHaveBegun)
             .await?;
@@ -177,7 +177,7 @@ impl Remote {
         }
     }
 
-    /// How far it is with the task `id`.
+    /// Polls the task `id`.
     pub(super) async fn look(&self, id: &str) -> Result<Progress, Failed> {
         let request = GetTaskRequest {
             id: id.to_owned(),
@@ -188,7 +188,7 @@ impl Remote {
         Ok(progress(task.await?))
     }
 
-    /// Tells it to stop.
+    /// Cancels the task `id`.
     pub(super) async fn cancel(&self, id: &str) -> Result<(), Failed> {
         let request = CancelTaskRequest {
             id: id.to_owned(),
@@ -226,7 +226,7 @@ impl Remote {
                 | error_code::VERSION_NOT_SUPPORTED
                 | error_code::CONTENT_TYPE_NOT_SUPPORTED
                 | error_code::UNSUPPORTED_OPERATION => ModelErrorKind::Invalid,
-                // That it has forgotten the task does not say what it did.
+                // That it no longer knows the task does not say what it did.
                 error_code::TASK_NOT_FOUND => ModelErrorKind::Unknown,
                 _ => ModelErrorKind::Failed,
             };
@@ -245,7 +245,7 @@ impl Remote {
         }
     }
 
-    /// The whole body of an answer that is none of an error.
+    /// The complete body of an answer that is not an error.
     async fn body(&self, request: RequestBuilder, lost: IfLost) -> Result<Vec<u8>, Failed> {
         let answer = request.send().await.map_err(|error| {
             if error.is_connect() {
@@ -283,7 +283,7 @@ impl Remote {
     }
 }
 
-/// What an answer that is an error means, and what can be done.
+/// What an HTTP error status means, and what can be done.
 fn said_by(status: StatusCode) -> String {
     let number = status.as_u16();
     match status {
@@ -299,12 +299,12 @@ fn said_by(status: StatusCode) -> String {
     }
 }
 
-/// What follows when an answer is not heard.
+/// What a lost answer implies.
 #[derive(Debug, Clone, Copy)]
 enum IfLost {
-    /// It is asked for again.
+    /// The request can be repeated.
     NothingBegan,
-    /// Nobody knows whether it is at work.
+    /// It is unknown whether the agent is working.
     MayHaveBegun,
 }
 
@@ -316,7 +316,7 @@ impl IfLost {
         }
     }
 
-    /// What cannot be read once cannot be read the next time.
+    /// An answer that cannot be read would not be readable the next time.
     fn unreadable(self) -> ModelErrorKind {
         match self {
             Self::NothingBegan => ModelErrorKind::Invalid,
@@ -334,7 +334,7 @@ fn progress(task: Task) -> Progress {
         TaskState::Completed => {
             let made = task.artifacts.unwrap_or_default();
             let texts = made.iter().map(|artifact: &Artifact| text_of(&artifact.parts));
-            // What it says at its end stands last, where an answer is looked for, if it made nothing.
+            // Its final message goes last, where the answer is looked for, unless it has artifacts.
             let all: Vec<String> = said.into_iter().chain(texts).filter(|text| !text.is_empty()).collect();
             done(all.join("\n\n"))
         }
@@ -349,7 +349,7 @@ fn progress(task: Task) -> Progress {
     }
 }
 
-/// It is done. One that has nothing to say is not asked again: what it did stays done.
+/// The result of a finished task. An agent without an answer is not asked again: what it did stays done.
 fn done(text: String) -> Progress {
     if text.trim().is_empty() {
         Progress::Failed(Failed::new(ModelErrorKind::Failed, "it is done and said nothing"))
@@ -358,7 +358,7 @@ fn done(text: String) -> Progress {
     }
 }
 
-/// What parts say, one after the other. Files are named and not read.
+/// The text of all parts, one after the other. Files are named and not read.
 fn text_of(parts: &[Part]) -> String {
     let texts = parts.iter().map(|part| {
         let name = part.filename.as_deref().unwrap_or("without a name");
@@ -372,7 +372,7 @@ fn text_of(parts: &[Part]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// `what` happened, and its own words on it if it has any.
+/// `what` happened, with the agent's own message if there is one.
 pub(super) fn because(what: &str, words: &str) -> String {
     match words {
         "" => what.to_owned(),
@@ -380,7 +380,7 @@ pub(super) fn because(what: &str, words: &str) -> String {
     }
 }
 
-/// Its words in one line of bounded length.
+/// The agent's message in one line of bounded length.
 pub(super) fn brief(words: &str) -> String {
     short_line(words, PROBLEM_CHARS)
 }

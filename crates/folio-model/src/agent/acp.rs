@@ -1,7 +1,8 @@
-//! An agent program that is talked with by the Agent Client Protocol: it is told the task, says what it does, and asks before it
-//! does what it was not granted (E9.17).
+//! An agent program that is spoken to by the Agent Client Protocol: it is given the task, reports what it does, and
+//! asks before it does what it was not granted (E9.17).
 //!
-//! Nothing is offered to it but the conversation: no files, no terminals of ours. It works with its own, in its folder.
+//! Nothing is offered to it but the conversation: no files and no terminals of ours. It works with its own, in its
+//! folder.
 
 mod failed;
 
@@ -44,34 +45,34 @@ use crate::error::ModelErrorKind;
 use crate::model::{NewSession, Place, StopCause, Usage};
 use failed::Gone;
 
-/// Until a program that speaks the protocol has a session.
+/// Time limit until the program has a session.
 const BEGIN: Duration = Duration::from_secs(60);
-/// Characters of its own words on why it failed.
+/// Maximum length, in characters, of the program's own words about a failure.
 const PROBLEM_CHARS: usize = 400;
-/// How it asks whether it may.
+/// The method by which it asks for permission.
 const MAY: &str = "session/request_permission";
 
-/// What an agent may do when it asks. What it does without asking is a matter of its own settings.
+/// What an agent may do when it asks. What it does without asking depends on its own settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentGrant {
-    /// Read files.
+    /// Reading files.
     Read,
-    /// Look for something.
+    /// Searching.
     Search,
-    /// Think.
+    /// Thinking.
     Think,
-    /// Change files.
+    /// Changing files.
     Edit,
-    /// Take files away.
+    /// Deleting files.
     Delete,
-    /// Move files.
+    /// Moving files.
     Move,
-    /// Run commands.
+    /// Running commands.
     Execute,
-    /// Fetch something from outside.
+    /// Fetching something from outside.
     Fetch,
-    /// Whatever is none of these.
+    /// Everything else.
     Other,
 }
 
@@ -91,7 +92,7 @@ impl AgentGrant {
     }
 }
 
-/// What it answered.
+/// The answer of the program.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) text: String,
@@ -99,10 +100,10 @@ pub(super) struct Said {
     pub(super) usage: Option<Usage>,
 }
 
-/// Why it did not, and in what words.
+/// The kind of a failure, and the message.
 pub(super) type Failed = (ModelErrorKind, String);
 
-/// Why it did not, and what it cost nevertheless, if it said so.
+/// A failure, and its usage nevertheless, if the program reported one.
 #[derive(Debug)]
 pub(super) struct NotDone {
     pub(super) failed: Failed,
@@ -115,35 +116,35 @@ impl From<Failed> for NotDone {
     }
 }
 
-/// What was heard of it so far.
+/// What the program has reported so far.
 #[derive(Debug, Default)]
 struct Heard {
-    /// The session that it does the task in, once that is known: what it says of another one is nothing of ours.
+    /// The session of the task, once it is known: reports about other sessions are ignored.
     session: Option<SessionId>,
     text: String,
-    /// Whether it was told something before: what it says of a session that it goes on with.
+    /// Whether the resumed session shows an earlier prompt.
     is_told: bool,
-    /// Bytes of all that it said.
+    /// Bytes of all its output.
     bytes: usize,
     is_too_loud: bool,
-    /// What its tool calls are, by their ids, as far as it said so.
+    /// The kinds of its tool calls, by their ids, as far as it reported them.
     kinds: BTreeMap<String, Vec<AgentGrant>>,
     micro_usd: Option<u64>,
-    /// The last line of its output that was no message.
+    /// The last line of its output that was not a message.
     stray: Option<String>,
-    /// Whether it could not be told something, as one that has ended cannot.
+    /// Whether a message could not be delivered, for example because the program has ended.
     is_deaf: bool,
     /// What it asked for and was not granted.
     refused: Vec<String>,
 }
 
 impl Heard {
-    /// Whether what is said of `session` is about the task.
+    /// Whether a report about `session` concerns the task.
     fn is_of(&self, session: &SessionId) -> bool {
         self.session.as_ref().is_none_or(|own| own == session)
     }
 
-    /// What it cost, if it says that only in money.
+    /// The cost, if it reports only money.
     fn money(&self) -> Option<Usage> {
         let micro_usd = self.micro_usd.filter(|micro_usd| *micro_usd > 0)?;
         Some(Usage {
@@ -153,14 +154,15 @@ impl Heard {
     }
 }
 
-/// Where the conversation is: what went wrong before it had the task did nothing.
+/// The stage of the conversation: a failure before the program had the task left no effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Beginning,
     Working,
 }
 
-/// Has the program do `task` in `place`, whose answer has `required`; or go on with it, in the session that `place` names.
+/// Has the program do `task` in `place`, with an answer that has the fields `required`; or continue it in the session
+/// that `place` names.
 pub(super) async fn converse(
     program: &Program,
     task: String,
@@ -174,7 +176,7 @@ pub(super) async fn converse(
     if place.session.is_none() || *stage.lock() == Stage::Working {
         return said;
     }
-    // It was at work before, so nobody can say that it did nothing.
+    // It was working before, so it may have had an effect.
     said.map_err(|NotDone { failed: (_, why), .. }| {
         let message = format!("it was at work when its driver died, and did not go on with its session: {why}");
         NotDone::from((ModelErrorKind::Unknown, message))
@@ -193,10 +195,11 @@ async fn talk(
     let heard = Arc::new(Mutex::new(Heard::default()));
     let longest = settings.output_bytes();
     let listening = Arc::clone(&heard);
-    // Whoever says too much is not listened to any more, which ends the conversation.
+    // When the output is too large, reading stops, which ends the conversation.
     let incoming = FramedRead::new(stdout, LinesCodec::new_with_max_length(longest))
         .take_while(move |line| ready(is_within(&mut listening.lock(), line, longest)))
-        // The library answers what is no message, and a program that answers that with the like would do so until its time is over.
+        // The library answers lines that are not messages. A program that does the same would exchange such answers
+        // until its time is over.
         .filter(|line| ready(line.as_deref().map_or(true, is_message)))
         .map(|line| line.map(mended).map_err(io::Error::other));
     let outgoing = FramedWrite::new(stdin, LinesCodec::new());
@@ -251,7 +254,7 @@ async fn talk(
     let ended = tokio::select! {
         biased;
         ended = conversation => ended,
-        // Somebody whom it started may hold its pipes, and says nothing in its place.
+        // A child process may keep its pipes open without ever answering.
         () = talking.gone() => {
             heard.lock().is_deaf = true;
             Err(agent_client_protocol::Error::internal_error())
@@ -304,12 +307,12 @@ async fn talk(
     Err(failed.into())
 }
 
-/// How the conversation came to its end.
+/// How the conversation ended.
 enum Asked {
     Answered(PromptResponse),
-    /// It answered that it stopped, for a reason that is known to nobody here.
+    /// It stopped, for a reason that is not in the protocol.
     Stopped(String),
-    /// It answered that it failed.
+    /// It answered with an error.
     Failed(agent_client_protocol::Error),
     Ended(Ended, Stage),
 }
@@ -319,7 +322,7 @@ struct Asking {
     folder: PathBuf,
     servers: Vec<McpServer>,
     task: String,
-    /// What an answer has.
+    /// The required fields of an answer.
     required: Vec<String>,
     place: Place,
     heard: Arc<Mutex<Heard>>,
@@ -329,7 +332,7 @@ struct Asking {
 }
 
 impl Asking {
-    /// The session, and what the program is told in it; nothing if its answer is there already.
+    /// The session, and the prompt to send in it; `None` if its answer is there already.
     async fn session(
         &self,
         connection: &ConnectionTo<Agent>,
@@ -372,7 +375,7 @@ impl Asking {
         Ok((session, Some(again::prompt(before, &self.task))))
     }
 
-    /// Has the session kept before the program is told anything in it.
+    /// Has the session recorded before the program is given the prompt.
     async fn keep(&self, session: &SessionId) -> Result<(), agent_client_protocol::Error> {
         let Some(sessions) = &self.place.sessions else {
             return Ok(());
@@ -385,13 +388,13 @@ impl Asking {
         let unkept = |_| agent_client_protocol::Error::internal_error().data("its session could not be kept");
         match sessions.send(new).await {
             Ok(()) => is_kept.await.map_err(unkept),
-            // Nobody keeps sessions.
+            // Nobody records sessions.
             Err(_) => Ok(()),
         }
     }
 }
 
-/// The conversation: who we are, a session, the task.
+/// The conversation: initialization, a session, the task.
 async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, agent_client_protocol::Error> {
     let mut over = Box::pin(over(asking.time, &asking.place.stop));
     let beginning = async {
@@ -412,7 +415,7 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
         return Ok(Asked::Answered(PromptResponse::new(StopReason::EndTurn)));
     };
     let prompt = vec![ContentBlock::Text(TextContent::new(told))];
-    // Its answer is read here: the library takes one with a reason that it does not know for no answer.
+    // The answer is parsed here: the library rejects one with an unknown stop reason.
     let prompt = PromptRequest::new(session.clone(), prompt).to_untyped_message()?;
     let mut working = Box::pin(connection.send_request(prompt).block_task());
     let ended = tokio::select! {
@@ -423,13 +426,13 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
         },
         ended = over => ended,
     };
-    // It is told, and has a while to come to an end by itself.
+    // It is told to stop, and has a grace period to end by itself.
     connection.send_notification(CancelNotification::new(session))?;
     let _stopped = tokio::time::timeout(asking.grace, working).await;
     Ok(Asked::Ended(ended, Stage::Working))
 }
 
-/// What it answered to its task.
+/// Parses its answer to the task.
 fn read_answer(response: Value) -> Asked {
     let why = response.get("stopReason").and_then(Value::as_str).map(str::to_owned);
     match (serde_json::from_value(response), why) {
@@ -441,14 +444,14 @@ fn read_answer(response: Value) -> Asked {
     }
 }
 
-/// Whether there is nobody any more to answer.
+/// Whether the program can no longer answer.
 fn is_lost(error: &agent_client_protocol::Error, heard: &Heard) -> bool {
     heard.is_deaf
         || agent_client_protocol::is_incoming_transport_closed(error)
         || agent_client_protocol::is_connection_terminated(error)
 }
 
-/// Ready when the time is up, or when nobody wants it any more.
+/// Completes when the time is up or the call is cancelled.
 fn over(time: Duration, stop: &CancellationToken) -> impl Future<Output = Ended> + Send + 'static {
     let (time_up, stop) = (Instant::now() + time, stop.clone());
     async move {
@@ -459,7 +462,7 @@ fn over(time: Duration, stop: &CancellationToken) -> impl Future<Output = Ended>
     }
 }
 
-/// Whether a line is a message, as far as that is seen without reading it.
+/// Whether a line is a message, as far as that can be seen without parsing it.
 fn is_message(line: &str) -> bool {
     let says = [r#""method""#, r#""result""#, r#""error""#];
     line.trim_start().starts_with('{')
@@ -467,11 +470,11 @@ fn is_message(line: &str) -> bool {
         && says.into_iter().any(|what| line.contains(what))
 }
 
-/// The line such that the library can read it: it drops what it cannot without a word.
+/// Changes the line so that the library can read it: it silently drops what it cannot.
 fn mended(line: String) -> String {
     let line = match readable(line.as_bytes()) {
         Cow::Borrowed(_) => line,
-        // What stands for half a character is text as well.
+        // The replacement of half a surrogate pair is valid text as well.
         Cow::Owned(mended) => String::from_utf8(mended).unwrap_or(line),
     };
     if line.contains(MAY) {
@@ -481,7 +484,7 @@ fn mended(line: String) -> String {
     }
 }
 
-/// The same question with those answers that can be read, if that is one and there are others: the library has an error for all of it.
+/// A permission request without its unknown options, if it has some: the library rejects the whole request otherwise.
 fn with_known_options(line: &str) -> Option<String> {
     let mut message: Value = serde_json::from_str(line).ok()?;
     let options = message.pointer_mut("/params/options")?.as_array_mut()?;
@@ -490,7 +493,7 @@ fn with_known_options(line: &str) -> Option<String> {
     (options.len() < all).then(|| message.to_string())
 }
 
-/// Whether it may go on after `line`.
+/// Whether the output is still within the limit after `line`.
 fn is_within(heard: &mut Heard, line: &Result<String, LinesCodecError>, bytes_max: usize) -> bool {
     match line {
         Ok(line) => {
@@ -514,7 +517,7 @@ fn hear(heard: &mut Heard, update: SessionUpdate) {
                 heard.text.push_str(&piece.text);
             }
         }
-        // What it said before it was told something is no answer to that.
+        // What it said before a prompt does not answer that prompt.
         SessionUpdate::UserMessageChunk(_) => {
             heard.is_told = true;
             heard.text.clear();
@@ -522,7 +525,7 @@ fn hear(heard: &mut Heard, update: SessionUpdate) {
         // What it said before it used a tool is not its answer.
         SessionUpdate::ToolCall(call) => {
             heard.text.clear();
-            // Whoever does not say what it is, says this.
+            // Programs that do not report the kind send this one.
             let kind = Some(call.kind).filter(|kind| *kind != ToolKind::Other);
             learn(heard, call.tool_call_id.to_string(), kind);
         }
@@ -535,7 +538,7 @@ fn hear(heard: &mut Heard, update: SessionUpdate) {
     }
 }
 
-/// It says that the tool call `id` is of this kind.
+/// Records the reported kind of the tool call `id`.
 fn learn(heard: &mut Heard, id: String, kind: Option<ToolKind>) {
     if let Some(kind) = kind.map(AgentGrant::of) {
         let kinds = heard.kinds.entry(id).or_default();
@@ -545,15 +548,15 @@ fn learn(heard: &mut Heard, id: String, kind: Option<ToolKind>) {
     }
 }
 
-/// A yes for this once if the kind of what it asks for was granted, else a no; never a yes for what comes later. What it said before of the
-/// same call counts, too: if it says several kinds, all of them have to be granted.
+/// Approves a request once if its kind was granted, and rejects it otherwise; it never approves later requests. Kinds
+/// reported before for the same call count, too: if there are several, all of them have to be granted.
 fn permission(
     heard: &mut Heard,
     grants: &[AgentGrant],
     request: &RequestPermissionRequest,
 ) -> RequestPermissionOutcome {
     if !heard.is_of(&request.session_id) {
-        // Nobody here asked for what is done there.
+        // We did not ask for what is done there.
         return RequestPermissionOutcome::Cancelled;
     }
     let fields = &request.tool_call.fields;
@@ -579,7 +582,7 @@ fn permission(
     }
 }
 
-/// That it was not granted something, if that is so.
+/// The note that something was not granted, if so.
 fn not_granted(heard: &Heard) -> String {
     match heard.refused.as_slice() {
         [] => String::new(),
@@ -587,7 +590,7 @@ fn not_granted(heard: &Heard) -> String {
     }
 }
 
-/// That it stopped, by its own words.
+/// The failure of a program that stopped, with its own reason.
 fn stopped(why: &str, heard: &Heard) -> Failed {
     let why: String = why.escape_debug().take(PROBLEM_CHARS).collect();
     (
@@ -639,7 +642,7 @@ fn answered(response: PromptResponse, heard: Heard) -> Result<Said, NotDone> {
     })
 }
 
-/// A program that was never there did nothing.
+/// The failure of a program that could not be started; if it never started, it had no effect.
 pub(super) fn not_started(error: &ProcessError) -> Failed {
     match error {
         ProcessError::NotStarted { .. } => {

@@ -1,15 +1,15 @@
-//! What a program is told that was at work when its driver died, in the session that it is given back (E9.17).
+//! What a program is told in its restored session if it was working when its driver died (E9.17).
 
 use serde_json::{Deserializer, Value};
 
-/// What is known of what it was told before.
+/// What is known about an earlier prompt in the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Before {
-    /// Its session has nothing of the task: the driver died before it was told.
+    /// The session has no prompt: the driver died before sending it.
     Untold,
-    /// It was told, and has not answered.
+    /// The task was sent, and is not answered yet.
     Told,
-    /// It does not say.
+    /// The session does not show it.
     Unseen,
 }
 
@@ -20,7 +20,7 @@ const TOLD: &str = "You were interrupted while you worked on this task. Go on fr
 const UNSEEN: &str = "You may have been interrupted while you worked on the task below in this session. If so, go on from where you were: look at what is done \
                       already, and do nothing twice. If you had answered, answer the same again.\n\n";
 
-/// What it is told now of `task`.
+/// The prompt to send now for `task`.
 pub(super) fn prompt(before: Before, task: &str) -> String {
     match before {
         Before::Untold => format!("{UNTOLD}{task}"),
@@ -29,7 +29,8 @@ pub(super) fn prompt(before: Before, task: &str) -> String {
     }
 }
 
-/// Whether `text`, its last words, has a JSON object with all of `required`: of an answer that was cut off there is none.
+/// Whether `text`, its last message, contains a JSON object with all of `required`: an answer that was cut off does
+/// not.
 pub(super) fn is_answer(text: &str, required: &[String]) -> bool {
     text.match_indices('{').any(|(at, _)| {
         let first = Deserializer::from_str(&text[at..]).into_iter::<Value>().next();

@@ -1,9 +1,9 @@
-//! What tests of agent programs wait for.
+//! Conditions that tests of agent programs wait for.
 
 use std::path::Path;
 use std::time::Duration;
 
-/// What a script wrote to `path`, as soon as there is a whole line.
+/// What a script wrote to `path`, as soon as there is a complete line.
 pub(super) async fn line_of(path: &Path) -> String {
     for _ in 0..2_000 {
         match std::fs::read_to_string(path) {
@@ -14,7 +14,7 @@ pub(super) async fn line_of(path: &Path) -> String {
     panic!("{} was not written", path.display());
 }
 
-/// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.
+/// Waits until process `pid` is gone; a zombie counts as gone.
 pub(super) async fn is_gone(pid: &str) {
     for _ in 0..2_000 {
         match std::fs::read_to_string(format!("/proc/{pid}/stat")) {

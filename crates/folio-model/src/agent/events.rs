@@ -1,5 +1,5 @@
-//! From what an agent program prints to its answer. Each form is read by what its program documents, and whatever else stands in
-//! it is passed over: programs add events with every version.
+//! Extracts the answer from the output of an agent program. Each form is parsed as its program documents it, and
+//! everything else is skipped: programs add events with every version.
 
 use folio_memory::excerpt::cut;
 use folio_memory::readable::{read_unrounded, readable};
@@ -9,46 +9,46 @@ use serde_json::Value;
 use crate::error::ModelErrorKind;
 use crate::model::Usage;
 
-/// Characters of a program's own words on why it failed.
+/// Maximum length, in characters, of a program's own words about a failure.
 const PROBLEM_CHARS: usize = 400;
 
-/// What a program prints.
+/// The output format of an agent program, or the protocol that it speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentForm {
     /// Its answer, as text.
     #[default]
     Text,
-    /// What `claude -p` prints with `--output-format json` or `stream-json`.
+    /// The output of `claude -p` with `--output-format json` or `stream-json`.
     Claude,
-    /// What `codex exec --json` prints.
+    /// The output of `codex exec --json`.
     Codex,
-    /// What `gemini` prints with `--output-format json` or `stream-json`.
+    /// The output of `gemini` with `--output-format json` or `stream-json`.
     Gemini,
-    /// What `opencode run --format json` prints.
+    /// The output of `opencode run --format json`.
     Opencode,
-    /// It does not print but talk: by the Agent Client Protocol.
+    /// A conversation by the Agent Client Protocol.
     Acp,
-    /// It is no program of this machine, but reached by the Agent2Agent protocol.
+    /// An agent on another machine, reached by the Agent2Agent protocol.
     A2a,
-    /// It is a tool that runs may call, of an MCP server for example: the task is an argument of its call.
+    /// A tool that runs may call, for example of an MCP server: the task is an argument of its call.
     Tool,
 }
 
-/// What was understood of it.
+/// What was extracted from an output.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Heard {
     /// The answer.
     pub(super) text: Option<String>,
     pub(super) usage: Option<Usage>,
-    /// Why there is none, in the words of the program.
+    /// Why there is no answer, in the words of the program.
     pub(super) problem: Option<String>,
-    /// Whether it said by a code of its own that nobody is logged in.
+    /// Whether an error code of the program says that nobody is logged in.
     pub(super) is_unauthorised: bool,
 }
 
 impl AgentForm {
-    /// The name as it is written.
+    /// The name in the settings.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +63,7 @@ impl AgentForm {
         }
     }
 
-    /// Reads all that a program printed.
+    /// Parses the complete output of a program.
     pub(super) fn read(self, output: &[u8]) -> Heard {
         let text = String::from_utf8_lossy(output);
         if self == Self::Text {
@@ -86,7 +86,7 @@ impl AgentForm {
         heard
     }
 
-    /// What follows from a failure: by codes, never by words (E9.4).
+    /// The kind of a failure: by codes, never by words (E9.4).
     pub(super) fn kind_of(self, exit_code: i32, is_unauthorised: bool) -> ModelErrorKind {
         match (self, exit_code) {
             _ if is_unauthorised => ModelErrorKind::Unauthorised,
@@ -97,7 +97,7 @@ impl AgentForm {
     }
 }
 
-/// The objects of an output: one for each line, or one over several lines, or a list of them. What is neither is passed over.
+/// The objects of an output: one per line, one over several lines, or a list of them. Everything else is skipped.
 fn events_in(text: &str) -> Vec<Value> {
     let each = |value| match value {
         Value::Array(values) => values,
@@ -113,7 +113,7 @@ fn events_in(text: &str) -> Vec<Value> {
     if !events.is_empty() {
         return events;
     }
-    // A warning may stand before an object over several lines.
+    // A warning may precede an object over several lines.
     let begin = text.find("\n{").map_or(0, |at| at + 1);
     let rest = readable(&text.as_bytes()[begin..]);
     let mut values = serde_json::Deserializer::from_slice(&rest).into_iter::<Value>();
@@ -160,7 +160,7 @@ impl Heard {
                     tokens_reasoning: count(usage, "/reasoning_output_tokens"),
                     ..Usage::default()
                 });
-                // An error that it got over is none.
+                // The program recovered from an earlier error.
                 self.problem = None;
             }
             Some("turn.failed") => self.fail(text_at(event, "/error/message")),
@@ -180,7 +180,7 @@ impl Heard {
                     text => *text = Some(content.to_owned()),
                 }
             }
-            // What it calls a tool for is not its answer.
+            // What it said before a tool call is not its answer.
             Some("tool_use") => self.text = None,
             Some("result") => {
                 let stats = &event["stats"];
@@ -198,7 +198,7 @@ impl Heard {
             }
             Some("error") => self.fail(text_at(event, "/message")),
             Some(_) => {}
-            // The whole of it is one object.
+            // The whole output is one object.
             None => {
                 self.text = text_at(event, "/response").or(self.text.take());
                 if !event["error"].is_null() {
@@ -260,7 +260,7 @@ impl Heard {
         self.problem = Some(format!("it failed: {}", cut(&why, PROBLEM_CHARS)));
     }
 
-    /// Adds what one of its steps cost. A step that says nothing is not one that cost nothing; one may say only what of money.
+    /// Adds the usage of one step. A step that reports nothing did not cost nothing; a step may report only money.
     fn add(&mut self, more: Usage) {
         if more.tokens_in + more.tokens_out == 0 && more.micro_usd.unwrap_or(0) == 0 {
             return;
@@ -285,18 +285,18 @@ fn text_at(value: &Value, pointer: &str) -> Option<String> {
     (!text.trim().is_empty()).then(|| text.to_owned())
 }
 
-/// A number of tokens. One that is too large to be true counts as 0.
+/// A number of tokens. A number that is too large to be true counts as 0.
 fn count(value: &Value, pointer: &str) -> u64 {
     let tokens = value.pointer(pointer).and_then(Value::as_u64).unwrap_or(0);
     if tokens > u64::from(u32::MAX) { 0 } else { tokens }
 }
 
-/// Dollars, in millionths.
+/// An amount in dollars, converted to millionths.
 fn micro_usd(value: &Value, pointer: &str) -> Option<u64> {
     micro_usd_of(value.pointer(pointer)?.as_f64()?)
 }
 
-/// The same of a number.
+/// Converts dollars to millionths.
 pub(super) fn micro_usd_of(usd: f64) -> Option<u64> {
     let micro = (usd * 1_000_000.0).ceil();
     if !(0.0..=1e12).contains(&micro) {

@@ -1,4 +1,4 @@
-//! What an agent program is told: one text, for it has no conversation with anybody.
+//! The prompt of an agent program: a single text, since it has no conversation.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::model::{Request, Speaker};
 
-/// All of `request` as one text, and the form of the answer at its end, where it is not forgotten.
+/// All of `request` as one text, with the form of the answer at the end, where it is not forgotten.
 #[must_use]
 pub fn of(request: &Request) -> String {
     let mut text = String::new();
@@ -17,7 +17,7 @@ pub fn of(request: &Request) -> String {
             Speaker::Assistant => "# What you answered before\n",
             Speaker::Tool => "# What was answered\n",
         };
-        // Whoever works by itself calls no tool but the one by which it asks.
+        // The only tool call of an agent is its question.
         let questions = message
             .tool_calls
             .iter()
@@ -35,7 +35,7 @@ pub fn of(request: &Request) -> String {
     text
 }
 
-/// The names of what an answer to `request` has.
+/// The names of the fields that an answer to `request` must have.
 pub(super) fn required_of(request: &Request) -> Vec<String> {
     let required = request.answer_schema.as_ref().and_then(|schema| schema.get("required"));
     let names = required.and_then(Value::as_array).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! An agent on another machine that is asked as a model is: what is sent, waited for and stopped (E9.17).
+//! An agent on another machine that is asked like a model: sends the task, waits for it and cancels it (E9.17).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,14 @@ use crate::model::{ASK_PERSON, Delta, Model, NewSession, Place, Reply, Request, 
 use crate::provider::client_for;
 use crate::secret::Secret;
 
-/// Until a connection is there.
+/// Time limit for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Until it is asked the first time how far it is; each further pause is twice as long.
+/// The pause before the first poll; each further pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The longest pause.
+/// The longest pause between polls.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// Answers in a row, of whoever is asked how far it is, that make no sense. What stands before it may say such a thing for a moment.
+/// How many nonsensical poll answers in a row are tolerated. A proxy in front of the agent may give such answers for a
+/// moment.
 const ODD_MAX: u32 = 5;
 
 /// An agent that is reached by the Agent2Agent protocol. Nothing is sent to it before it is asked.
@@ -38,7 +39,8 @@ pub struct RemoteAgent {
 }
 
 impl RemoteAgent {
-    /// The agent `name` at the `url` of `settings`, which is shown `token`, if there is one; reached through `proxy`, if there is one.
+    /// Creates the agent `name` at the `url` of `settings`, authenticated by `token` and reached through `proxy`, if
+    /// these are given.
     ///
     /// # Errors
     ///
@@ -68,7 +70,7 @@ impl RemoteAgent {
     }
 
     fn error(&self, failed: Failed) -> ModelError {
-        // What it says may have in it what it was shown.
+        // The agent's message may contain the token.
         let message = match &self.token {
             Some(token) => token.taken_out_of(&failed.message),
             None => failed.message,
@@ -146,7 +148,7 @@ impl Model for RemoteAgent {
     }
 }
 
-/// A question that its task asked, and what was answered.
+/// A question of the agent, and the answer to it.
 struct Answered<'r> {
     task: &'r str,
     question: &'r str,
@@ -154,7 +156,7 @@ struct Answered<'r> {
 }
 
 impl<'r> Answered<'r> {
-    /// The one that was the last that was heard of it.
+    /// The question, if it was the last thing that the agent said.
     fn last_of(request: &'r Request) -> Option<Self> {
         let messages = &request.messages;
         let said = messages.iter().rfind(|said| said.speaker == Speaker::Assistant)?;
@@ -168,7 +170,7 @@ impl<'r> Answered<'r> {
     }
 }
 
-/// The question of a person that `task` asks in `words`. Its id names the task, and which of its questions it is.
+/// The question to a person that `task` asks in `words`. Its id contains the task and the number of the question.
 fn question_of(task: &str, words: &str, request: &Request) -> ToolCall {
     let calls = request.messages.iter().flat_map(|message| &message.tool_calls);
     let before = calls.filter(|call| call.tool == ASK_PERSON).count();
@@ -179,7 +181,7 @@ fn question_of(task: &str, words: &str, request: &Request) -> ToolCall {
     }
 }
 
-/// What a person is asked.
+/// The text of the question for a person.
 fn question_in(words: &str) -> &str {
     match words.trim() {
         "" => "It asks for something, and does not say what.",
@@ -187,19 +189,19 @@ fn question_in(words: &str) -> &str {
     }
 }
 
-/// The task of which `question`, the id of a call, is a question.
+/// The task that asked `question`, the id of a call.
 fn task_of(question: &str) -> Option<&str> {
     question.rsplit_once('/').map(|(task, _number)| task)
 }
 
-/// How far it is known to have come.
+/// The known progress of a task.
 #[derive(Debug)]
 enum Stage {
-    /// It was told nothing.
+    /// The agent was told nothing.
     Beginning,
-    /// It was told, and what it calls the task was not heard.
+    /// The task was sent, and its id is unknown.
     Told,
-    /// It is at work on the task of this name.
+    /// The agent is working on the task with this id.
     Working(String),
 }
 
@@ -213,7 +215,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     async fn heard(&mut self, request: &Request, place: &Place) -> Result<Heard, Failed> {
-        // Whoever waits for this gives up when its time is over.
+        // The caller gives up when the time is over.
         let time = self.agent.settings.limits().time;
         let answered = Answered::last_of(request);
         let key = &request.idempotency_key;
@@ -223,7 +225,8 @@ impl Work<'_> {
         };
         let heard = match (task, &answered) {
             (Some(task), answered) => match (self.awaited(&task).await?, answered) {
-                // It still asks what was answered: whoever drove this died before it was told. It is told so as the same message.
+                // It still asks what was answered: the driver died before it sent the answer. The answer is sent as the
+                // same message.
                 (Heard::Asking { words, .. }, Some(answered)) if question_in(&words) == answered.question => {
                     self.told(answered, key, time).await?
                 }
@@ -235,7 +238,7 @@ impl Work<'_> {
             }
             (None, None) => {
                 let remote = self.found().await?;
-                // From here on it may be at work.
+                // From here on the agent may be working.
                 self.stage = Stage::Told;
                 match remote.send(prompt::of(request), None, key, time).await? {
                     Progress::Working(task) => {
@@ -252,7 +255,7 @@ impl Work<'_> {
         }
     }
 
-    /// What comes of its task when it is told what was answered.
+    /// Sends the answer to a question, and returns the result of the task.
     async fn told(&mut self, answered: &Answered<'_>, key: &str, time: Duration) -> Result<Heard, Failed> {
         let remote = self.found().await?;
         let answer = answered.answer.to_owned();
@@ -262,7 +265,7 @@ impl Work<'_> {
         }
     }
 
-    /// What comes of a task that is not at work any more.
+    /// The result of a task that is no longer worked on.
     async fn ended(&mut self, progress: Progress) -> Result<Heard, Failed> {
         match progress {
             Progress::Heard(heard) => Ok(heard),
@@ -293,7 +296,8 @@ impl Work<'_> {
         Ok(found)
     }
 
-    /// It is at work: from now on whoever drives the run can ask for what becomes of it, also after a crash.
+    /// The agent is working: has the id of the task recorded, so that the driver of the run can poll it even after a
+    /// crash.
     async fn working(&mut self, task: String, place: &Place) -> Result<String, Failed> {
         self.stage = Stage::Working(task.clone());
         let Some(sessions) = &place.sessions else {
@@ -308,7 +312,7 @@ impl Work<'_> {
         Err(Failed::new(ModelErrorKind::Unknown, "nobody waits for it any more"))
     }
 
-    /// What comes of `task`: it is done, or asks. An agent that is away for a while is waited for.
+    /// Polls `task` until it is done or asks something. An agent that is temporarily unavailable is waited for.
     async fn awaited(&mut self, task: &str) -> Result<Heard, Failed> {
         let (mut pause, mut odd) = (PAUSE, 0);
         loop {
@@ -324,7 +328,7 @@ impl Work<'_> {
                 Ok(other) => return self.ended(other).await,
                 Err(failed) => match failed.kind {
                     ModelErrorKind::Unreached | ModelErrorKind::RateLimited => failed.retry_after,
-                    // It knows nothing of the task, or lets nobody in: it will not tomorrow.
+                    // It does not know the task, or denies access: waiting does not help.
                     ModelErrorKind::Unknown | ModelErrorKind::Unauthorised => {
                         return Err(self.unheard(task, failed).await);
                     }
@@ -340,7 +344,7 @@ impl Work<'_> {
         }
     }
 
-    /// Nothing more is heard of its task, which is no word on what it does. So it is told to stop.
+    /// The task can no longer be polled, so its outcome is unknown, and it is cancelled.
     async fn unheard(&mut self, task: &str, failed: Failed) -> Failed {
         let what = format!("it is at work on {task}, and cannot be asked how far it is");
         let why = because(&what, &failed.message);
@@ -351,14 +355,14 @@ impl Work<'_> {
         Failed::new(ModelErrorKind::Unknown, message)
     }
 
-    /// It asks for something, and nobody is there who could answer: it need not wait.
+    /// It asks something and nobody can answer, so the task is cancelled.
     async fn unanswered(&mut self, task: &str, words: &str) -> Failed {
         let _told = self.called_off(task).await;
         let what = "it asks for something, and there is nobody who could answer it";
         Failed::new(ModelErrorKind::Failed, because(what, &brief(words)))
     }
 
-    /// Tells it to stop; why it was not heard to, if it was not.
+    /// Cancels the task; the error says why the agent could not be told.
     async fn called_off(&mut self, task: &str) -> Result<(), String> {
         let grace = self.agent.settings.limits().grace;
         let telling = async { self.found().await?.cancel(task).await };
@@ -368,7 +372,7 @@ impl Work<'_> {
         }
     }
 
-    /// Tells it that nobody wants to know any more, and says what is known then.
+    /// Cancels the task after the caller has given up, and returns what is known then.
     async fn stopped(mut self, why: String) -> Failed {
         let unheard = match &self.stage {
             Stage::Beginning => {

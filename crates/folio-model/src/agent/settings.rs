@@ -1,4 +1,4 @@
-//! How agent programs, and agents on other machines, are named and reached.
+//! The settings of agent programs and of agents on other machines.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,24 +14,24 @@ use super::acp::AgentGrant;
 use super::events::AgentForm;
 use crate::secret::Secret;
 
-/// Seconds that a program may work, if nobody says.
+/// The default time limit of a program, in seconds.
 const TIME_S: u64 = 30 * 60;
-/// The most that anybody may say: a day.
+/// The maximum time limit: a day.
 const TIME_S_MAX: u64 = 24 * 60 * 60;
-/// Bytes that a program may print, if nobody says.
+/// The default limit for the output of a program, in bytes.
 const OUTPUT_BYTES: usize = 16 * 1024 * 1024;
-/// The most that anybody may say.
+/// The maximum of that limit.
 const OUTPUT_BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Seconds between being asked to end and being killed, if nobody says (E9.11).
+/// The default number of seconds between being asked to end and being killed (E9.11).
 const GRACE_S: u64 = 10;
-/// The most that anybody may say: whoever gave it up does not wait any longer.
+/// The maximum of that: whoever cancels it does not wait any longer.
 const GRACE_S_MAX: u64 = 15;
 
-/// Reads a program and its arguments from settings, and says of anything else that they are a list.
+/// Deserializes a program and its arguments. The error for any other value says that a list is expected.
 ///
 /// # Errors
 ///
-/// If it is no list of texts.
+/// If it is not a list of strings.
 pub fn command_line<'de, D: Deserializer<'de>>(settings: D) -> Result<Vec<String>, D::Error> {
     struct List;
 
@@ -50,76 +50,78 @@ pub fn command_line<'de, D: Deserializer<'de>>(settings: D) -> Result<Vec<String
     settings.deserialize_seq(List)
 }
 
-/// The section `[agents]` of `folio.toml`: programs, and agents elsewhere, by name, for addresses `agent:NAME`.
+/// The section `[agents]` of `folio.toml`: agent programs, and agents on other machines, by name, for addresses
+/// `agent:NAME`.
 pub type AgentsSection = BTreeMap<String, AgentSettings>;
 
-/// One agent: a program with a `command`; with the form `a2a`, another machine's at a `url`; with the form `tool`, a `tool`.
+/// One agent: a program with a `command`; with the form `a2a`, an agent on another machine at a `url`; with the form
+/// `tool`, a `tool`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSettings {
-    /// The program and its arguments, taken as they are. Empty for an agent on another machine.
+    /// The program and its arguments, passed unchanged. Empty for an agent on another machine.
     #[serde(default, deserialize_with = "command_line")]
     pub command: Vec<String>,
-    /// Where an agent on another machine says what it is: `https://…` or `http://…`, before `/.well-known/agent-card.json`.
+    /// The address of an agent on another machine: `https://…` or `http://…`, without `/.well-known/agent-card.json`.
     pub url: Option<String>,
-    /// The name of the variable that holds the token of an agent on another machine.
+    /// The environment variable that holds the token for an agent on another machine.
     pub token: Option<String>,
-    /// The file that holds it.
+    /// The file that holds the token.
     pub token_file: Option<PathBuf>,
-    /// The tool that does tasks, by its whole name: `SERVER.TOOL` of an MCP server.
+    /// The tool that does the tasks, by its full name: `SERVER.TOOL` of an MCP server.
     pub tool: Option<String>,
-    /// Its argument that gets the task: `prompt` by default.
+    /// The argument of the tool that takes the task: `prompt` by default.
     pub argument: Option<String>,
-    /// What it prints, or how it is talked with.
+    /// The output format of the program, or the protocol that it speaks.
     #[serde(default)]
     pub form: AgentForm,
-    /// How it is told what to do.
+    /// How the prompt is passed to the program.
     #[serde(default)]
     pub prompt: AgentPrompt,
-    /// Names of variables that it gets from the environment, besides those that every program gets.
+    /// Environment variables that are passed to it in addition to those that every program gets.
     #[serde(default)]
     pub environment: Vec<String>,
-    /// The folder that it works in, inside of the one that the run was granted, which it is by default.
+    /// The folder that it works in, inside the folder granted to the run, which is the default.
     pub folder: Option<String>,
     /// What it may do when it asks, for the form `acp`: `read`, `search` and `think` by default.
     pub grants: Option<Vec<AgentGrant>>,
-    /// MCP servers that it is told of, for the form `acp`: by name, each a program and its arguments.
+    /// MCP servers that are passed to it, for the form `acp`: by name, each a program and its arguments.
     #[serde(default)]
     pub mcp: BTreeMap<String, Vec<String>>,
-    /// Seconds that it may work: 1 to 86,400, 1,800 by default.
+    /// How long it may work, in seconds: 1 to 86,400, 1,800 by default.
     pub time_s: Option<u64>,
-    /// Bytes that it may print: 1 to 256 MiB, 16 MiB by default.
+    /// How much it may print, in bytes: 1 byte to 256 MiB, 16 MiB by default.
     pub output_bytes: Option<usize>,
-    /// Seconds that it has to end when it is asked to, before it is killed: at most 15, 10 by default.
+    /// How long it has to end when it is asked to, before it is killed, in seconds: at most 15, 10 by default.
     pub grace_s: Option<u64>,
 }
 
-/// One agent with what the environment has for it.
+/// One agent, with what it needs from the environment.
 #[derive(Debug, Clone)]
 pub struct AgentToAsk {
-    /// As the settings say.
+    /// Its settings.
     pub settings: AgentSettings,
-    /// The whole environment of a program.
+    /// The complete environment of a program.
     pub environment: Vec<(String, String)>,
-    /// What another machine is shown, if it wants to see something.
+    /// The token for an agent on another machine, if it needs one.
     pub token: Option<Secret>,
-    /// Why it cannot be asked, if something that it needs is not there.
+    /// Why it cannot be asked, if something that it needs is missing.
     pub unusable: Option<String>,
 }
 
-/// How a program is told what to do.
+/// How the prompt is passed to a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentPrompt {
-    /// It reads it from its standard input.
+    /// On its standard input.
     #[default]
     Stdin,
-    /// It is its last argument.
+    /// As its last argument.
     Argument,
 }
 
 impl AgentSettings {
-    /// A program that is started by `command` and prints `form`, with nothing special.
+    /// Settings for a program that is started by `command` and prints `form`, with the defaults otherwise.
     #[must_use]
     pub fn new(command: Vec<String>, form: AgentForm) -> Self {
         Self {
@@ -146,7 +148,7 @@ impl AgentSettings {
         self.grants.as_deref().unwrap_or(usual)
     }
 
-    /// An agent on another machine, at `url`, with nothing special.
+    /// Settings for an agent on another machine at `url`, with the defaults otherwise.
     #[must_use]
     pub fn of_url(url: impl Into<String>) -> Self {
         Self {
@@ -155,7 +157,7 @@ impl AgentSettings {
         }
     }
 
-    /// What is wrong with it, in words; `None` if it can be used.
+    /// What is wrong with the settings; `None` if they can be used.
     #[must_use]
     pub fn problem(&self) -> Option<&'static str> {
         let wrong = match self.form {
@@ -176,18 +178,18 @@ impl AgentSettings {
         }
     }
 
-    /// Whether something is said of it that only a program has.
+    /// Whether a setting is used that only a program has.
     fn is_of_programs(&self) -> bool {
         let has_place = !self.environment.is_empty() || self.folder.is_some() || !self.mcp.is_empty();
         !self.command.is_empty() || has_place || self.grants.is_some() || self.prompt != AgentPrompt::default()
     }
 
-    /// Whether something is said of it that only another machine has.
+    /// Whether a setting is used that only an agent on another machine has.
     fn is_of_remotes(&self) -> bool {
         self.url.is_some() || self.token.is_some() || self.token_file.is_some()
     }
 
-    /// Whether something is said of it that only a tool has.
+    /// Whether a setting is used that only a tool has.
     fn is_of_tools(&self) -> bool {
         self.tool.is_some() || self.argument.is_some()
     }

@@ -1,4 +1,4 @@
-//! An agent that is a tool: it is asked by whoever has the tools.
+//! An agent that is a tool: whoever has the tools calls it.
 
 use async_trait::async_trait;
 
@@ -6,7 +6,7 @@ use super::settings::AgentSettings;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Model, Reply, Request, Worker};
 
-/// The argument that gets the task, if nobody says.
+/// The default name of the argument that takes the task.
 const ARGUMENT: &str = "prompt";
 
 /// An agent whose work is one call of a tool.
@@ -18,7 +18,7 @@ pub struct ToolAgent {
 }
 
 impl ToolAgent {
-    /// The agent `name` that is the tool of `settings`.
+    /// Creates the agent `name`, which is the tool in `settings`.
     #[must_use]
     pub fn new(name: &str, settings: &AgentSettings) -> Self {
         Self {

@@ -1,21 +1,21 @@
-//! Where two JSON values differ.
+//! The differences between two JSON values.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// Characters of a value that are shown, and those before the first difference of two texts.
+/// How many characters of a value are shown, and how many of these before the first difference of two texts.
 const SHOWN: usize = 60;
 const BEFORE: usize = 20;
 
 /// How two values differ.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Difference {
-    /// How many values do.
+    /// How many nested values differ.
     pub(super) count: usize,
-    /// About how many characters do.
+    /// Approximately how many characters differ.
     pub(super) chars: usize,
-    /// The first of them, with what stands there in each.
+    /// The path of the first difference, with both values.
     pub(super) first: String,
 }
 

@@ -1,4 +1,4 @@
-//! From the pieces of an answer to the whole.
+//! Assembles the pieces of an answer.
 
 use folio_memory::call_ids::tell_apart;
 use folio_memory::canonical;
@@ -13,7 +13,7 @@ use super::wire::Wire;
 use crate::error::{ModelError, ModelErrorKind};
 use crate::model::{Delta, Reply, StopCause, ToolCall, Usage};
 
-/// Reads an answer to its end from its frames.
+/// Reads a complete answer from its frames.
 pub(super) async fn read_frames(
     mut fetched: Fetched<'_>,
     failures: Failures<'_>,
@@ -24,15 +24,15 @@ pub(super) async fn read_frames(
     loop {
         let frame = match fetched.next().await {
             Ok(frame) => frame,
-            // Behind the reason nothing is said any more: however the connection ends, the answer is whole.
+            // After the stop reason nothing more follows: however the connection ends, the answer is complete.
             Err(_) if wire == Wire::Chat && answer.stop.is_some() => None,
-            // What is counted before the reason may be a part only.
+            // Usage that is reported before the stop reason may be partial.
             Err(why) => return Err(why.costing(answer.stop.as_ref().and(answer.whole_usage(wire)))),
         };
         match &frame {
             Some(frame) => answer.take_in(wire, frame),
             None => {
-                // What broke off in the middle of a frame is no reason to doubt what came before.
+                // A partial frame at the end does not invalidate what came before it.
                 let last = fetched.unended();
                 answer.take_in(wire, last.as_deref().filter(|data| is_whole(data)).unwrap_or_default());
             }
@@ -45,7 +45,7 @@ pub(super) async fn read_frames(
         if let Some(error) = &answer.error {
             return Err(failures.of_event(error, answer.has_begun).costing(usage));
         }
-        // Some that speak as Chat Completions give no reason, some no end after it.
+        // Some servers of Chat Completions send no stop reason, others no end marker after it.
         let is_ended = match wire {
             Wire::Chat => answer.is_done && answer.has_begun || frame.is_none() && answer.stop.is_some(),
             _ => answer.is_done && answer.stop.is_some(),
@@ -66,20 +66,20 @@ fn is_whole(data: &str) -> bool {
     data.trim() == "[DONE]" || read::<Value>(data.as_bytes()).is_ok()
 }
 
-/// The reply that the frames make.
+/// The reply that the frames make up.
 fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError> {
     let usage = answer.usage.and_then(Usage::possible);
     let malformed = |message: &str| Err(failures.error(ModelErrorKind::Malformed, message).costing(usage));
     let mut calls = answer.wanted();
     let (stop, all) = (answer.stop.map(StopReason::from), calls.len());
     if matches!(stop, Some(StopReason::MaxTokens(_))) {
-        // A call whose arguments were cut off is none.
+        // A call whose arguments were cut off does not count.
         calls.retain(|call| !call.name.is_empty() && call.args.as_ref().is_some_and(Value::is_object));
     } else if calls.iter().any(|call| call.name.is_empty()) {
         return malformed("its answer wants a call and does not say of what");
     }
     let mut tool_calls: Vec<ToolCall> = calls.into_iter().map(wanted).collect();
-    // Some providers have none, some the same one for each.
+    // Some providers send no ids, or the same one for each call.
     tell_apart(tool_calls.iter_mut().map(|call| &mut call.id));
     let cause = match &stop {
         _ if tool_calls.len() < all => StopCause::Length,

@@ -1,4 +1,4 @@
-//! From a request to the body that is sent.
+//! Builds the body of a request.
 
 mod chat;
 mod gemini;
@@ -21,7 +21,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
     }
 }
 
-/// What both of OpenAI's languages have besides the conversation; each has its own form of a `tool`.
+/// Adds what both of OpenAI's protocols have besides the conversation; `tool` builds the protocol's form of a tool.
 fn put_rest(body: &mut Value, request: &Request, target: &Target, tool: fn(&ToolDescription) -> Value) {
     if !request.tools.is_empty() {
         body["tools"] = request.tools.iter().map(tool).collect();
@@ -34,13 +34,14 @@ fn put_rest(body: &mut Value, request: &Request, target: &Target, tool: fn(&Tool
     }
 }
 
-/// What a model said in words, if it said any: several providers refuse a text of white space alone, and so all of the conversation
-/// in which a model once wrote that.
+/// The text of a message, if it is not blank: several providers refuse a blank text, and then every conversation that
+/// contains one.
 fn words(message: &Message) -> Option<&str> {
     Some(message.text.as_str()).filter(|text| !text.trim().is_empty())
 }
 
-/// Arguments of a call as providers take them: they refuse what is no object, as what could not be read is not.
+/// The arguments of a call in a form that providers accept: they refuse anything but objects, such as arguments that
+/// could not be parsed.
 pub(super) fn sendable(args: &Value) -> Value {
     match args {
         Value::Object(_) => args.clone(),

@@ -1,4 +1,5 @@
-//! Why a model did not answer, in words that say what can be done. The provider's own are handed on where they help.
+//! Why a model did not answer, in words that say what can be done. The provider's own message is included where it
+//! helps.
 
 use std::time::Duration;
 
@@ -13,17 +14,17 @@ use crate::error::{ModelError, ModelErrorKind, UsedUp};
 use crate::model::Request;
 use crate::reach::{host_of, unreached};
 
-/// Characters of a provider's words that are handed on.
+/// How many characters of a provider's message are kept.
 const WORDS_MAX: usize = 300;
-/// Characters that a provider's words may have in common with what was asked, in a row.
+/// How many consecutive characters a provider's message may have in common with the request.
 const COMMON_MAX: usize = 24;
-/// The longest that a provider's wish to be left alone is believed.
+/// The longest pause requested by a provider that is respected.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What Groq says where a model wrote a call, or JSON, that cannot be read.
+/// Groq's error codes for a call, or JSON, of the model that cannot be parsed.
 const NONSENSE: [&str; 2] = ["tool_use_failed", "json_validate_failed"];
 
-/// Makes errors of what went wrong with one request.
+/// Creates the errors of one request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Failures<'a> {
     pub(super) model: &'a str,
@@ -37,12 +38,12 @@ impl Failures<'_> {
         ModelError::new(self.model, kind, message)
     }
 
-    /// The answer stopped before its end.
+    /// The answer ended early.
     pub(super) fn cut_off(self) -> ModelError {
         self.error(ModelErrorKind::Unavailable, "its answer broke off before the end")
     }
 
-    /// What became of a connection.
+    /// A failure of the connection.
     pub(super) fn of_connection(self, error: &reqwest::Error) -> ModelError {
         if error.is_builder() {
             return self.error(ModelErrorKind::Invalid, "its address cannot be used");
@@ -76,7 +77,7 @@ impl Failures<'_> {
         self.error(ModelErrorKind::Unavailable, message)
     }
 
-    /// An error inside of an answer, or in its place if nothing of it came.
+    /// An error inside an answer, or instead of one.
     pub(super) fn of_event(self, body: &Value, has_begun: bool) -> ModelError {
         let what = if has_begun {
             "it broke off its answer"
@@ -85,7 +86,7 @@ impl Failures<'_> {
         };
         let error = self.told(what, None, ModelErrorKind::Unavailable, body);
         match has_begun {
-            // Also if it says that it was asked too much: what came was written.
+            // This holds even for a rate limit: the pieces that came were generated.
             true => ModelError {
                 used: UsedUp::Unknown,
                 ..error
@@ -94,7 +95,7 @@ impl Failures<'_> {
         }
     }
 
-    /// What came is no answer in any form that is known, but this. Some gateways say with status 200 what was wrong.
+    /// The response is not an answer in any known form. Some gateways report errors with status 200.
     pub(super) fn of_no_answer(self, came: &[u8]) -> ModelError {
         let body = serde_json::from_slice::<Value>(came);
         if let Ok(body) = &body
@@ -130,14 +131,14 @@ impl Failures<'_> {
         format!("{what}; is {url} the right address, or does a proxy stand before it that wants a login?")
     }
 
-    /// Where it was asked, as it may be shown. A name and password are refused in an address.
+    /// The URL that was asked, in a form that may be shown. Addresses with a name and password are refused elsewhere.
     fn asked(self) -> String {
         let url = &self.target.url;
         let url = url.split_once('?').map_or(url.as_str(), |(url, _)| url);
         self.shown(url)
     }
 
-    /// An answer that is an error.
+    /// A response with an error status.
     pub(super) fn of_status(self, status: u16, headers: Option<&HeaderMap>, body: &str) -> ModelError {
         if (300..=399).contains(&status) {
             let to = headers.and_then(|headers| headers.get(LOCATION)?.to_str().ok());
@@ -159,7 +160,7 @@ impl Failures<'_> {
         if is_page {
             error.message = self.web_page(&format!("it said {status} with a web page"));
         }
-        // A server that cannot has not begun.
+        // A server that is unavailable has not begun.
         if status == 503 && error.kind == ModelErrorKind::Unavailable {
             error.kind = ModelErrorKind::Unreached;
         }
@@ -167,7 +168,7 @@ impl Failures<'_> {
         error
     }
 
-    /// What the provider says in `body` of a failure, sorted, with what can be done; `otherwise` is what it is if nothing says.
+    /// The error that `body` reports, classified, with what can be done; `otherwise` is its kind if nothing says.
     fn told(self, what: &str, status: Option<u16>, otherwise: ModelErrorKind, body: &Value) -> ModelError {
         let (code, said) = (self.code(body), words_in(body));
         let said_status = status_of(body);
@@ -191,7 +192,7 @@ impl Failures<'_> {
         self.error(kind, format!("{what}{codes}{words}{advice}"))
     }
 
-    /// What can be done about it, if that is not said already.
+    /// What can be done about it, if the message does not say that already.
     fn advice(self, kind: ModelErrorKind, problem: &Problem<'_>) -> String {
         match kind {
             ModelErrorKind::Unauthorised if problem.is_out_of_credit() => {
@@ -217,7 +218,7 @@ impl Failures<'_> {
         }
     }
 
-    /// The words by which programs know what was wrong, if they are no more than that.
+    /// The error code, if it contains nothing else, such as the key or part of the request.
     fn code(self, body: &Value) -> String {
         let code = code_of(body);
         let has_key = self
@@ -232,18 +233,19 @@ impl Failures<'_> {
         }
     }
 
-    /// A provider's words of a failure of that kind.
+    /// A provider's message for a failure of that kind.
     fn words_for(self, kind: ModelErrorKind, said: &str) -> String {
         match kind {
-            // What is said of a key may quote it.
+            // A message about the key may quote it.
             ModelErrorKind::Unauthorised => String::new(),
             _ => self.words(said),
         }
     }
 
-    /// A provider's words as they may be shown: short, on one line, without the key and without what was asked.
+    /// A provider's message in a form that may be shown: short, on one line, without the key, and empty if it quotes
+    /// the request.
     fn words(self, said: &str) -> String {
-        // Before it is cut, so that nothing is left of a key at the end.
+        // Done before shortening, so that no part of a key remains at the end.
         let said = cut(&self.shown(&one_line(said)), WORDS_MAX);
         if said.is_empty() || self.quotes_the_request(&said) {
             String::new()
@@ -252,7 +254,7 @@ impl Failures<'_> {
         }
     }
 
-    /// A text of somebody else's without the key.
+    /// Somebody else's text without the key.
     fn shown(self, text: &str) -> String {
         match &self.target.key {
             Some(key) => key.taken_out_of(text),
@@ -260,7 +262,7 @@ impl Failures<'_> {
         }
     }
 
-    /// Whether `said` repeats a part of what was asked.
+    /// Whether `said` repeats a part of the request.
     fn quotes_the_request(self, said: &str) -> bool {
         let chars: Vec<char> = said.chars().collect();
         let asked: Vec<String> = self
@@ -285,7 +287,7 @@ impl Failures<'_> {
     }
 }
 
-/// Google puts errors into lists.
+/// Google wraps errors in lists.
 fn first_of(body: &Value) -> &Value {
     match body {
         Value::Array(items) => items.first().unwrap_or(body),
@@ -293,13 +295,13 @@ fn first_of(body: &Value) -> &Value {
     }
 }
 
-/// The object that says what was wrong, in any provider's form.
+/// The error object, in any provider's form.
 fn error_in(body: &Value) -> &Value {
     let body = first_of(body);
     body.get("error").filter(|error| !error.is_null()).unwrap_or(body)
 }
 
-/// The words by which programs know what was wrong: of letters, digits and a few signs, so that nothing else comes along.
+/// The error code: only letters, digits and a few signs, so that nothing else is included.
 fn code_of(body: &Value) -> String {
     let error = error_in(body);
     let codes = ["code", "type", "status"]
@@ -310,7 +312,7 @@ fn code_of(body: &Value) -> String {
     codes.join(", ")
 }
 
-/// Whether it is a word for programs, and nothing else.
+/// Whether `word` is an error code and nothing else.
 pub(super) fn is_code(word: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     (1..=60).contains(&word.len()) && word.chars().all(is_plain)
@@ -330,8 +332,8 @@ fn in_parentheses(code: &str) -> String {
     }
 }
 
-/// Whether what came in the place of an answer says that something is wrong. Most put it into `error`; Mistral and older servers put
-/// all of it side by side.
+/// Whether what came instead of an answer reports an error. Most providers use the field `error`; Mistral and older
+/// servers put the fields at the top level.
 pub(super) fn is_error(body: &Value) -> bool {
     let body = first_of(body);
     let is_said = match &body["error"] {
@@ -342,16 +344,17 @@ pub(super) fn is_error(body: &Value) -> bool {
     is_said || body["object"] == "error" || body["type"] == "error"
 }
 
-/// The status that a failure has in its body: gateways put there what they had from behind them, Google says it twice.
+/// The HTTP status that an error contains in its body: gateways put the upstream status there, and Google repeats its
+/// own.
 fn status_of(body: &Value) -> Option<u16> {
     let code = error_in(body).get("code").or_else(|| error_in(body).get("status"))?;
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
     u16::try_from(number).ok().filter(|status| (400..=599).contains(status))
 }
 
-/// What a provider says of a failure.
+/// What a provider reports about a failure.
 struct Problem<'a> {
-    /// That of the answer, or that inside of it.
+    /// The status of the response, or the one inside it.
     status: Option<u16>,
     code: &'a str,
     said: &'a str,
@@ -369,12 +372,12 @@ impl Problem<'_> {
     }
 
     fn is_out_of_credit(&self) -> bool {
-        // Anthropic says so with 400, in words only.
+        // Anthropic reports this with 400, in words only.
         self.status == Some(402) || self.has(&["insufficient_quota", "billing"]) || self.says(&["credit balance"])
     }
 
     fn is_unauthorised(&self) -> bool {
-        // Google says so with 400, and in its details.
+        // Google reports this with 400, and in its details.
         let reasons = error_in(self.body).get("details").and_then(Value::as_array);
         let mut reasons = reasons
             .into_iter()
@@ -394,7 +397,7 @@ impl Problem<'_> {
         is_absent && (self.has(&["model_not_found", "not_found_error"]) || self.says(&["model"]))
     }
 
-    /// What to do next; `None` if nothing here says.
+    /// What the caller can do; `None` if nothing here says.
     fn kind(&self) -> Option<ModelErrorKind> {
         if self.is_out_of_credit() || self.is_unauthorised() {
             return Some(ModelErrorKind::Unauthorised);
@@ -417,7 +420,7 @@ impl Problem<'_> {
         } else {
             None
         };
-        // A code says more than a status does.
+        // An error code is more specific than a status.
         let by_code = by_code.or_else(|| by_status.or_else(|| self.status.map(|_| ModelErrorKind::Invalid)));
         by_code.or_else(|| self.kind_without_status())
     }
@@ -462,7 +465,8 @@ fn is_refusal(code: &str) -> bool {
         .any(|word| code.contains(word))
 }
 
-/// Milliseconds in a header of their own, or what [`pause_in`] reads; a date is as far away as it is from that of the answer.
+/// Milliseconds in a header of their own, or what [`pause_in`] parses; a date counts relative to the date of the
+/// response.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok();
     let millis = text("retry-after-ms").and_then(number).map(|ms| ms / 1000.0);
@@ -473,8 +477,8 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     })
 }
 
-/// How long the `Retry-After` of an answer says to wait: whole or broken seconds, or a date, which is as far away as it is from `now`; one
-/// that is past says nothing.
+/// How long a `Retry-After` header says to wait: seconds, with or without a fraction, or a date, which counts relative
+/// to `now`; `None` for a date in the past.
 #[must_use]
 pub fn pause_in(text: &str, now: Option<Timestamp>) -> Option<Duration> {
     let until = || Some(date(text)?.since(now?)).filter(|pause| !pause.is_zero());
@@ -489,13 +493,13 @@ fn number(text: &str) -> Option<f64> {
     number.filter(|number| number.is_finite() && *number >= 0.0)
 }
 
-/// The instant of a date as HTTP writes it.
+/// Parses an HTTP date.
 fn date(text: &str) -> Option<Timestamp> {
     let date = jiff::fmt::rfc2822::parse(text.trim()).ok()?;
     Some(Timestamp::from_millis(date.timestamp().as_millisecond()))
 }
 
-/// How long Google says to wait, in the body of its answer: `"retryDelay": "3.5s"`.
+/// How long Google says to wait, in the body of its response: `"retryDelay": "3.5s"`.
 fn retry_delay(body: &Value) -> Option<Duration> {
     let details = error_in(body).get("details")?.as_array()?;
     let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;

@@ -1,4 +1,4 @@
-//! One request and the frames of its answer, in the order in which they come, none of them larger than an answer needs.
+//! One request and the frames of its answer, in order and with a limited size.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use super::failure::Failures;
 use super::{Patience, seconds};
 use crate::error::{ModelError, ModelErrorKind};
 
-/// Bytes that an answer may have as it is sent.
+/// The maximum size of an answer in bytes, as it is sent.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Bytes of one frame. Most hold a word or two; a server that puts a whole answer into one needs half a megabyte for a hundred thousand
-/// tokens.
+/// The maximum size of one frame in bytes. Most hold a word or two; a server that puts a whole answer into one needs
+/// half a megabyte for a hundred thousand tokens.
 const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes that are read of what is no frame: of an error, and of what came instead of an answer. Providers say what is wrong in a few
-/// hundred, of which only the beginning is shown.
+/// How many bytes outside of frames are read: of an error, or of what came instead of an answer. Providers describe an
+/// error in a few hundred bytes, of which only the beginning is shown.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 
-/// The answer to one request, as it comes.
+/// The streamed answer to one request.
 #[derive(Debug)]
 pub(super) struct Fetched<'a> {
     response: Response,
-    /// The longest wait for more of it.
+    /// The time limit between two chunks.
     between: Duration,
     bytes: u64,
     events: Events,
@@ -36,7 +36,7 @@ impl<'a> Fetched<'a> {
     ///
     /// # Errors
     ///
-    /// Why there is none, in the provider's words where they help.
+    /// Why there is no answer, in the provider's words where they help.
     pub(super) async fn begin(
         client: &Client,
         body: &Value,
@@ -67,7 +67,7 @@ impl<'a> Fetched<'a> {
         Err(failures.of_status(status.as_u16(), Some(&headers), &String::from_utf8_lossy(&body)))
     }
 
-    /// The data of the next frame; `None` where there are no more.
+    /// The data of the next frame; `None` at the end.
     ///
     /// # Errors
     ///
@@ -94,18 +94,18 @@ impl<'a> Fetched<'a> {
         }
     }
 
-    /// The data of a frame that was not ended. Some servers leave out the empty line at the end of all.
+    /// The data of an unterminated frame. Some servers omit the empty line at the end.
     pub(super) fn unended(&mut self) -> Option<String> {
         self.events.end()
     }
 
-    /// What came in no frame at all, as far as it is kept.
+    /// What came outside of frames, as far as it is kept.
     pub(super) fn outside(&self) -> &[u8] {
         &self.events.outside
     }
 }
 
-/// As much of a body as is read of an error. What cannot be read is as good as not there.
+/// The beginning of an error response. A read error counts as its end.
 async fn beginning_of(mut response: Response, between: Duration) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Ok(Some(chunk))) = timeout(between, response.chunk()).await {
@@ -119,7 +119,8 @@ async fn beginning_of(mut response: Response, between: Duration) -> Vec<u8> {
     body
 }
 
-/// Takes a stream of events apart, wherever its bytes come apart. Only their data counts: what each is stands in it.
+/// Parses a stream of server-sent events from arbitrary chunks. Only their data is kept: its content says what kind of
+/// event it is.
 #[derive(Debug, Default)]
 struct Events {
     /// The data of events that are complete.
@@ -128,18 +129,18 @@ struct Events {
     line: Vec<u8>,
     /// The data of the event that is not complete yet, if it has any.
     data: Option<Vec<u8>>,
-    /// The line before ended as Macs once ended theirs; a line feed now belongs to it.
+    /// Whether the previous line ended with a carriage return; a line feed now belongs to it.
     after_return: bool,
-    /// The first line was there.
+    /// Whether the first line was read.
     has_begun: bool,
-    /// The beginning of what is in no event.
+    /// The beginning of what is not part of an event.
     outside: Vec<u8>,
 }
 
 impl Events {
     /// # Errors
     ///
-    /// Why it cannot be read.
+    /// Why the stream cannot be read.
     fn take_in(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         while !bytes.is_empty() {
             if std::mem::take(&mut self.after_return) && bytes[0] == b'\n' {
@@ -186,7 +187,7 @@ impl Events {
                     None => self.data = Some(value.to_vec()),
                 }
             }
-            // A comment, by which some show that they are still there.
+            // A comment; some servers send these to keep the connection alive.
             b"" | b"event" | b"id" | b"retry" => {}
             _ if self.outside.len() + line.len() < ERROR_BYTES_MAX => {
                 self.outside.extend_from_slice(&line);

@@ -1,4 +1,4 @@
-//! What the frames of an answer say, in each language.
+//! Parses the frames of an answer, for each protocol.
 
 mod chat;
 mod gemini;
@@ -11,66 +11,67 @@ use serde_json::{Value, json};
 use super::wire::Wire;
 use crate::model::{Delta, Usage};
 
-/// Calls that one answer may want.
+/// The maximum number of calls in one answer.
 const CALLS_MAX: usize = 1000;
 
-/// A call, as far as it came.
+/// A call that is still being received.
 #[derive(Debug, Default)]
 struct PartialCall {
-    /// Where it stands, if that was said.
+    /// Its index, if one was given.
     index: Option<u64>,
-    /// What Responses call the item that it is, whose pieces have that name. Its own id is another one.
+    /// The id of the item in the Responses protocol, by which its pieces refer to it. The id of the call is a different
+    /// one.
     item: String,
     id: String,
     name: String,
     args: String,
-    /// They came whole with its beginning.
+    /// Whether the arguments came with the beginning of the call.
     is_given: bool,
 }
 
 impl PartialCall {
-    /// Whether nothing is missing in its arguments.
+    /// Whether the arguments are complete.
     fn is_whole(&self) -> bool {
         read::<Value>(self.args.as_bytes()).is_ok()
     }
 }
 
-/// A call as it was wanted.
+/// A call that the model requests.
 #[derive(Debug)]
 pub(super) struct WantedCall {
     /// May be empty.
     pub(super) id: String,
     pub(super) name: String,
-    /// The text that it is, if it could not be read; `None` where nothing came.
+    /// The arguments; a string with the text if it could not be parsed; `None` if nothing came.
     pub(super) args: Option<Value>,
 }
 
-/// An answer, as far as it came.
+/// An answer that is still being received.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) text: String,
-    /// The longest that it was to be, in tokens.
+    /// The maximum number of tokens that was requested.
     tokens_max: u64,
-    /// What was not handed on yet.
+    /// Pieces that were not passed on yet.
     pub(super) pieces: Vec<Delta>,
-    /// Why the model stopped, in the provider's word.
+    /// The stop reason, in the provider's term.
     pub(super) stop: Option<String>,
     pub(super) usage: Option<Usage>,
-    /// Whether the end came.
+    /// Whether the end was received.
     pub(super) is_done: bool,
-    /// Whether anything of it came.
+    /// Whether any part of the answer was received.
     pub(super) has_begun: bool,
-    /// Whether the model, or what watches over it, says in words of their own that it will not answer.
+    /// Whether the model, or a filter, explicitly refuses to answer.
     pub(super) is_refused: bool,
-    /// What the provider says of a failure.
+    /// The error that the provider reports.
     pub(super) error: Option<Value>,
-    /// Why it cannot be read.
+    /// Why the answer cannot be parsed.
     pub(super) problem: Option<&'static str>,
     calls: Vec<PartialCall>,
 }
 
 impl Answer {
-    /// Nothing of one that was to be so long yet.
+    /// An empty answer with a limit of `tokens_max`.
     pub(super) fn of(tokens_max: u32) -> Self {
         Self {
             tokens_max: u64::from(tokens_max),
@@ -78,18 +79,18 @@ impl Answer {
         }
     }
 
-    /// Takes in what one frame says; what is no frame of this answer's kind says nothing.
+    /// Applies the data of one frame; data of another kind is ignored.
     pub(super) fn take_in(&mut self, wire: Wire, data: &str) {
         let data = data.trim();
         if self.is_done || self.problem.is_some() || data.is_empty() {
             return;
         }
-        // Some send it at the end of Messages, too, which have an end of their own.
+        // Some servers send it after Messages, too, which have an end marker of their own.
         if data == "[DONE]" {
             self.is_done = wire == Wire::Chat;
             return;
         }
-        // Some providers give the arguments of calls as part of the frame.
+        // Some providers send the arguments of calls as part of the frame, so numbers must not be rounded.
         let Ok(frame) = read_unrounded::<Value>(data.as_bytes()) else {
             self.problem = Some("its answer could not be read");
             return;
@@ -102,19 +103,19 @@ impl Answer {
         }
     }
 
-    /// What all of it cost, if that came: with the end, or in Chat Completions alone, where nothing is counted before. What some count at
-    /// the beginning has nothing of what is written.
+    /// The complete usage, if it was received: with the stop reason, or in Chat Completions at any time, since usage is
+    /// not reported earlier there. A count at the beginning does not include what is written.
     pub(super) fn whole_usage(&self, wire: Wire) -> Option<Usage> {
         let is_whole = self.stop.is_some() || wire == Wire::Chat;
         self.usage.filter(|_| is_whole).and_then(Usage::possible)
     }
 
-    /// The calls that it wants, in the order in which they began.
+    /// The calls that the model requests, in the order in which they began.
     pub(super) fn wanted(&mut self) -> Vec<WantedCall> {
         let calls = std::mem::take(&mut self.calls).into_iter().map(|call| WantedCall {
             args: match call.args.trim() {
                 "" => None,
-                // Some write that where a tool takes nothing.
+                // Some models write this for a tool without arguments.
                 "null" => None,
                 args => Some(read_unrounded(args.as_bytes()).unwrap_or_else(|_| json!(call.args))),
             },
@@ -151,7 +152,7 @@ impl Answer {
     }
 }
 
-/// The text at `pointer`; nothing, if there is none.
+/// The text at `pointer`; empty if there is none.
 fn text_at<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }

@@ -1,4 +1,5 @@
-//! Names of tools, and ids of calls, as providers take them: letters, digits, `_` and `-`, at most 64 of them.
+//! Converts names of tools, and ids of calls, to what providers accept: letters, digits, `_` and `-`, at most 64
+//! characters.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,14 +10,14 @@ use sha2::{Digest as _, Sha256};
 use super::wire::{Target, Wire};
 use crate::model::{Reply, Request};
 
-/// The most that every provider takes.
+/// The maximum length that every provider accepts.
 const CHARS_MAX: usize = 64;
-/// The most that OpenAI's Chat Completions take of the id of a call.
+/// The maximum length of a call id in OpenAI's Chat Completions.
 const OPENAI_ID_CHARS_MAX: usize = 40;
 
-/// The name of a tool as it is sent: `maps.route` is `maps__route`.
+/// The name of a tool as it is sent: `maps.route` becomes `maps__route`.
 ///
-/// A name that could be taken for that of another one ends with a part of its hash.
+/// A name that could be mistaken for another one ends with a part of its hash.
 pub(super) fn sent(name: &str) -> Cow<'_, str> {
     if name.len() <= CHARS_MAX && name.chars().all(is_plain) && !name.contains("__") {
         return Cow::Borrowed(name);
@@ -36,16 +37,17 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// `request` with ids of calls that `target` takes.
+/// `request` with call ids that `target` accepts.
 ///
-/// Whoever made an id takes it back as it is. But a conversation may go on with another model than it began with (`fallback`), and Anthropic
-/// takes neither every id nor one twice, and OpenAI none that is longer than its own.
+/// A provider accepts its own ids unchanged. But a conversation may continue with another model than it began with
+/// (`fallback`), and Anthropic accepts neither every id nor the same id twice, and OpenAI none that is longer than its
+/// own.
 pub(super) fn addressed<'r>(request: &'r Request, target: &Target) -> Cow<'r, Request> {
     let mut ids = match target.wire {
         Wire::Messages => CallIds::of_at_most(CHARS_MAX),
         Wire::Chat if target.is_official => CallIds::of_at_most(OPENAI_ID_CHARS_MAX),
         Wire::Responses if target.is_official => CallIds::of_at_most(CHARS_MAX),
-        // Of others that speak as OpenAI does, some want ids of a form of their own back.
+        // Among other servers with OpenAI's protocols, some require ids in their own form.
         Wire::Chat | Wire::Responses | Wire::Gemini => return Cow::Borrowed(request),
     };
     let made = request.messages.iter().flat_map(|message| &message.tool_calls);
@@ -55,7 +57,7 @@ pub(super) fn addressed<'r>(request: &'r Request, target: &Target) -> Cow<'r, Re
     }
     let mut request = request.clone();
     let mut sent = sent.into_iter();
-    // By call, the latest: ids may come again in a later turn.
+    // By call id; the latest call counts, since ids may be reused in a later turn.
     let mut known: HashMap<String, String> = HashMap::new();
     for message in &mut request.messages {
         for (call, sent) in message.tool_calls.iter_mut().zip(&mut sent) {
@@ -70,7 +72,7 @@ pub(super) fn addressed<'r>(request: &'r Request, target: &Target) -> Cow<'r, Re
     Cow::Owned(request)
 }
 
-/// The ids of the calls of one conversation, as they are sent.
+/// The call ids of one conversation, as they are sent.
 #[derive(Debug)]
 struct CallIds {
     chars_max: usize,
@@ -85,13 +87,14 @@ impl CallIds {
         }
     }
 
-    /// The id of the next call, which was `id` when it was made.
+    /// The id to send for the next call, which had `id` when it was made.
     fn sent(&mut self, id: &str) -> String {
         let is_taken_so = (1..=self.chars_max).contains(&id.len()) && id.chars().all(is_plain);
         if is_taken_so && self.taken.insert(id.to_owned()) {
             return id.to_owned();
         }
-        // It follows from the id and how often that came, so that the same conversation is sent in the same words.
+        // Derived from the id and its number of occurrences, so that the same conversation is always sent in the same
+        // form.
         let made = (0_u32..).map(|times| {
             let hash = Sha256::digest(format!("{times} {id}").as_bytes());
             format!("call_{}", hex(&hash[..8]))
@@ -101,7 +104,7 @@ impl CallIds {
     }
 }
 
-/// The reply with the names of tools as `request` has them.
+/// The reply with the tool names that `request` uses.
 pub(super) fn understood(mut reply: Reply, request: &Request) -> Reply {
     for call in &mut reply.tool_calls {
         let known = request.tools.iter().map(|tool| &tool.name);

@@ -1,4 +1,4 @@
-//! What holds for the requests of every language.
+//! What the requests of all protocols have in common.
 
 use data_encoding::HEXLOWER;
 use serde_json::Value;
@@ -8,24 +8,24 @@ use super::schema::{self, SchemaForm};
 use super::wire::{Target, Wire};
 use crate::model::{Request, Speaker};
 
-/// The name that a schema has where a provider wants one.
+/// The name of the schema where a provider requires one.
 pub(super) const SCHEMA_NAME: &str = "answer";
 
-/// How a model is held to a schema.
+/// How a model is made to follow a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Strict,
-    /// The provider sees to it that it is JSON, and the prompt says which.
+    /// The provider ensures that the answer is JSON, and the prompt contains the schema.
     JsonAndPrompt,
     Prompt,
 }
 
 pub(super) fn way(schema: &Value, target: &Target, form: SchemaForm) -> Way {
     let is_expressible = match target.wire {
-        // OpenAI wants all properties required.
+        // OpenAI requires all properties to be required.
         Wire::Chat | Wire::Responses => schema::is_expressible(schema, true),
         Wire::Messages => schema::is_expressible(schema, false),
-        // Gemini takes any JSON schema.
+        // Gemini accepts any JSON schema.
         Wire::Gemini => true,
     };
     match form {
@@ -35,24 +35,25 @@ pub(super) fn way(schema: &Value, target: &Target, form: SchemaForm) -> Way {
     }
 }
 
-/// The temperature as it was written: 0.2, and not the nearest of 32 bits.
+/// The temperature as it was written: 0.2, and not the nearest 32-bit number.
 pub(super) fn temperature(request: &Request, target: &Target) -> Option<f64> {
     let temperature = request.temperature.filter(|_| takes_temperature(target))?;
     Some(temperature.to_string().parse().unwrap_or(f64::from(temperature)))
 }
 
-/// Models that think take no temperature. Others at an address of their own are told: they may have any name.
+/// Whether a temperature is sent: OpenAI's reasoning models accept none. It is sent to models at custom addresses,
+/// since their names say nothing.
 fn takes_temperature(target: &Target) -> bool {
     !(target.is_official && matches!(target.wire, Wire::Chat | Wire::Responses) && thinks(&target.name))
 }
 
-/// Whether `name` is that of a model of OpenAI's that thinks.
+/// Whether `name` is the name of a reasoning model of OpenAI.
 pub(super) fn thinks(name: &str) -> bool {
     let starts = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
     starts.iter().any(|start| name.starts_with(start))
 }
 
-/// Requests that begin alike have the same key, so that OpenAI sends them where their beginning is cached.
+/// A key that is the same for requests with the same beginning, so that OpenAI routes them to where that is cached.
 pub(super) fn cache_key(request: &Request) -> String {
     let mut hash = Sha256::new();
     let rules = request

@@ -1,4 +1,4 @@
-//! How a model is held to a JSON schema.
+//! How a model is made to follow a JSON schema.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,34 +7,35 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SchemaForm {
-    /// By the provider's own means, which hold the model to it. A schema that those cannot express is put into the prompt.
+    /// By the provider's structured output, which enforces the schema. A schema that it cannot express goes into the
+    /// prompt.
     #[default]
     Strict,
-    /// In the prompt. For gateways that refuse strict schemas; what comes back has to be checked, as always.
+    /// In the prompt. For gateways that refuse strict schemas; the answer has to be checked, as always.
     Prompt,
 }
 
-/// Nested schemas that are looked into.
+/// The maximum nesting of schemas that is examined.
 const DEPTH_MAX: usize = 64;
 
-/// What a model is told of a schema that stands in the prompt.
+/// The instruction for a schema in the prompt.
 pub(super) fn instruction(schema: &Value) -> String {
     format!(
         "Answer with one JSON value and nothing else: no words around it, no code fence. It must satisfy this JSON Schema:\n{schema}"
     )
 }
 
-/// Whether a provider that holds a model to `schema` strictly would still allow all that it allows.
+/// Whether a provider that enforces `schema` strictly would still allow everything that it allows.
 ///
-/// Strict forms know only objects whose properties are all named and present: an object for arbitrary arguments would always
-/// come back empty, and a property that may be left out would have to be there.
+/// Strict forms know only objects whose properties are all named and present: an object for arbitrary arguments would
+/// always come back empty, and an optional property would be required.
 pub(super) fn is_expressible(schema: &Value, all_required: bool) -> bool {
     schema.is_object() && is_strict(schema, all_required, 0)
 }
 
 fn is_strict(schema: &Value, all_required: bool, depth: usize) -> bool {
     let Some(map) = schema.as_object() else {
-        // `true` allows anything, and `false` stands only where something is closed already.
+        // `true` allows anything; `false` occurs only where an object is closed already.
         return schema == &Value::Bool(false);
     };
     if depth > DEPTH_MAX {

@@ -1,9 +1,9 @@
-//! The languages that providers speak: where a request goes, and what stands in its head.
+//! The protocols of providers: the URL and the headers of a request.
 
 use crate::address::{ModelAddress, Provider};
 use crate::secret::{ModelKeys, Secret};
 
-/// How a request is put.
+/// The protocol of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
     /// OpenAI's Chat Completions.
@@ -16,18 +16,18 @@ pub(super) enum Wire {
     Gemini,
 }
 
-/// The version of the Messages that is spoken.
+/// The version of the Messages API.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
 
-/// Where a model is and who may ask it.
+/// The location of a model, and the key for it.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) wire: Wire,
-    /// The name that the provider knows.
+    /// The provider's name of the model.
     pub(super) name: String,
-    /// Where requests go.
+    /// The URL for requests.
     pub(super) url: String,
-    /// Whether that is the provider itself, which may be told more than others that only speak as it does.
+    /// Whether that is the provider itself, which gets more information than other servers with the same protocol.
     pub(super) is_official: bool,
     pub(super) key: Option<Secret>,
 }
@@ -35,7 +35,7 @@ pub(super) struct Target {
 impl Wire {
     fn of(provider: Provider) -> Option<Self> {
         match provider {
-            // Ollama's own form drops schemas and the choice of tools; its form of Chat Completions does not.
+            // Ollama's own protocol drops schemas and the choice of tools; its Chat Completions do not.
             Provider::OpenAi | Provider::Ollama => Some(Self::Chat),
             Provider::OpenAiResponses => Some(Self::Responses),
             Provider::Anthropic => Some(Self::Messages),
@@ -44,7 +44,7 @@ impl Wire {
         }
     }
 
-    /// How a key is sent: the name of the header, and what stands before the key.
+    /// How a key is sent: the name of the header, and the prefix of the value.
     fn key_header(self) -> (&'static str, &'static str) {
         match self {
             Self::Chat | Self::Responses => ("authorization", "Bearer "),
@@ -55,7 +55,7 @@ impl Wire {
 }
 
 impl Target {
-    /// Where `address` leads; `None` for what is no provider.
+    /// The target of `address`; `None` if it does not belong to a provider.
     pub(super) fn of(address: &ModelAddress, keys: &ModelKeys) -> Option<Self> {
         let wire = Wire::of(address.provider)?;
         let base = base_url(address)?;
@@ -88,7 +88,7 @@ impl Target {
         })
     }
 
-    /// The head of a request. Keys stand here and nowhere else.
+    /// The headers of a request. Keys occur only here.
     pub(super) fn headers(&self, idempotency_key: &str) -> Vec<(String, String)> {
         let mut headers = Vec::new();
         if let Some(key) = &self.key {
@@ -106,7 +106,7 @@ impl Target {
     }
 }
 
-/// The address before the name of what is asked for, with `/` at its end.
+/// The URL prefix before the endpoint, ending with `/`.
 fn base_url(address: &ModelAddress) -> Option<String> {
     let own = match (&address.base_url, address.provider) {
         (Some(url), Provider::Ollama) if path_of(url).is_empty() => format!("{}/v1", url.trim_end_matches('/')),
@@ -129,7 +129,7 @@ fn path_of(url: &str) -> &str {
     host_and_path(url).1
 }
 
-/// Whether nobody on the way can read what is sent to `url`: it is encrypted, or does not leave this machine.
+/// Whether nobody in between can read what is sent to `url`: it is encrypted, or does not leave this machine.
 fn is_private(url: &str) -> bool {
     let host = host_and_path(url).0;
     let name = match host.strip_prefix('[') {

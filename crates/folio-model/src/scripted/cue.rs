@@ -1,4 +1,4 @@
-//! What a request must be like, and what is answered then.
+//! Cues: which requests they match, and the answers.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::error::ModelErrorKind;
 use crate::model::{Request, Role, StopCause, ToolCall, Usage};
 
-/// What a request must be like.
+/// Which requests a cue matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct When {
     pub(super) role: Option<Role>,
@@ -17,13 +17,13 @@ pub struct When {
 }
 
 impl When {
-    /// Any request.
+    /// Matches any request.
     #[must_use]
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// A request in this role.
+    /// Matches a request in this role.
     #[must_use]
     pub fn role(role: Role) -> Self {
         Self {
@@ -32,7 +32,7 @@ impl When {
         }
     }
 
-    /// A request whose messages have each of `parts` somewhere.
+    /// Matches a request whose messages contain each of `parts`.
     #[must_use]
     pub fn contains_all<T: Into<String>>(parts: impl IntoIterator<Item = T>) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl When {
         }
     }
 
-    /// Besides, one of its messages has `part`: in its text, or in the arguments of a call.
+    /// Also requires that one of the messages contains `part`: in its text, or in the arguments of a call.
     #[must_use]
     pub fn contains(mut self, part: impl Into<String>) -> Self {
         self.contains.push(part.into());
@@ -63,7 +63,7 @@ impl When {
         self.text(value.to_string())
     }
 
-    /// Answers with calls of tools: names and arguments. Their ids are `call_1`, `call_2` and so on.
+    /// Answers with tool calls: names and arguments. Their ids are `call_1`, `call_2` and so on.
     #[must_use]
     pub fn calls<T: Into<String>>(self, calls: impl IntoIterator<Item = (T, Value)>) -> Cue {
         let numbered = calls.into_iter().zip(1_usize..);
@@ -79,7 +79,7 @@ impl When {
         })
     }
 
-    /// Does not answer.
+    /// Fails with an error of this kind.
     #[must_use]
     pub fn error(self, kind: ModelErrorKind) -> Cue {
         self.answers(Answer::Error {
@@ -115,7 +115,7 @@ impl When {
     }
 }
 
-/// Whether `part` stands in a value: as JSON writes it, or in one of its texts, where quotes and ends of lines are what they are.
+/// Whether a value contains `part`: in its JSON form, or in one of its strings, with quotes and line breaks unescaped.
 fn stands_in(part: &str, value: &Value) -> bool {
     fn in_texts(part: &str, value: &Value) -> bool {
         match value {
@@ -142,7 +142,7 @@ impl fmt::Display for When {
     }
 }
 
-/// What is answered.
+/// The answer of a cue.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// A text, calls of tools, or both.
@@ -152,13 +152,13 @@ pub enum Answer {
         /// The calls.
         tool_calls: Vec<ToolCall>,
     },
-    /// Nothing.
+    /// An error.
     Error {
-        /// What the caller does next.
+        /// What the caller can do about it.
         kind: ModelErrorKind,
-        /// Why, in words.
+        /// The reason, as text.
         message: String,
-        /// How long the model wants to be left alone.
+        /// How long the model wants no requests.
         retry_after: Option<Duration>,
     },
 }
@@ -166,13 +166,13 @@ pub enum Answer {
 /// How often a cue answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Uses {
-    /// So many times, and it has to.
+    /// Exactly this many times.
     Times(u32),
-    /// As often as it is asked, which may be never.
+    /// Any number of times, including never.
     Always,
 }
 
-/// One cue of a script: what a request must be like, and what is answered then.
+/// One cue of a script: which requests it matches, and the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cue {
     pub(super) when: When,
@@ -184,7 +184,7 @@ pub struct Cue {
 }
 
 impl Cue {
-    /// Says this besides the calls that it wants.
+    /// Adds a text to the calls.
     #[must_use]
     pub fn saying(mut self, said: impl Into<String>) -> Self {
         if let Answer::Reply { text, .. } = &mut self.answer {
@@ -193,42 +193,42 @@ impl Cue {
         self
     }
 
-    /// Answers `times` times. 0 never answers.
+    /// Answers `times` times; with 0 it never answers.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
         self.uses = Uses::Times(times);
         self
     }
 
-    /// Answers as often as it is asked, which may be never.
+    /// Answers any number of times, including never.
     #[must_use]
     pub fn always(mut self) -> Self {
         self.uses = Uses::Always;
         self
     }
 
-    /// Says what it cost. Without, the provider did not say.
+    /// Sets the reported usage. Without it, no usage is reported.
     #[must_use]
     pub fn usage(mut self, usage: Usage) -> Self {
         self.usage = Some(usage);
         self
     }
 
-    /// Takes its time. Under a paused clock of tokio that costs none.
+    /// Delays the answer. Under a paused tokio clock this takes no real time.
     #[must_use]
     pub fn latency(mut self, latency: Duration) -> Self {
         self.latency = latency;
         self
     }
 
-    /// Says why it stopped, for what is cut by length or is a refusal. Without, it is done, or wants its calls made.
+    /// Sets the stop cause, for answers that are cut off or refused. Otherwise it is done, or requests its calls.
     #[must_use]
     pub fn stop(mut self, stop: StopCause) -> Self {
         self.stop = stop;
         self
     }
 
-    /// Says how long it wants to be left alone. For errors; others have nothing of it.
+    /// Sets how long the model wants no requests. Only for errors; ignored otherwise.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         if let Answer::Error { retry_after, .. } = &mut self.answer {

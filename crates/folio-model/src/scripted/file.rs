@@ -1,4 +1,4 @@
-//! A script in a file of JSON.
+//! A script in a JSON file.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use super::cue::{Answer, Cue, Uses, When};
 use crate::error::ModelErrorKind;
 use crate::model::{Role, StopCause, ToolCall, Usage};
 
-/// The version of the form.
+/// The version of the file format.
 const VERSION: u32 = 1;
-/// Bytes that a script may have.
+/// The maximum size of a script in bytes.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Why a script cannot be used.
@@ -27,7 +27,7 @@ pub struct ScriptError {
 }
 
 impl ScriptError {
-    /// Whether there is no such file.
+    /// Whether the file does not exist.
     #[must_use]
     pub fn is_missing(&self) -> bool {
         self.is_missing

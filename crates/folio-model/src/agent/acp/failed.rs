@@ -1,4 +1,5 @@
-//! Why a conversation came to nothing, in words that whoever wrote the settings knows: never those of the library, nor JSON.
+//! Why a conversation failed, in words that the author of the settings understands: never those of the library, nor
+//! JSON.
 
 use agent_client_protocol::{Error, ErrorCode};
 use folio_memory::excerpt::short_line;
@@ -8,21 +9,21 @@ use serde_json::Value;
 use super::{Failed, PROBLEM_CHARS, Stage};
 use crate::error::ModelErrorKind;
 
-/// What helps where it never came so far as to be told the task.
+/// The advice for failures before the program was given the task.
 const LOOK: &str = "`command` must start a program that speaks the Agent Client Protocol";
 
-/// What is known of a program that is gone.
+/// What is known about a program that has ended.
 #[derive(Debug, Default)]
 pub(super) struct Gone {
     pub(super) exit_code: Option<i32>,
-    /// The last line of its output that was no message.
+    /// The last line of its output that was not a message.
     pub(super) stray: Option<String>,
     /// The last line that it printed to standard error.
     pub(super) last_error: Option<String>,
 }
 
 impl Gone {
-    /// What it printed, to be said after what went wrong.
+    /// What it printed, to be appended to an error message.
     pub(super) fn said(&self) -> String {
         printed(self.stray.as_deref(), self.last_error.as_deref())
     }
@@ -33,7 +34,7 @@ impl Gone {
     }
 }
 
-/// What becomes of the time that it has, at `stage`.
+/// The failure for exceeding a time limit, at `stage`.
 pub(super) fn too_slow(stage: Stage, seconds: u64, gone: &Gone) -> Failed {
     let said = gone.said();
     match stage {
@@ -48,7 +49,7 @@ pub(super) fn too_slow(stage: Stage, seconds: u64, gone: &Gone) -> Failed {
     }
 }
 
-/// The conversation broke off at `stage`, by `error`.
+/// The failure if the conversation broke off at `stage` with `error`.
 pub(super) fn broken_off(stage: Stage, error: &Error, is_lost: bool, gone: &Gone) -> Failed {
     let (code, said) = (gone.exit_code(), gone.said());
     let message = match stage {
@@ -72,7 +73,7 @@ pub(super) fn broken_off(stage: Stage, error: &Error, is_lost: bool, gone: &Gone
     (ModelErrorKind::Invalid, message)
 }
 
-/// It answered to the task that it failed, or something that is no answer.
+/// The failure if it answered the task with an error, or with something that is not an answer.
 pub(super) fn failed(error: &Error) -> Failed {
     let message = if is_unreadable(error) {
         "what it answers to the task is not what the Agent Client Protocol says".to_owned()
@@ -90,13 +91,13 @@ pub(super) fn nobody_is_logged_in(error: &Error) -> Failed {
     (ModelErrorKind::Unauthorised, message)
 }
 
-/// Whether the error is of the library, which could not read what came.
+/// Whether the error comes from the library, which could not parse a message.
 fn is_unreadable(error: &Error) -> bool {
     let is_of_version = text_of(error).is_some_and(|text| text.contains("ACP protocol version"));
     error.code == ErrorCode::PARSE_ERROR || is_of_version
 }
 
-/// The version that it speaks, if it is another one. The library says so in a text and nowhere else.
+/// The protocol version of the program, if it is another one. The library reports it only in a text.
 fn version_of(error: &Error) -> Option<u64> {
     let rest = text_of(error)?.strip_prefix("unsupported ACP protocol version ")?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
@@ -109,7 +110,7 @@ fn text_of(error: &Error) -> Option<&str> {
         .or_else(|| named.filter_map(|name| data.get(*name)).find_map(Value::as_str))
 }
 
-/// Its own words, in one line of bounded length: what it says, and what it says in detail, as far as that is a text.
+/// The program's own words, in one line of bounded length: its message, and its details if they are a text.
 fn in_words(error: &Error) -> String {
     let detail = text_of(error).unwrap_or_default();
     let both = match error.message.trim() {

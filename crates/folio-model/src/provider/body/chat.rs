@@ -10,8 +10,8 @@ use crate::provider::request::{SCHEMA_NAME, Way, thinks, way};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
-/// What stands for an answer of nothing. Mistral refuses an empty one, and so do some if it is left out: the templates of many models
-/// want user and assistant to take turns.
+/// The placeholder for an empty answer. Mistral refuses an empty one, and some servers refuse to have it left out: many
+/// models' templates require user and assistant to alternate.
 const NOTHING: &str = "(nothing)";
 
 pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
@@ -19,7 +19,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
     let mut body = json!({
         "model": target.name,
         "stream": true,
-        // Without it they do not say what an answer cost.
+        // Without it the usage is not reported.
         "stream_options": {"include_usage": true},
         tokens_key(&target.name): request.tokens_max,
     });
@@ -43,7 +43,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
     body
 }
 
-/// OpenAI's models that think know the most tokens by another name.
+/// OpenAI's reasoning models use another name for the token limit.
 fn tokens_key(name: &str) -> &'static str {
     if thinks(name) {
         "max_completion_tokens"

@@ -11,7 +11,8 @@ use crate::provider::request::{Way, temperature, way};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
-/// What stands for the signature of a call that has none. The third Gemini wants one at the first call of a turn, and takes this.
+/// The placeholder for the signature of a call without one. Gemini 3 requires one at the first call of a turn, and
+/// accepts this.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
@@ -41,10 +42,10 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
     body
 }
 
-/// The conversation. Answers of tools that follow one another answer one turn of the model, and stand in one.
+/// The conversation. Consecutive tool results answer one turn of the model, and are sent as one turn.
 fn contents(messages: &[Message], wants_signatures: bool) -> Vec<Value> {
     let mut made: Vec<(Speaker, Vec<Value>)> = Vec::with_capacity(messages.len());
-    // By call, the latest: ids may come again in a later turn.
+    // By call id; the latest call counts, since ids may be reused in a later turn.
     let mut tools: HashMap<&str, &str> = HashMap::new();
     for message in messages {
         let parts = match message.speaker {
@@ -105,7 +106,8 @@ fn answer(message: &Message, tools: &HashMap<&str, &str>) -> Value {
     json!({"functionResponse": answer})
 }
 
-/// The id of a call as it is known there: one that was made up for a call without one is not, and the order tells them apart.
+/// The id of a call as the provider knows it. An id that was made up for a call without one is not sent; such calls are
+/// distinguished by their order.
 fn id_there(id: &str) -> Option<&str> {
     let is_counted = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
     let is_made_up = id.starts_with("call#") || id.strip_prefix("call_").is_some_and(is_counted);

@@ -10,11 +10,11 @@ use crate::provider::request::{Way, temperature, way};
 use crate::provider::schema::{self, SchemaForm};
 use crate::provider::wire::Target;
 
-/// What one side says in one turn.
+/// A turn of one side.
 struct Turn {
     role: &'static str,
     parts: Vec<Value>,
-    /// Answers of tools that follow one another answer one turn of the model.
+    /// Whether it holds tool results: consecutive ones answer one turn of the model.
     is_of_tools: bool,
 }
 
@@ -61,7 +61,7 @@ impl Turn {
         }
     }
 
-    /// A text that nothing is said of needs no parts, and older gateways take no others.
+    /// A single text without cache marks is sent as a string, since older gateways do not accept parts.
     fn into_json(self) -> Value {
         let content = match &self.parts[..] {
             [part] if part["type"] == "text" && part.get("cache_control").is_none() => part["text"].clone(),
@@ -84,7 +84,7 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
                     json!({"type": "tool_use", "id": call.id, "name": name, "input": input})
                 });
                 let parts: Vec<Value> = said.into_iter().chain(calls).collect();
-                // A turn of nothing is refused; those of the user around it may follow each other.
+                // An empty turn is refused; the user turns around it may follow each other.
                 if !parts.is_empty() {
                     turns.push(Turn {
                         role: "assistant",
@@ -117,8 +117,8 @@ fn tool(tool: &ToolDescription) -> Value {
     json!({"name": names::sent(&tool.name), "description": tool.description, "input_schema": tool.args_schema})
 }
 
-/// Marks what Anthropic is to keep: tools and rules, which every request of a conversation begins with; and, where there
-/// are tools and so more requests to come, all of the conversation so far.
+/// Marks what Anthropic should cache: tools and rules, with which every request of a conversation begins; and, if there
+/// are tools and so more requests to come, the whole conversation so far.
 fn mark_for_cache(rules: &mut [Value], said: &mut [Turn], tools: &mut [Value]) {
     let mark = |part: Option<&mut Value>| {
         if let Some(part) = part {

@@ -1,4 +1,4 @@
-//! Bodies for OpenAI's Responses. Nothing is kept there: each says the whole conversation.
+//! Bodies for OpenAI's Responses. Nothing is stored there: each request contains the whole conversation.
 
 use genai::chat::{JsonSchemaDialect, sanitize_json_schema};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
     body
 }
 
-/// What a message is: its text, and each call beside it.
+/// The items of a message: its text, and one for each call.
 fn items(message: &Message) -> Vec<Value> {
     let text = &message.text;
     match message.speaker {

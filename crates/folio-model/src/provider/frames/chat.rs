@@ -1,4 +1,4 @@
-//! Frames of Chat Completions, as OpenAI sends them and as others do that speak nearly so.
+//! Frames of Chat Completions, as OpenAI and similar servers send them.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Answer, PartialCall, count_at, text_at};
 use crate::model::Usage;
 use crate::provider::failure::is_error;
 
-/// Reasons of an end that is none: of OpenRouter and Mistral, of vLLM and SGLang, of DeepSeek.
+/// Stop reasons that mean an early end: of OpenRouter and Mistral, of vLLM and SGLang, of DeepSeek.
 const BROKEN_OFF: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
 impl Answer {
@@ -14,7 +14,7 @@ impl Answer {
         if is_error(frame) {
             return self.fail(frame);
         }
-        // Some send it with the last choice, some after it, Moonshot in it, and Groq beside it.
+        // Some servers send the usage with the last choice, some after it, Moonshot inside it, and Groq beside it.
         let usage = ["/usage", "/choices/0/usage", "/x_groq/usage"].iter();
         let mut counted = usage.filter_map(|at| usage_of(frame.pointer(at)?, self.tokens_max));
         if let Some(usage) = counted.next() {
@@ -48,7 +48,7 @@ impl Answer {
         }
     }
 
-    /// A part of what Mistral's models that think say.
+    /// A content part of Mistral's reasoning models.
     fn take_part(&mut self, part: &Value) {
         match text_at(part, "/type") {
             "thinking" => {
@@ -61,14 +61,14 @@ impl Answer {
         }
     }
 
-    /// A call or a piece of one.
+    /// A call, or a piece of one.
     fn take_call(&mut self, piece: &Value) {
         let index = count_at(piece, "/index");
         let (id, name) = (text_at(piece, "/id"), text_at(piece, "/function/name"));
         let args = match piece.pointer("/function/arguments") {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
-            // Ollama's servers and some gateways put it as what it is.
+            // Ollama and some gateways send an object instead of a string.
             Some(other) => other.to_string(),
         };
         let known = self.known_call(index, id).filter(|call| !is_another(call, id, name));
@@ -90,7 +90,7 @@ impl Answer {
         call.args.push_str(&args);
     }
 
-    /// The call that a piece may belong to: the last one at its place, or of its id, or, if it says neither, the last one.
+    /// The call that a piece may belong to: the last one with its index or its id, or, without either, the last one.
     fn known_call(&mut self, index: Option<u64>, id: &str) -> Option<&mut PartialCall> {
         let has_id = |call: &PartialCall| !id.is_empty() && call.id == id;
         let found = match index {
@@ -105,8 +105,8 @@ impl Answer {
     }
 }
 
-/// Whether a piece begins another call than `call`, although it stands at the same place. Some servers give each call the place 0, or
-/// none; some repeat id and name in each piece; some give no ids.
+/// Whether a piece begins another call than `call` although it has the same index. Some servers give each call the
+/// index 0, or none; some repeat id and name in each piece; some send no ids.
 fn is_another(call: &PartialCall, id: &str, name: &str) -> bool {
     if name.is_empty() || call.name.is_empty() {
         return false;
@@ -117,15 +117,16 @@ fn is_another(call: &PartialCall, id: &str, name: &str) -> bool {
     id != call.id
 }
 
-/// `None` if nothing was counted.
+/// `None` if no usage was reported.
 fn usage_of(usage: &Value, tokens_max: u64) -> Option<Usage> {
     let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
     let said = count("/completion_tokens");
-    // Who does not say what was read has not said what was used (E9.10).
+    // Without the tokens read the usage is not known (E9.10).
     let all_but_said = || count_at(usage, "/total_tokens")?.checked_sub(said);
     let tokens_in = count_at(usage, "/prompt_tokens").or_else(all_but_said)?;
     let reasoning = count("/completion_tokens_details/reasoning_tokens");
-    // xAI and Google's server do not count among them what was thought, but in the sum. A sum of more than was asked for is wrong.
+    // xAI and Google's server do not include reasoning in the completion tokens, but in the total. A total above the
+    // requested limit is wrong.
     let rest = count("/total_tokens").saturating_sub(tokens_in);
     let tokens_out = said.max(rest.min(tokens_max.saturating_add(reasoning)));
     let details = "/prompt_tokens_details";

@@ -1,4 +1,4 @@
-//! Frames of Gemini's `generateContent`: each is an answer that goes on where the one before ended.
+//! Frames of Gemini's `generateContent`: each is an answer that continues the one before.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ impl Answer {
         }
         let blocked = text_at(frame, "/promptFeedback/blockReason");
         if !blocked.is_empty() {
-            // There is nothing else in such an answer.
+            // Such an answer contains nothing else.
             self.is_refused = true;
             self.stop = Some(blocked.to_owned());
         }
@@ -50,7 +50,7 @@ impl Answer {
     }
 }
 
-/// `None` if nothing was counted. What was thought is not counted among what was written.
+/// `None` if no usage was reported. The count of what was written does not include reasoning.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
     let thought = count("/thoughtsTokenCount");

@@ -1,4 +1,4 @@
-//! Frames of Anthropic's Messages. What each is stands in it; the name beside it is not needed.
+//! Frames of Anthropic's Messages. Each frame contains its type; the event name is not needed.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::provider::failure::is_error;
 impl Answer {
     pub(super) fn take_message(&mut self, frame: &Value) {
         let kind = text_at(frame, "/type");
-        // Before it may come signs that somebody is there.
+        // Keep-alive events may come first.
         self.has_begun |= kind.starts_with("message") || kind.starts_with("content_block");
         match kind {
             "message_start" => self.count_message(frame.pointer("/message/usage")),
@@ -35,7 +35,7 @@ impl Answer {
             "text" => self.say(text_at(block, "/text")),
             "thinking" => self.think(text_at(block, "/thinking")),
             "tool_use" => {
-                // Empty where its pieces follow.
+                // Empty if the arguments follow in pieces.
                 let input = block.get("input").and_then(Value::as_object);
                 let args = input.filter(|input| !input.is_empty());
                 self.begin(PartialCall {
@@ -58,11 +58,11 @@ impl Answer {
             "thinking_delta" => self.think(text_at(delta, "/thinking")),
             "input_json_delta" => {
                 let index = count_at(frame, "/index");
-                // What the provider calls by itself stands at places of its own.
+                // Calls that the provider makes itself have indexes of their own.
                 let more = text_at(delta, "/partial_json");
                 let call = self.calls.iter_mut().rev().find(|call| call.index == index);
                 if let Some(call) = call.filter(|_| !more.is_empty()) {
-                    // Pieces count more than what the beginning gave.
+                    // Pieces replace arguments that came with the beginning.
                     if std::mem::take(&mut call.is_given) {
                         call.args.clear();
                     }
@@ -73,7 +73,8 @@ impl Answer {
         }
     }
 
-    /// What was read comes with the beginning, what was written with the end; some gateways send all of it with the end, and zeros before.
+    /// The tokens read are reported at the beginning, those written at the end; some gateways report everything at the
+    /// end, and zeros before.
     fn count_message(&mut self, counted: Option<&Value>) {
         let Some(counted) = counted else { return };
         let before = self.usage.unwrap_or_default();

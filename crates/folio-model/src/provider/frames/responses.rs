@@ -1,4 +1,4 @@
-//! Frames of OpenAI's Responses. What each is stands in it.
+//! Frames of OpenAI's Responses. Each frame contains its type.
 
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ impl Answer {
         });
     }
 
-    /// All of a call stands in its end, whatever came of it before.
+    /// The end of an item contains the complete call, whatever was received before.
     fn end_item(&mut self, frame: &Value) {
         let Some(item) = frame.get("item").filter(|item| is_call(item)) else {
             return;
@@ -61,8 +61,8 @@ impl Answer {
         }
     }
 
-    /// The call that is meant: the one at its place; of those of servers that say no places, the one of its names; and if it has none,
-    /// the last one.
+    /// The call that is meant: the one with its index; for servers without indexes, the one with its id; without
+    /// either, the last one.
     fn known_item(&mut self, meant: &PartialCall) -> Option<&mut PartialCall> {
         let has = |name: &str, of: &str| !of.is_empty() && name == of;
         let is_meant = |call: &&mut PartialCall| match meant.index {
@@ -78,7 +78,7 @@ impl Answer {
         self.stop = Some(text_at(response, "/status").to_owned());
         self.is_refused |= text_at(response, "/incomplete_details/reason") == "content_filter";
         self.usage = response.get("usage").and_then(usage_of);
-        // Some servers give all at once, at the end.
+        // Some servers send everything at once, at the end.
         let items = || response.get("output").and_then(Value::as_array).into_iter().flatten();
         if self.calls.is_empty() {
             let calls = items().filter(|item| is_call(item));
@@ -112,7 +112,7 @@ fn call_of(item: &Value, index: Option<u64>) -> PartialCall {
     }
 }
 
-/// `None` if nothing was counted.
+/// `None` if no usage was reported.
 fn usage_of(usage: &Value) -> Option<Usage> {
     let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
     let usage = Usage {
