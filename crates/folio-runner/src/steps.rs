@@ -332,12 +332,12 @@ pub(crate) async fn derive(
     }
 }
 
-/// Counts of nodes by outcome, for the run's row.
+/// The status for the run's row: its outcome; `None` while the run goes on.
 pub(crate) fn status_of(run: &Run) -> Option<String> {
     run.result().map(|result| result.status.to_string())
 }
 
-/// The tasks of a run that need a model; `None` if the run is being cancelled, which needs no model.
+/// The tasks of a run that need a model; `None` if it has ended or is being cancelled, which needs no model.
 pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
     let root = run.node(NodeId::root(run.id()))?;
     if run.result().is_some() || root.state == NodeState::Cancelling {

@@ -1,7 +1,7 @@
-//! What holds for any text that somebody writes as a plan, or that a model says: the bodies of the properties in `tests/any_text.rs`
-//! and of the fuzz targets in `fuzz/`.
+//! Promises about any text that somebody writes as a plan, or that a model answers: the bodies of the properties in
+//! `tests/any_text.rs` and of the fuzz targets in `fuzz/`.
 //!
-//! Each takes a text and panics if the engine breaks a promise about it (E9.1, E9.13, E9.14).
+//! Each function takes a text and panics if the engine breaks a promise about it (E9.1, E9.13, E9.14).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use folio_memory::tokens::Estimate;
 use folio_memory::{RunId, Timestamp};
 use serde_json::json;
 
-/// Steps after which a run would not end by itself.
+/// The number of steps after which a run is considered endless.
 const STEPS_MAX: usize = 20_000;
-/// Questions to models after which a run goes round in circles.
+/// The number of questions to models after which a run is considered endless.
 const ASKED_MAX: usize = 2_000;
 
-/// A plan in YAML or JSON: it is one that is stored and read back as the same, or has mistakes, each at a place of the text, in their
-/// order.
+/// A plan in YAML or JSON: either it can be stored and read back unchanged, or it has mistakes, each with a place in
+/// the text, in order.
 ///
 /// # Panics
 ///
-/// If it is neither.
+/// If neither holds.
 pub fn plan(text: &str) {
     match plan::parse(text, &Known::default()) {
         Ok(read) => {
@@ -50,7 +50,7 @@ pub fn plan(text: &str) {
     }
 }
 
-/// How many lines a text has as YAML counts them: a return without a line feed ends one, too.
+/// How many lines a text has by YAML's rules: a carriage return without a line feed ends one, too.
 fn lines_of(text: &str) -> usize {
     let returns = text
         .as_bytes()
@@ -60,21 +60,21 @@ fn lines_of(text: &str) -> usize {
     text.lines().count() + returns + usize::from(text.ends_with('\r'))
 }
 
-/// Steps as people edit them, in markdown: they are a plan or have mistakes.
+/// Steps as people edit them, in Markdown: they are a plan or have mistakes.
 ///
 /// # Panics
 ///
-/// If they are neither.
+/// If neither holds.
 pub fn markdown(text: &str) {
     plan(text);
     plan(&format!("- [ ] first\n{text}"));
 }
 
-/// What a model said: the JSON in it is found, the same whoever looks, or there is none.
+/// The answer of a model: the JSON in it is found, and found again in what was found, or there is none.
 ///
 /// # Panics
 ///
-/// If what was found is not what it is found to be the second time, or lacks what it must have.
+/// If parsing the result again gives something else, or a required field is missing.
 pub fn answer(text: &str) {
     const REQUIRED: [&str; 2] = ["decision", "reason"];
     let Ok(found) = repair::object(text, &REQUIRED) else {
@@ -85,7 +85,7 @@ pub fn answer(text: &str) {
     assert_eq!((again.value, again.is_repaired), (found.value, false), "{text}");
 }
 
-/// What a model says whatever it is asked for: the run ends, and nobody is asked for ever (E9.13).
+/// A model that answers every question with this text: the run ends, and the model is not asked forever (E9.13).
 ///
 /// # Panics
 ///

@@ -1,34 +1,35 @@
-//! Servers of PostgreSQL of a test's own, to be killed, filled up and replaced.
+//! PostgreSQL servers for a single test, to be killed, filled up and replaced.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Names the folder in which servers of tests keep their files; whoever they run as has to get there.
+/// The environment variable that names the folder for the files of test servers; the user that they run as must have
+/// access.
 pub const FOLDER: &str = "FOLIO_TEST_CLUSTERS";
 
-/// A server of its own. It and its files are gone when it is dropped.
+/// A PostgreSQL server. It and its files are removed when this is dropped.
 #[derive(Debug)]
 pub struct Cluster {
     folder: PathBuf,
     url: String,
 }
 
-/// How a server is made.
+/// Options for starting a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ClusterOptions<'o> {
-    /// More lines of its settings.
+    /// Additional lines for its configuration.
     pub conf: &'o str,
-    /// The size of a disk in memory that its files are put on; none: wherever tests keep their files.
+    /// The size of a RAM disk for its files in MB; `None`: the usual folder for test files.
     pub disk_mb: Option<u32>,
 }
 
 impl Cluster {
-    /// Makes one and starts it.
+    /// Creates a server and starts it.
     ///
     /// # Panics
     ///
-    /// If PostgreSQL is not installed or does not start. Tests that need it are left out where it is not.
+    /// If PostgreSQL is not installed or does not start. Tests that need it are skipped where it is not installed.
     #[must_use]
     pub fn start(options: ClusterOptions<'_>) -> Self {
         let folder = folder();
@@ -41,11 +42,11 @@ impl Cluster {
         Self { folder, url }
     }
 
-    /// One that follows this one, and has everything that this one has acknowledged before this one says so.
+    /// Creates a synchronous standby: it has everything that this server has acknowledged.
     ///
     /// # Panics
     ///
-    /// If it cannot be made.
+    /// If it cannot be created.
     #[must_use]
     pub fn standby(&self) -> Self {
         let folder = folder();
@@ -57,13 +58,13 @@ impl Cluster {
         Self { folder, url }
     }
 
-    /// Its URL, as somebody who may do everything.
+    /// Its URL with the credentials of a superuser.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Its address and port.
+    /// Its host and port.
     ///
     /// # Panics
     ///
@@ -84,12 +85,12 @@ impl Cluster {
     ///
     /// # Panics
     ///
-    /// If the server says no.
+    /// If the server reports an error.
     pub fn ask(&self, sql: &str) -> String {
         crate::postgres::ask(&self.url, sql).unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// A program, as whoever the server runs as.
+    /// A command that runs `program` as the user of the server.
     #[must_use]
     pub fn at(&self, program: &str) -> Command {
         let mut command = script("at", &self.folder);
@@ -97,17 +98,17 @@ impl Cluster {
         command
     }
 
-    /// Kills all of its processes, as `kill -9` does.
+    /// Kills all of its processes, like `kill -9`.
     pub fn kill(&self) {
         done(script("kill", &self.folder));
     }
 
-    /// Starts it again where it was.
+    /// Starts it again with its existing files.
     pub fn start_again(&self) {
         done(script("again", &self.folder));
     }
 
-    /// Makes a standby the one that writes.
+    /// Promotes a standby to a primary.
     pub fn promote(&self) {
         done(script("promote", &self.folder));
     }
@@ -115,7 +116,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // What cannot be stopped is stopped by whoever started the tests.
+        // If this fails, whoever started the tests stops it.
         drop(script("stop", &self.folder).output());
     }
 }

@@ -1,4 +1,4 @@
-//! A store that fails when a test wants it to.
+//! A store that fails on demand.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use folio_store::{
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// How a commit fails.
+/// The way in which a commit fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing is written, and the caller is told that the outcome is unknown.
@@ -31,7 +31,7 @@ pub enum Fault {
     Gone,
 }
 
-/// A store that fails the commits that it is told to fail, and passes everything else on.
+/// A store that fails the chosen commits, and passes everything else on.
 #[derive(Debug)]
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
@@ -44,7 +44,7 @@ struct State {
     histories: u64,
     links: u64,
     entries: u64,
-    /// Commits of the log that were read.
+    /// How many commits of the log were read.
     rows: usize,
     faults: BTreeMap<u64, Fault>,
     is_gone: bool,
@@ -52,23 +52,23 @@ struct State {
     stalls_notes: bool,
     fails_claims: bool,
     stalls_runs: bool,
-    /// How many of the next readings of journals fail.
+    /// How many of the next reads of journals fail.
     journals_to_fail: u32,
     held: Option<(Work, Arc<Gate>)>,
-    /// What happens to commits whose key begins so.
+    /// What happens to commits whose key has this prefix.
     keyed: Option<(&'static str, Keyed)>,
 }
 
-/// What a store can be at.
+/// An operation at which a store can be held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// It has given out a run, and whoever claims it has not heard that yet.
+    /// A run was claimed, but the caller has not got the answer yet.
     Claim,
     /// It is about to overwrite what was erased.
     Scrub,
 }
 
-/// Where whoever comes waits until he is let go on.
+/// A gate at which an operation waits until it is opened.
 #[derive(Debug, Default)]
 pub struct Gate {
     come: Notify,
@@ -76,12 +76,12 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Waits until somebody has come.
+    /// Waits until an operation has reached the gate.
     pub async fn is_reached(&self) {
         self.come.notified().await;
     }
 
-    /// Lets him go on.
+    /// Lets the operation continue.
     pub fn open(&self) {
         self.may.notify_one();
     }
@@ -99,7 +99,7 @@ enum Keyed {
 }
 
 impl FaultyStore {
-    /// A store that does what `inner` does, for now.
+    /// A store that passes everything on to `inner` for now.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl FaultyStore {
         self.state().rows
     }
 
-    /// Fails the commit with this number, counted from 1 over all spaces and whatever became of those before.
+    /// Fails the commit with this number, counted from 1 over all spaces, including commits that failed.
     pub fn fail(&self, commit: u64, fault: Fault) {
         self.state().faults.insert(commit, fault);
     }
@@ -125,26 +125,26 @@ impl FaultyStore {
         self.fail(next, fault);
     }
 
-    /// How many commits were asked for so far.
+    /// How many commits were attempted so far.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.state().commits
     }
 
-    /// How many entries were asked for their history so far.
+    /// How many histories of entries were read so far.
     #[must_use]
     pub fn histories(&self) -> u64 {
         self.state().histories
     }
 
-    /// How often links were asked for so far, and how often an entry by its name.
+    /// How many reads of links there were so far, and how many of single entries.
     #[must_use]
     pub fn links_and_entries(&self) -> (u64, u64) {
         let state = self.state();
         (state.links, state.entries)
     }
 
-    /// Fails nothing any more.
+    /// Stops all failures.
     pub fn heal(&self) {
         let mut state = self.state();
         state.faults.clear();
@@ -162,44 +162,45 @@ impl FaultyStore {
         self.state().keyed = Some((prefix, Keyed::Refused));
     }
 
-    /// From now on, commits whose key begins with `prefix` are not written, and the caller is told that the outcome is unknown.
+    /// From now on, commits whose key begins with `prefix` are not written, and the caller is told that the outcome is
+    /// unknown.
     pub fn lose_keyed(&self, prefix: &'static str) {
         self.state().keyed = Some((prefix, Keyed::Lost));
     }
 
-    /// From now on, notes of what happened besides the log cannot be kept.
+    /// From now on, writing notes of the trace fails.
     pub fn fail_notes(&self) {
         self.state().fails_notes = true;
     }
 
-    /// From now on, whoever writes notes of what happened besides the log is never answered.
+    /// From now on, writing notes of the trace never returns.
     pub fn stall_notes(&self) {
         self.state().stalls_notes = true;
     }
 
-    /// From now on, no run can be claimed.
+    /// From now on, claiming a run fails.
     pub fn fail_claims(&self) {
         self.state().fails_claims = true;
     }
 
-    /// From now on, lists of runs are never answered.
+    /// From now on, listing runs never returns.
     pub fn stall_runs(&self) {
         self.state().stalls_runs = true;
     }
 
-    /// The next `times` readings of a journal fail.
+    /// The next `times` reads of a journal fail.
     pub fn fail_journals(&self, times: u32) {
         self.state().journals_to_fail = times;
     }
 
-    /// Keeps the next one waiting who has `work` done.
+    /// Holds the next operation of the kind `work`.
     pub fn hold(&self, work: Work) -> Arc<Gate> {
         let gate = Arc::new(Gate::default());
         self.state().held = Some((work, Arc::clone(&gate)));
         gate
     }
 
-    /// Waits, if whoever has `work` done is to be kept waiting.
+    /// Waits if `work` is to be held.
     async fn is_let_on(&self, work: Work) {
         let held = self.state().held.take_if(|(held, _)| *held == work);
         if let Some((_, gate)) = held {
@@ -211,7 +212,7 @@ impl FaultyStore {
         self.state.lock()
     }
 
-    /// What happens to the next commit.
+    /// The fault of the next commit, if any.
     fn next_fault(&self) -> Option<Fault> {
         let mut state = self.state();
         state.commits += 1;
@@ -231,7 +232,7 @@ impl FaultyStore {
         }
     }
 
-    /// The store behind this one, unless it is gone.
+    /// The inner store, unless this one is gone.
     fn reach(&self, doing: &'static str) -> Result<&dyn Store, StoreError> {
         if self.state().is_gone {
             Err(self.failure(doing))
@@ -270,7 +271,7 @@ impl Store for FaultyStore {
             None => self.inner.commit(commit).await,
             Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
             Some(Fault::WrittenUnanswered) => {
-                // Whatever it came to, the caller does not hear it.
+                // Whatever the outcome, the caller is not told.
                 drop(self.inner.commit(commit).await);
                 Err(self.failure(WRITING))
             }
@@ -282,7 +283,7 @@ impl Store for FaultyStore {
             None => self.inner.commit_parts(parts).await,
             Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
             Some(Fault::WrittenUnanswered) => {
-                // Whatever it came to, the caller does not hear it.
+                // Whatever the outcome, the caller is not told.
                 drop(self.inner.commit_parts(parts).await);
                 Err(self.failure(WRITING))
             }
@@ -475,7 +476,7 @@ impl Store for FaultyStore {
             None => self.inner.take_over(space, commits).await,
             Some(Fault::NotWritten | Fault::Gone) => Err(self.failure(WRITING)),
             Some(Fault::WrittenUnanswered) => {
-                // Whatever it came to, the caller does not hear it.
+                // Whatever the outcome, the caller is not told.
                 drop(self.inner.take_over(space, commits).await);
                 Err(self.failure(WRITING))
             }

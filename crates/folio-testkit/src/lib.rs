@@ -1,15 +1,15 @@
-//! Stand-ins and contract suites for the tests of Folio. Never shipped.
+//! Test doubles and contract suites for the tests of Folio. Never shipped.
 //!
-//! - [`sim_clock`], [`seeded_ids`]: time and ids that a test decides
-//! - [`faulty_store`]: a store that fails when it is told to
-//! - [`any_text`]: what holds for any text, for properties and for fuzzers
-//! - [`postgres`]: databases of a real server, one for each test
-//! - [`cluster`]: servers of PostgreSQL of a test's own, to be killed and replaced
-//! - [`restate`]: servers of Restate of a test's own
-//! - [`process`]: a second process, for whatever several of them do to one file
-//! - [`oauth`]: a server that gives out tokens for another one
+//! - [`sim_clock`], [`seeded_ids`]: time and ids that a test controls
+//! - [`faulty_store`]: a store that fails on demand
+//! - [`any_text`]: promises about any text, for property tests and fuzzers
+//! - [`postgres`]: databases on a real server, one for each test
+//! - [`cluster`]: PostgreSQL servers for a single test, to be killed and replaced
+//! - [`restate`]: Restate servers for a single test
+//! - [`process`]: a second process, for tests in which several processes use one file
+//! - [`oauth`]: an authorization server that issues tokens for another server
 //! - [`whole_log`]: all commits of a space
-//! - [`contract`]: what every store promises, as cases that any store can be put through
+//! - [`contract`]: the contract of a store, as test cases that any store can be put through
 
 pub mod any_text;
 pub mod cluster;

@@ -1,5 +1,5 @@
-//! A server that gives out tokens for another one, as OAuth 2.1 and the protocol of MCP say: it makes clients known, lets people log in,
-//! wants the proof of who began (PKCE), and takes each token for renewing once.
+//! An authorization server that issues tokens for another server, as OAuth 2.1 and MCP specify: it registers clients,
+//! lets people log in, verifies PKCE, and accepts each refresh token once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-/// The server. Clones are the same one.
+/// The server. Clones share their state.
 #[derive(Debug, Clone)]
 pub struct OAuthServer {
     base: String,
@@ -25,26 +25,27 @@ pub struct OAuthServer {
 
 #[derive(Debug)]
 struct Known {
-    /// Numbers what is given out.
+    /// The counter for everything that is issued.
     count: u32,
-    /// Seconds that tokens are good for.
+    /// Lifetime of tokens in seconds.
     expires_in: u64,
-    /// Whether the person who is asked says no.
+    /// Whether the user denies access.
     is_denied: bool,
-    /// Whether no tokens are given out at the moment.
+    /// Whether no tokens are issued at the moment.
     is_away: bool,
-    /// Codes that were given out, with the challenge of each.
+    /// Authorization codes that were issued, each with its challenge.
     codes: HashMap<String, String>,
-    /// The tokens that are good now.
+    /// The valid access tokens.
     tokens: Vec<String>,
-    /// The tokens for renewing that were not used.
+    /// The unused refresh tokens.
     renewing: Vec<String>,
-    /// What was asked of the place where tokens are given out, by the kind of grant.
+    /// Requests to the token endpoint, by the kind of grant.
     asked: Vec<String>,
 }
 
 impl OAuthServer {
-    /// One that is reached at `base`, as `http://127.0.0.1:5000`, and whose tokens are good for an hour.
+    /// Creates a server that is reached at `base`, such as `http://127.0.0.1:5000`, with tokens that are valid for an
+    /// hour.
     #[must_use]
     pub fn new(base: impl Into<String>) -> Self {
         let known = Known {
@@ -63,7 +64,7 @@ impl OAuthServer {
         }
     }
 
-    /// Its own routes, and `guarded` for those who have a token.
+    /// Its own routes, and `guarded` for requests with a token.
     pub fn routes(&self, guarded: Router) -> Router {
         let guarded = guarded.layer(from_fn_with_state(self.clone(), with_token));
         Router::new()
@@ -76,29 +77,29 @@ impl OAuthServer {
             .merge(guarded)
     }
 
-    /// Has tokens that are given out from now on be good for so many seconds.
+    /// Sets the lifetime of tokens that are issued from now on.
     pub fn expire_in(&self, seconds: u64) {
         self.known().expires_in = seconds;
     }
 
-    /// Whoever is asked from now on says no.
+    /// From now on, the user denies access.
     pub fn deny(&self) {
         self.known().is_denied = true;
     }
 
-    /// Whether it answers from now on that it gives out no tokens at the moment (503).
+    /// Sets whether it answers that it issues no tokens at the moment (503).
     pub fn be_away(&self, is_away: bool) {
         self.known().is_away = is_away;
     }
 
-    /// Nothing that was given out is good any more.
+    /// Revokes everything that was issued.
     pub fn revoke(&self) {
         let mut known = self.known();
         known.tokens.clear();
         known.renewing.clear();
     }
 
-    /// How often tokens were asked for with `grant`: `authorization_code` or `refresh_token`.
+    /// How many tokens were requested with `grant`: `authorization_code` or `refresh_token`.
     #[must_use]
     pub fn asked(&self, grant: &str) -> usize {
         self.known().asked.iter().filter(|asked| *asked == grant).count()
@@ -178,7 +179,7 @@ async fn authorize(State(server): State<OAuthServer>, Query(asked): Query<HashMa
 
 async fn token(State(server): State<OAuthServer>, body: String) -> Response {
     const JSON: [(HeaderName, &str); 1] = [(CONTENT_TYPE, "application/json")];
-    // A form says what a query says.
+    // A form body has the syntax of a query string.
     let form = format!("/?{body}").parse::<Uri>().ok();
     let form = form.and_then(|form| Query::<HashMap<String, String>>::try_from_uri(&form).ok());
     let Query(asked) = form.unwrap_or_default();

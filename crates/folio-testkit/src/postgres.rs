@@ -1,12 +1,12 @@
-//! Databases of a PostgreSQL that `./test` starts: one for each test.
+//! Databases on a PostgreSQL server that `./test` starts: one for each test.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Names the server for tests, as a URL of somebody who may make databases.
+/// The environment variable with the URL of the test server, with a user that may create databases.
 pub const SERVER: &str = "FOLIO_TEST_POSTGRES";
 
-/// A database of its own, gone when it is dropped.
+/// A database for a single test, removed when this is dropped.
 #[derive(Debug)]
 pub struct Database {
     server: String,
@@ -14,11 +14,11 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes an empty one.
+    /// Creates an empty database.
     ///
     /// # Panics
     ///
-    /// If there is no server. Tests that need one are left out where none is named, so this is a mistake.
+    /// If there is no server. Tests that need one are skipped where none is configured, so this is a mistake.
     #[must_use]
     pub fn fresh() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -28,24 +28,24 @@ impl Database {
         Self { server, name }
     }
 
-    /// Where it is.
+    /// The URL of the database.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_for(&self.server)
     }
 
-    /// Where it is for `user`, who has `password`.
+    /// The URL of the database for `user` with `password`.
     #[must_use]
     pub fn url_as(&self, user: &str, password: &str) -> String {
         let (_, place) = self.server.split_once('@').expect("a server with a user");
         self.url_for(&format!("postgres://{user}:{password}@{place}"))
     }
 
-    /// What `psql` prints for `sql`, or what is wrong with it.
+    /// What `psql` prints for `sql`, or the error.
     ///
     /// # Errors
     ///
-    /// What the server says.
+    /// The server's message.
     pub fn ask(&self, sql: &str) -> Result<String, String> {
         ask(&self.url(), sql)
     }
@@ -59,7 +59,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // A test that stops the server leaves it to whoever removes the whole of it.
+        // If a test has stopped the server, the database is removed with the whole server.
         drop(ask(&self.server, &format!("DROP DATABASE {} WITH (FORCE)", self.name)));
     }
 }
@@ -68,7 +68,7 @@ impl Drop for Database {
 ///
 /// # Panics
 ///
-/// If none is named.
+/// If none is configured.
 #[must_use]
 pub fn server() -> String {
     #[expect(clippy::disallowed_methods, reason = "tests are told by the script that runs them")]
@@ -76,11 +76,11 @@ pub fn server() -> String {
     named.unwrap_or_else(|_| panic!("{SERVER} names no PostgreSQL: run ./test, which starts one"))
 }
 
-/// What `psql` prints for `sql` at `url`, or what is wrong with it.
+/// What `psql` prints for `sql` at `url`, or the error.
 ///
 /// # Errors
 ///
-/// What the server says.
+/// The server's message.
 pub fn ask(url: &str, sql: &str) -> Result<String, String> {
     let done = Command::new("psql")
         .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql])

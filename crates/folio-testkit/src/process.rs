@@ -1,7 +1,7 @@
-//! A second process for tests that need one: the test program itself, told to run one test only.
+//! A second process for tests that need one: the test program itself, started with a single test.
 //!
-//! The test that shall run there is marked `#[ignore]`, asks for its [`orders`], and returns at once if there are none. What
-//! it has to tell it [`say`]s.
+//! The test that runs there is marked `#[ignore]`, reads its [`orders`], and returns at once if there are none. It
+//! reports with [`say`].
 
 use std::io::{BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ use rustix::process::{Pid, Signal, kill_process};
 const PATH: &str = "FOLIO_TEST_PROCESS_PATH";
 const NUMBER: &str = "FOLIO_TEST_PROCESS_NUMBER";
 
-/// Another process. Killed when dropped.
+/// Another process. Killed when this is dropped.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-/// What a process was told.
+/// The instructions for a process.
 #[derive(Debug)]
 pub struct Orders {
-    /// What it works on.
+    /// The path that it works on.
     pub path: PathBuf,
-    /// Which of several it is.
+    /// Its number among several processes.
     pub number: u16,
 }
 
 impl Process {
-    /// Starts the test called `name` of this test program in a process of its own.
+    /// Starts the test called `name` of this test program in another process.
     #[must_use]
     pub fn start(name: &str, path: &Path, number: u16) -> Self {
         let program = std::env::current_exe().expect("the test program");
         Self::run(Command::new(program), name, path, number)
     }
 
-    /// The same, such that a write beyond a limit is an error and not a signal.
+    /// Like [`Process::start`], but a write beyond a file size limit is an error and not a signal.
     #[must_use]
     pub fn start_with_limits(name: &str, path: &Path, number: u16) -> Self {
         let program = std::env::current_exe().expect("the test program");
@@ -58,10 +58,10 @@ impl Process {
         Self { child, lines }
     }
 
-    /// What it says next, without what the test harness says; none when it has ended.
+    /// The next line that it reports, without the output of the test harness; `None` when it has ended.
     pub fn says(&mut self) -> Option<String> {
         loop {
-            // Killed in the middle of a line, it may leave half of one.
+            // If it was killed in the middle of a line, half of one may be left.
             let line = self.lines.next()?.ok()?;
             if let Some((_, said)) = line.split_once("says: ") {
                 return Some(said.to_owned());
@@ -69,14 +69,14 @@ impl Process {
         }
     }
 
-    /// Kills it, as `kill -9` does, and waits until it is gone.
+    /// Kills it, like `kill -9`, and waits until it is gone.
     pub fn kill(&mut self) {
         // It may have ended by itself.
         self.child.kill().unwrap_or_default();
         self.child.wait().expect("its end");
     }
 
-    /// Waits until it has ended by itself; whether its test passed.
+    /// Waits until it has ended by itself; returns whether its test passed.
     pub fn ends_well(&mut self) -> bool {
         self.child.wait().expect("its end").success()
     }
@@ -94,7 +94,7 @@ impl Drop for Process {
     }
 }
 
-/// In the other process: what it was told. None in an ordinary run of the test.
+/// For the other process: its instructions. `None` in an ordinary run of the test.
 #[must_use]
 pub fn orders() -> Option<Orders> {
     let path = std::env::var_os(PATH)?.into();
@@ -102,10 +102,10 @@ pub fn orders() -> Option<Orders> {
     Some(Orders { path, number })
 }
 
-/// In the other process: says something to the one that started it.
+/// For the other process: reports a line to the process that started it.
 pub fn say(text: impl std::fmt::Display) {
     use std::io::Write;
-    // In one piece and past the buffer, so that what was said is known even if the process ends now.
+    // Written at once and flushed, so that the report arrives even if the process ends now.
     let mut out = std::io::stdout().lock();
     writeln!(out, "says: {text}")
         .and_then(|()| out.flush())

@@ -1,4 +1,4 @@
-//! Servers of Restate of a test's own, to be killed, stopped and started again: `./test` installs the program.
+//! Restate servers for a single test, to be killed, stopped and restarted; `./test` installs the program.
 
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
@@ -10,10 +10,10 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-/// Names the program.
+/// The environment variable with the path of the program.
 pub const PROGRAM: &str = "FOLIO_TEST_RESTATE";
 
-/// What a server signs with that is to sign: a key that anybody may know.
+/// The private key of servers that sign their requests. It is not secret.
 const PRIVATE_KEY: [&str; 4] = [
     "-----BEGIN PRIVATE KEY-----",
     "MC4CAQAwBQYDK2VwBCIEIAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH",
@@ -21,14 +21,14 @@ const PRIVATE_KEY: [&str; 4] = [
     "",
 ];
 
-/// How often a server is asked whether it is there, twenty times a second.
+/// How many times a server is polled until it answers, twenty times a second.
 const ATTEMPTS: u32 = 1_800;
-/// How often servers are begun whose ports somebody else takes before they do.
+/// How often servers are started again if another program takes one of their ports first.
 const STARTS: u32 = 5;
-/// What a server says of that.
+/// What a server logs in that case.
 const PORT_TAKEN: &str = "Address in use";
 
-/// A server, or as many as are one cluster. They and their files are gone when this is dropped.
+/// A server, or several that form a cluster. They and their files are removed when this is dropped.
 #[derive(Debug)]
 pub struct Restate {
     nodes: Vec<Node>,
@@ -50,17 +50,18 @@ struct Ports {
 }
 
 impl Restate {
-    /// One server, which answers when this returns.
+    /// Starts one server, which answers requests when this returns.
     ///
     /// # Panics
     ///
-    /// If no program is named, or it does not start. Tests that need it are left out where it is not, so this is a mistake.
+    /// If the program is not configured, or does not start. Tests that need it are skipped where it is missing, so this
+    /// is a mistake.
     #[must_use]
     pub fn start() -> Self {
         Self::of(1)
     }
 
-    /// Three servers that are one cluster, which keeps everything twice and goes on when one of them is gone.
+    /// Starts a cluster of three servers, which stores everything twice and continues without one of them.
     ///
     /// # Panics
     ///
@@ -70,7 +71,7 @@ impl Restate {
         Self::of(3)
     }
 
-    /// One server that signs what it asks, and the public key by which that is known.
+    /// Starts one server that signs its requests, and returns the public key to verify them.
     ///
     /// # Panics
     ///
@@ -98,7 +99,7 @@ impl Restate {
         Self::begun(count, signs).unwrap_or_else(|log| panic!("Restate does not start: {log}"))
     }
 
-    /// Servers that answer, or what the first says that does not.
+    /// Starts servers and waits until they answer; otherwise returns the log of the first that does not.
     fn begun(count: usize, signs: bool) -> Result<Self, String> {
         let folder = tempfile::tempdir().expect("a folder");
         let key = folder.path().join("key.pem");
@@ -130,19 +131,19 @@ impl Restate {
         Ok(restate)
     }
 
-    /// Where requests go, of the node `number`.
+    /// The ingress address of node `number`.
     #[must_use]
     pub fn ingress(&self, number: usize) -> String {
         format!("http://127.0.0.1:{}", self.nodes[number].ports.ingress)
     }
 
-    /// Where it is told of workers, of the node `number`.
+    /// The admin address of node `number`, where workers are registered.
     #[must_use]
     pub fn admin(&self, number: usize) -> String {
         format!("http://127.0.0.1:{}", self.nodes[number].ports.admin)
     }
 
-    /// Kills a node, as `kill -9` does.
+    /// Kills a node, like `kill -9`.
     ///
     /// # Panics
     ///
@@ -155,7 +156,7 @@ impl Restate {
         }
     }
 
-    /// Starts a node again with what it had; it answers when this returns.
+    /// Starts a node again with its existing files; it answers requests when this returns.
     ///
     /// # Panics
     ///
@@ -166,7 +167,7 @@ impl Restate {
         answers.unwrap_or_else(|log| panic!("Restate does not start again: {log}"));
     }
 
-    /// Kills a node, removes all that it had, and starts it again.
+    /// Kills a node, removes its files, and starts it again.
     ///
     /// # Panics
     ///
@@ -182,7 +183,7 @@ impl Restate {
     ///
     /// # Panics
     ///
-    /// If it is not there.
+    /// If it is not running.
     pub fn signal(&self, number: usize, signal: Signal) {
         let child = self.nodes[number].child.as_ref().expect("a node that is there");
         kill_process(Pid::from_child(child), signal).expect("a signal");
@@ -212,7 +213,7 @@ impl Drop for Restate {
 }
 
 impl Node {
-    /// Waits until it answers; what it says if it ends instead, or never does.
+    /// Waits until it answers; otherwise returns its log.
     fn answers(&mut self) -> Result<(), String> {
         let doors = [(self.ports.admin, "/health"), (self.ports.ingress, "/restate/health")];
         for _ in 0..ATTEMPTS {
@@ -231,7 +232,7 @@ impl Node {
 }
 
 impl Ports {
-    /// Those of so many servers. Nobody has them when this returns, and somebody may take one before its server does.
+    /// Free ports for `count` servers. They are not reserved: another program may take one before its server does.
     fn free(count: usize) -> Vec<Self> {
         let bind = || TcpListener::bind("127.0.0.1:0").expect("a port");
         let taken: Vec<[TcpListener; 3]> = (0..count).map(|_| [(); 3].map(|()| bind())).collect();
@@ -259,7 +260,7 @@ fn settings(number: usize, own: Ports, all: &[Ports], folder: &TempDir) -> Strin
         number == 0,
     );
     let addresses: Vec<String> = all.iter().map(fabric).collect();
-    // A worker that hangs is noticed in a second instead of a minute.
+    // A worker that hangs is detected within a second instead of a minute.
     write!(
         text,
         "[metadata-client]\naddresses = {addresses:?}\n[admin]\nbind-address = \"127.0.0.1:{}\"\ndisable-web-ui = true\n\
@@ -277,7 +278,7 @@ fn program() -> String {
     named.unwrap_or_else(|_| panic!("{PROGRAM} names no program of Restate: run ./test, which installs it"))
 }
 
-/// Whether `path` is answered with a good status.
+/// Whether a request for `path` succeeds.
 fn is_well(port: u16, path: &str) -> bool {
     let asked = || {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use folio_memory::{IdSource, Timestamp};
 use ulid::Ulid;
 
-/// Ids that count: the seed in the upper bits of the random part, a counter in the lower ones.
+/// Sequential ids: the seed in the upper bits of the random part, a counter in the lower ones.
 ///
 /// They sort in the order in which they were drawn, even if the clock runs backwards. Two sources with different seeds
 /// never draw the same id.
@@ -16,7 +16,7 @@ pub struct SeededIds {
 }
 
 impl SeededIds {
-    /// A source that begins to count at 1.
+    /// Creates a source that counts from 1.
     #[must_use]
     pub fn new(seed: u16) -> Self {
         Self {

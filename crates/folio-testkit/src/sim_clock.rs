@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use folio_memory::{Clock, Timestamp};
 
-/// A clock that stands still until a test moves it. Clones are the same clock.
+/// A clock that stands still until a test moves it. Clones share their time.
 #[derive(Debug, Clone)]
 pub struct SimClock {
     nanos: Arc<AtomicI64>,
@@ -21,12 +21,12 @@ impl SimClock {
         }
     }
 
-    /// Moves on by `by`.
+    /// Moves the clock forward by `by`.
     pub fn advance(&self, by: Duration) {
         self.set(self.now().plus(by));
     }
 
-    /// Shows `now`, which may be earlier than before, as with any clock that people can set.
+    /// Sets the clock to `now`, which may be earlier than before, as with any clock that people can set.
     pub fn set(&self, now: Timestamp) {
         self.nanos.store(now.as_nanos(), Ordering::SeqCst);
     }

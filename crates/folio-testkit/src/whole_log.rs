@@ -1,4 +1,4 @@
-//! All commits of a space, which come part by part.
+//! Reads all commits of a space, part by part.
 
 use folio_memory::{Seq, SpaceName};
 use folio_store::{LogRow, Store, StoreError};

@@ -1,4 +1,4 @@
-//! One way to list, read and search files, whatever they are: those of a space, or those of a folder.
+//! A common interface to list, read and search files: those of a space, or those of a folder.
 
 use async_trait::async_trait;
 use folio_memory::files::{FileEntry, Hits};
@@ -6,48 +6,48 @@ use folio_memory::passage::{Part, PartRead};
 use folio_store::{ErrorKind, Workspace, WorkspaceError};
 use folio_tools::{Folder, FolderError};
 
-/// Why something was not given.
+/// Why a file operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FilesError {
-    /// It is no path, or leads out.
+    /// The path is invalid, or leads outside of the root.
     #[error("{0:?} is no path from the root, or leads out")]
     Escapes(String),
     /// There is no such file or folder.
     #[error("there is nothing to be had at {0:?}")]
     NotFound(String),
-    /// Whoever asks may not read it.
+    /// The caller may not read it.
     #[error("{0}")]
     Refused(String),
-    /// It cannot be read now.
+    /// It cannot be read at the moment.
     #[error("cannot read {path}")]
     Failed {
-        /// What.
+        /// The path.
         path: String,
-        /// Why.
+        /// The underlying error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Files that can be listed, read and searched. Paths begin at a root and lead nowhere else.
+/// Files that can be listed, read and searched. Paths start at a root and cannot leave it.
 #[async_trait]
 pub trait Files: Send + Sync + std::fmt::Debug {
-    /// What is in the folder at `path`: folders before files, each by name.
+    /// The content of the folder at `path`: folders before files, each sorted by name.
     ///
     /// # Errors
     ///
     /// As [`FilesError`] says.
     async fn list(&self, path: &str) -> Result<Vec<FileEntry>, FilesError>;
 
-    /// A part of the file at `path`: at most `max_bytes` of it, and what reads on.
+    /// Reads a part of the file at `path`: at most `max_bytes` of it, and where to continue.
     ///
     /// # Errors
     ///
     /// As [`FilesError`] says.
     async fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, FilesError>;
 
-    /// The lines with `words` in the file at `path`, or in all files below the folder at `path`: about `max_bytes` of them.
-    /// `after` is the file behind which an earlier search is gone on with.
+    /// The lines that contain `words` in the file at `path`, or in all files below the folder at `path`: about
+    /// `max_bytes` of them. To continue an earlier search, `after` is the last file of that search.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ pub trait Files: Send + Sync + std::fmt::Debug {
     async fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FilesError>;
 }
 
-/// The files of a space: scratchbooks, what was said, results that were put away, pages.
+/// The files of a space: scratchbooks, history, results that were put away, pages.
 #[async_trait]
 impl Files for Workspace {
     async fn list(&self, path: &str) -> Result<Vec<FileEntry>, FilesError> {
@@ -95,7 +95,7 @@ impl Files for Folder {
     }
 }
 
-/// Does `work` on a thread that may wait for a disk.
+/// Runs `work` on a thread that may block on the disk.
 async fn waiting<T: Send + 'static>(
     folder: &Folder,
     work: impl FnOnce(&Folder) -> Result<T, FolderError> + Send + 'static,

@@ -17,8 +17,8 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `docs/rust.md` has three whole programs: memory for an agent of one's own, a plan with a tool of one's own, a goal.
-//! The crates behind it are here under their own names: [`memory`], [`engine`], [`store`], [`model`],
+//! `docs/rust.md` has three complete programs: memory for your own agent, a plan with your own tool, and a goal. The
+//! underlying crates are re-exported here under their own names: [`memory`], [`engine`], [`store`], [`model`],
 //! [`tools`], [`mcp`], [`runner`].
 
 pub mod files;
@@ -52,21 +52,22 @@ pub struct Folio {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    /// Where answers of tools wait when the store cannot write.
+    /// The file in which answers of tools wait while the store cannot be written.
     outbox: Option<PathBuf>,
     stages: Stages,
 }
 
 impl Folio {
-    /// Opens the store that `url` names, and makes it if it is not there.
+    /// Opens the store at `url`, and creates it if it does not exist.
     ///
-    /// - `sqlite:PATH`: one file; its folders are made as well
-    /// - `postgres://USER:PASSWORD@HOST:PORT/DATABASE`: a database that many machines share; its tables are made as well
-    /// - `memory:`: nothing is kept when it is closed
+    /// - `sqlite:PATH`: a file; its folders are created as well
+    /// - `postgres://USER:PASSWORD@HOST:PORT/DATABASE`: a database that several machines share; its tables are created
+    ///   as well
+    /// - `memory:`: a store in memory, which is lost when it is closed
     ///
     /// # Errors
     ///
-    /// If `url` names no kind of store that this build has, or the store cannot be opened.
+    /// If `url` does not name a kind of store that this build supports, or the store cannot be opened.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
         Ok(Self {
             outbox: open::outbox_of(url),
@@ -75,11 +76,11 @@ impl Folio {
         })
     }
 
-    /// The same for a store that is there: nothing is made. Tables of an earlier version are brought up to date.
+    /// Opens the store at `url` without creating it. Tables of an earlier version are migrated.
     ///
     /// # Errors
     ///
-    /// Besides those of [`Folio::open`], `NotThere`.
+    /// Those of [`Folio::open`], and `NotThere`.
     pub async fn open_existing(url: &str) -> Result<Self, OpenError> {
         Ok(Self {
             outbox: open::outbox_of(url),
@@ -88,7 +89,7 @@ impl Folio {
         })
     }
 
-    /// A store of your own making, with its clock and the ids of the system.
+    /// Uses a custom store, with its clock, and random ids.
     #[must_use]
     pub fn on(store: Arc<dyn Store>) -> Self {
         Self {
@@ -100,22 +101,22 @@ impl Folio {
         }
     }
 
-    /// The same with a file in which answers of tools wait while the store cannot write. Besides a store that is one file they have one
-    /// already, which stays.
+    /// Sets the file in which answers of tools wait while the store cannot be written. A store in a file already has
+    /// such a file beside it, which stays in use.
     #[must_use]
     pub fn with_outbox(mut self, file: PathBuf) -> Self {
         self.outbox.get_or_insert(file);
         self
     }
 
-    /// The same with others who decide in the stages of turns, in each of its spaces.
+    /// Sets custom stages for turns, in each of its spaces.
     #[must_use]
     pub fn with_stages(mut self, stages: Stages) -> Self {
         self.stages = stages;
         self
     }
 
-    /// The space called `space`. It begins to exist when something is written to it.
+    /// The space called `space`. It is created by the first write to it.
     #[must_use]
     pub fn workspace(&self, space: SpaceName) -> Workspace {
         let (store, clock, ids) = (Arc::clone(&self.store), Arc::clone(&self.clock), Arc::clone(&self.ids));
@@ -126,14 +127,14 @@ impl Folio {
         }
     }
 
-    /// The store itself.
+    /// The underlying store.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 }
 
-/// Compiled and run with the examples in doc comments.
+/// Compiled and run as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/rust.md")]
 struct Guide;

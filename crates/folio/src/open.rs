@@ -1,4 +1,4 @@
-//! From the URL of a store to the store.
+//! Opens the store at a URL.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,62 +6,62 @@ use std::sync::Arc;
 use folio_store::sqlite::{OpenOptions, SqliteStore};
 use folio_store::{OUTBOX_SUFFIX, PostgresStore, Store, StoreError, postgres};
 
-/// Why a store could not be opened. Names the scheme only: the rest of a URL may hold a password.
+/// Why a store could not be opened. Contains only the scheme of the URL: the rest may hold a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The URL has no scheme, like a path.
     #[error("{given:?} does not begin with a kind of store and a colon")]
     NoScheme {
-        /// All of it: without a colon there is no password in it.
+        /// The whole text: without a colon it contains no password.
         given: String,
     },
-    /// The URL has a scheme that is not known.
+    /// The scheme of the URL is unknown.
     #[error("{scheme:?} is not a kind of store")]
     UnknownScheme {
-        /// What stands before the first colon.
+        /// The text before the first colon.
         scheme: String,
     },
-    /// The URL of a file without a path.
+    /// The URL of a file store has no path.
     #[error("the store URL names no file")]
     NoPath,
-    /// The URL of a file with something behind a question mark, as other kinds of stores have it.
+    /// The URL of a file store has settings after a question mark, like those of other kinds of stores.
     #[error("the store URL of a file has no settings: there is no file of that name, question mark and all")]
     NoSettings,
-    /// There is no store, and none was to be made.
+    /// The store does not exist, and was not to be created.
     #[error("there is no {what} {place}")]
     NotThere {
         /// `file`, or `store in the database`.
         what: &'static str,
-        /// Where it would be, without a password.
+        /// Its location, without a password.
         place: String,
     },
-    /// The store refused or failed.
+    /// The store failed or refused.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Where answers of tools wait when the store that `url` names cannot write: beside it, if it is a file.
+/// The outbox of the store at `url`: beside it, if it is a file.
 pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("sqlite:")?;
     let path = path.strip_prefix("//").unwrap_or(path);
     (!path.is_empty()).then(|| PathBuf::from(format!("{path}{OUTBOX_SUFFIX}")))
 }
 
-/// [`open`] on a thread where that may take its time: it waits for disks and servers.
+/// Calls [`open`] on a separate thread, where it may block on disks and servers.
 pub(crate) async fn aside(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-        // Then the caller's own thread is all that there is.
+        // Without a runtime the caller's own thread has to do.
         return open(url, make);
     };
     let (answer, opened) = tokio::sync::oneshot::channel();
     let owned = url.to_owned();
-    // A thread of its own rather than one of the runtime, which panics where none can be started.
+    // A separate thread rather than one of the runtime, which panics if it cannot start one.
     let thread = std::thread::Builder::new()
         .name("folio-open".to_owned())
         .spawn(move || {
             let _entered = runtime.enter();
-            // Whoever does not wait any more does not need it.
+            // The caller may no longer wait for it.
             drop(answer.send(open(&owned, make)));
         });
     let thread = thread.map_err(|error| StoreError::Unavailable {
@@ -79,16 +79,16 @@ pub(crate) async fn aside(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenE
     }
 }
 
-/// The store that `url` names; made if it is not there and `make` says so.
+/// Opens the store at `url`; creates it if it does not exist and `make` is true.
 pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
     let Some((scheme, rest)) = url.split_once(':') else {
         return Err(OpenError::NoScheme { given: url.to_owned() });
     };
     match scheme {
-        // `sqlite:///absolute` is what other programs write.
+        // Other programs write `sqlite:///absolute`.
         "sqlite" => match rest.strip_prefix("//").unwrap_or(rest) {
             "" => Err(OpenError::NoPath),
-            // Programs of others would read it so, and a file of that name is nothing that anybody wants.
+            // Other programs would read settings here, and nobody wants a file with such a name.
             path if path.contains('?') && is_missing(path) => Err(OpenError::NoSettings),
             path if !make && is_missing(path) => Err(OpenError::NotThere {
                 what: "file",
@@ -117,7 +117,8 @@ pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
     }
 }
 
-/// Whether there is no file at `path`. Where nobody may look, nobody knows: who opens it is told why not.
+/// Whether there is no file at `path`. Without permission to look, this is false, and opening the file reports the
+/// reason.
 fn is_missing(path: &str) -> bool {
     matches!(Path::new(path).try_exists(), Ok(false))
 }

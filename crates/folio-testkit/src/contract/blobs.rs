@@ -1,4 +1,4 @@
-//! Bodies under the hash of their content.
+//! Bodies, stored under the hash of their content.
 
 use folio_store::{Blob, BlobHash, Commit, ErrorKind, Record, StoreError};
 
@@ -13,7 +13,7 @@ async fn put(scene: &Scene, blob: Blob) -> Result<(), StoreError> {
     scene.store.commit(commit).await.map(drop)
 }
 
-/// Whatever it holds and however long it is.
+/// A body of any content and length reads back unchanged.
 pub async fn a_body_reads_back(home: &dyn Home) {
     let scene = Scene::of(home);
     let mixed: Vec<u8> = (0..300_000_u32)
@@ -35,7 +35,7 @@ pub async fn a_body_reads_back(home: &dyn Home) {
     }
 }
 
-/// However often it comes.
+/// A body that is written several times is stored once.
 pub async fn a_body_is_kept_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let blob = Blob::new(b"again and again".to_vec());
@@ -52,7 +52,7 @@ pub async fn a_body_is_kept_once(home: &dyn Home) {
     );
 }
 
-/// Knowing a hash opens nothing (M7.6.51).
+/// Knowing a hash gives no access from another space (M7.6.51).
 pub async fn a_body_belongs_to_its_space(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");

@@ -1,4 +1,4 @@
-//! Taking over the commits of another store.
+//! Copies of another store's commits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::Home;
 use super::scene::{Scene, asked_by, patch};
 use crate::SeededIds;
 
-/// A store of another kind, in memory, where other ids are drawn.
+/// A store of another kind, in memory, with another source of ids.
 fn elsewhere() -> Scene {
     Scene {
         ids: SeededIds::new(7),
@@ -29,7 +29,8 @@ async fn copied(source: &Scene, target: &Scene) -> folio_store::copy::Copied {
     done
 }
 
-/// Numbers, instants, keys, handles, and whatever else follows; also of commits of which only numbers are left.
+/// A copy has the same numbers, instants, keys, handles and derived data, also for commits of which only the numbers
+/// are left.
 pub async fn a_copy_goes_on_as_the_store_would_have(home: &dyn Home) {
     let (source, target) = (elsewhere(), Scene::of(home));
     let page = source.a_page().await;
@@ -84,10 +85,10 @@ pub async fn a_copy_goes_on_as_the_store_would_have(home: &dyn Home) {
         async move { store.run(&space, Ref::Id(run)).await.expect("a run") }
     };
     assert_eq!(row(&target).await, row(&source).await);
-    // A key that was used there is used here.
+    // A key that was used in the source counts as used in the copy.
     let again = target.commit_as(key, vec![change]).await.expect("an answer");
     assert!(again.replayed);
-    // What comes next has the next numbers, in both.
+    // The next write gets the same numbers in both.
     let next = |scene: &Scene, page| scene.entry(page, EntryKind::Observation, "next");
     let (there, here) = (
         source.add(next(&source, page)).await,
@@ -97,7 +98,7 @@ pub async fn a_copy_goes_on_as_the_store_would_have(home: &dyn Home) {
     assert_eq!(target.head().await, source.head().await);
 }
 
-/// Nothing is copied twice, and what has come since is.
+/// Nothing is copied twice, and what was added since is copied.
 pub async fn a_copy_is_brought_up_to_date(home: &dyn Home) {
     let (source, target) = (elsewhere(), Scene::of(home));
     source.a_note("one").await;
@@ -108,7 +109,7 @@ pub async fn a_copy_is_brought_up_to_date(home: &dyn Home) {
     assert_eq!(target.read(two).await, source.read(two).await);
 }
 
-/// A token is in no log, so a copy says by itself alone that it takes one back.
+/// Tokens are not in the log, so only the copy itself records that it revoked one.
 pub async fn a_token_that_a_copy_takes_back_stays_so(home: &dyn Home) {
     let (source, target) = (elsewhere(), Scene::of(home));
     let kept = |name: &str| {
@@ -136,7 +137,7 @@ pub async fn a_token_that_a_copy_takes_back_stays_so(home: &dyn Home) {
     assert_eq!((tokens.len(), open), (2, Vec::new()));
 }
 
-/// What somebody else has written there is left alone.
+/// A store that somebody else has written to is left alone.
 pub async fn what_is_no_copy_is_not_written_to(home: &dyn Home) {
     let (source, target) = (elsewhere(), Scene::of(home));
     source.a_note("mine").await;

@@ -1,4 +1,4 @@
-//! Lists in several pages.
+//! Lists that are read in several pages.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Home;
 use super::scene::Scene;
 
-/// Whatever is written meanwhile (M7.2.15).
+/// Pages neither repeat nor skip entries, whatever is written meanwhile (M7.2.15).
 pub async fn pages_of_a_list_neither_repeat_nor_skip(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -56,13 +56,14 @@ pub async fn pages_of_a_list_neither_repeat_nor_skip(home: &dyn Home) {
                 add(added).await;
             }
             assert_eq!(seen, wanted, "{query:?}");
-            // Who wants to know what came since, asks for what was added after this commit.
+            // What came since can be queried as what was added after this commit.
             assert!(as_of.iter().all(|seq| *seq == as_of[0]), "{as_of:?}");
         }
     }
 }
 
-/// That of the first one: what ends while somebody reads on is on its page, and is counted.
+/// All pages are as of the instant of the first one: an entry that expires while somebody reads is still on its page,
+/// and counted.
 pub async fn pages_of_a_list_are_of_one_instant_m7_2_15(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -79,7 +80,7 @@ pub async fn pages_of_a_list_are_of_one_instant_m7_2_15(home: &dyn Home) {
                 text: text.clone(),
                 ..EntryQuery::default()
             };
-            // Whoever asks anew meanwhile is told what there is then.
+            // A new query meanwhile answers with the current state.
             let anew = query.clone();
             let first = scene.list(&query).await.expect("a list");
             let (total, mut seen) = (first.total, Vec::new());
@@ -102,7 +103,7 @@ pub async fn pages_of_a_list_are_of_one_instant_m7_2_15(home: &dyn Home) {
     }
 }
 
-/// Of another space, too.
+/// A cursor of another query is refused, also if it comes from another space.
 pub async fn a_cursor_of_another_query_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");

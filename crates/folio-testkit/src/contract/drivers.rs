@@ -1,4 +1,4 @@
-//! Who drives a run.
+//! Drivers of runs.
 
 use folio_memory::id::Ref;
 use folio_memory::{RunId, Seq};
@@ -19,7 +19,7 @@ fn fenced(run: RunId, head: Seq, fence: u64) -> Vec<Expected> {
     }]
 }
 
-/// Others are told who.
+/// Others are told who drives the run.
 pub async fn a_run_has_one_driver(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
@@ -58,7 +58,7 @@ pub async fn a_run_has_one_driver(home: &dyn Home) {
     assert_eq!(unknown.expect_err("no such run").kind(), ErrorKind::NotFound);
 }
 
-/// It may still have been on its way when the run was claimed again.
+/// A write of the earlier claim may still have been on its way when the run was claimed again; it is refused.
 pub async fn nothing_counts_of_the_claim_before_also_of_the_same_driver(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
@@ -81,7 +81,7 @@ pub async fn nothing_counts_of_the_claim_before_also_of_the_same_driver(home: &d
         .expect("an event");
 }
 
-/// Until he claims it again.
+/// A driver that gave up a run must claim it again before it can write.
 pub async fn who_gave_a_run_up_cannot_write_to_it(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
@@ -111,7 +111,7 @@ pub async fn who_gave_a_run_up_cannot_write_to_it(home: &dyn Home) {
         .expect("an event");
 }
 
-/// The run may be in other hands by now.
+/// A release with an old fence has no effect: somebody else may drive the run by now.
 pub async fn an_old_fence_gives_nothing_up(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
@@ -146,7 +146,7 @@ pub async fn an_old_fence_gives_nothing_up(home: &dyn Home) {
         .expect("a release of nothing");
 }
 
-/// A store that is closed drives nothing.
+/// A closed store drives nothing, so another driver can claim its runs at once.
 pub async fn a_dead_driver_is_replaced_at_once(home: &dyn Home) {
     if !home.is_shared() {
         return;
@@ -190,7 +190,7 @@ pub async fn a_dead_driver_is_replaced_at_once(home: &dyn Home) {
     assert!(new > old);
 }
 
-/// Rather than that it should read again.
+/// The error says that the run was taken, and not that its journal should be read again.
 pub async fn a_driver_that_was_replaced_is_told_so(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
@@ -221,7 +221,7 @@ pub async fn a_driver_that_was_replaced_is_told_so(home: &dyn Home) {
     assert_eq!(error.kind(), ErrorKind::Conflict);
 }
 
-/// Who only asks needs no fence.
+/// Requests to a run need no fence.
 pub async fn anybody_may_ask_something_of_a_run(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;

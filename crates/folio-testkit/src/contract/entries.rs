@@ -1,4 +1,4 @@
-//! Entries: adding, patching, versions, history, links.
+//! Entries: adding, patching, versions, history and links.
 
 use folio_memory::id::Ref;
 use folio_memory::{
@@ -19,7 +19,7 @@ fn title(text: &str) -> FieldChange {
     FieldChange::Title(text.to_owned())
 }
 
-/// By id and by handle, with every field.
+/// An entry is found by id and by handle, with every field.
 pub async fn an_entry_reads_back_as_it_was_added(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -50,7 +50,7 @@ pub async fn an_entry_reads_back_as_it_was_added(home: &dyn Home) {
     );
 }
 
-/// In the order of the commits and of the changes within one.
+/// Handles follow the order of the commits, and of the changes within a commit.
 pub async fn handles_count_up_and_are_found(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -78,7 +78,7 @@ pub async fn handles_count_up_and_are_found(home: &dyn Home) {
     }
 }
 
-/// The boundary between tenants (M7.6.51).
+/// Handles are separate per space: the boundary between tenants (M7.6.51).
 pub async fn the_handles_of_one_space_mean_nothing_in_another(home: &dyn Home) {
     let main = Scene::of(home);
     let other = main.other_space("other");
@@ -119,7 +119,7 @@ pub async fn the_handles_of_one_space_mean_nothing_in_another(home: &dyn Home) {
     );
 }
 
-/// And moves the instant and the commit of the last change.
+/// A patch also updates the instant and the commit of the last change.
 pub async fn a_patch_sets_fields_and_counts_the_revision(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("old").await;
@@ -140,7 +140,7 @@ pub async fn a_patch_sets_fields_and_counts_the_revision(home: &dyn Home) {
     assert!(entry.created_at < entry.updated_at);
 }
 
-/// Neither undoes the other (M7.4.33).
+/// Neither of two patches of different fields undoes the other (M7.4.33).
 pub async fn patches_of_different_fields_both_hold(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("a note").await;
@@ -157,7 +157,7 @@ pub async fn patches_of_different_fields_both_hold(home: &dyn Home) {
     );
 }
 
-/// M7.4.34.
+/// A stale version is refused, and the error names the current one (M7.4.34).
 pub async fn a_stale_version_is_refused_with_the_one_it_has(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("v1").await;
@@ -181,7 +181,7 @@ pub async fn a_stale_version_is_refused_with_the_one_it_has(home: &dyn Home) {
     assert_eq!(scene.read(id).await.fields.title, "v2");
 }
 
-/// So that a retry is safe (M7.4.34).
+/// A patch with a stale version succeeds if the entry already has the wanted values, so that a retry is safe (M7.4.34).
 pub async fn a_stale_version_is_accepted_if_all_is_as_wished(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("v1").await;
@@ -196,7 +196,7 @@ pub async fn a_stale_version_is_accepted_if_all_is_as_wished(home: &dyn Home) {
     assert_eq!((again.entries[0].version, again.entries[0].changed), (2, false));
 }
 
-/// But it is a commit.
+/// It is a commit all the same.
 pub async fn a_patch_that_changes_nothing_is_no_revision(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("same").await;
@@ -214,7 +214,7 @@ pub async fn a_patch_that_changes_nothing_is_no_revision(home: &dyn Home) {
     assert_eq!(scene.store.history(&scene.space, id).await.expect("a history").len(), 1);
 }
 
-/// For ordinary updates (M7.5.39).
+/// An ordinary patch cannot change an archived entry back (M7.5.39).
 pub async fn archived_is_final(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("done with").await;
@@ -233,7 +233,7 @@ pub async fn archived_is_final(home: &dyn Home) {
     assert!(!scene.commit(to(Status::Archived)).await.entries[0].changed);
 }
 
-/// Entries and pages, by name.
+/// The error names the missing entry or page.
 pub async fn what_is_not_there_cannot_be_changed(home: &dyn Home) {
     let scene = Scene::of(home);
     let nowhere = PageId::derived(&["nowhere"]);
@@ -259,7 +259,7 @@ pub async fn what_is_not_there_cannot_be_changed(home: &dyn Home) {
     assert_eq!(scene.head().await, Seq(0));
 }
 
-/// For ever.
+/// An id is never used for a second entry.
 pub async fn an_id_is_given_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -275,7 +275,7 @@ pub async fn an_id_is_given_once(home: &dyn Home) {
     assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
-/// A page, its entry, a patch of it, a link to it: one commit.
+/// One commit may add a page, an entry on it, a patch of that entry, and a link to it.
 pub async fn things_added_earlier_in_a_commit_can_be_used_in_it(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.page(PageRole::Note);
@@ -333,7 +333,7 @@ pub async fn things_added_earlier_in_a_commit_can_be_used_in_it(home: &dyn Home)
     );
 }
 
-/// What changes nothing is written down like any other change, and what is made again from the log is what it was.
+/// A change that changes nothing is logged like any other, and rebuilding from the log gives the same state.
 pub async fn a_change_of_nothing_before_another_one_is_no_damage(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("a").await;
@@ -348,7 +348,7 @@ pub async fn a_change_of_nothing_before_another_one_is_no_damage(home: &dyn Home
     );
 }
 
-/// Whatever people and tools write.
+/// Texts of people and tools read back byte by byte.
 pub async fn unusual_texts_come_back_byte_by_byte(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;

@@ -1,4 +1,4 @@
-//! What became of entries, and how they hang together: revisions and links.
+//! The history of entries and the links between them.
 
 use folio_memory::{Change, FieldChange, Link, NewEntry, Relation};
 use folio_store::{ErrorKind, Record};
@@ -14,7 +14,7 @@ fn title(text: &str) -> FieldChange {
     FieldChange::Title(text.to_owned())
 }
 
-/// Who, when, why, and what.
+/// Each revision has its author, instant, reason and changes.
 pub async fn history_tells_every_revision_in_order(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
@@ -45,7 +45,7 @@ pub async fn history_tells_every_revision_in_order(home: &dyn Home) {
     assert_eq!(scene.read(id).await.version, 4);
 }
 
-/// Not with those of now.
+/// A replayed commit answers with the versions of that time, not with the current ones.
 pub async fn a_replay_answers_with_the_versions_of_then(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("v1").await;
@@ -69,7 +69,7 @@ pub async fn a_replay_answers_with_the_versions_of_then(home: &dyn Home) {
     assert_eq!(scene.read(id).await.fields.title, "v3");
 }
 
-/// However often they are added.
+/// A link that is added several times is stored once.
 pub async fn links_are_found_from_both_ends_and_kept_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let (a, b) = (scene.a_note("a").await, scene.a_note("b").await);
@@ -102,7 +102,7 @@ pub async fn links_are_found_from_both_ends_and_kept_once(home: &dyn Home) {
     );
 }
 
-/// In this space, by all of what they say.
+/// Links are matched by all of their parts, within the space.
 pub async fn of_many_links_those_that_are_there_are_told_in_one_question(home: &dyn Home) {
     let scene = Scene::of(home);
     let (a, b) = (scene.a_note("a").await, scene.a_note("b").await);
@@ -133,7 +133,7 @@ pub async fn of_many_links_those_that_are_there_are_told_in_one_question(home: &
     assert!(kept(&scene.other_space("other"), &asked).await.is_empty());
 }
 
-/// In this space.
+/// Both ends of a link must exist in the same space.
 pub async fn a_link_needs_both_its_ends(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");

@@ -1,4 +1,4 @@
-//! What becomes of entries: races for a field, the end of their time, and the way out of the archive.
+//! The life cycle of entries: concurrent changes of a field, expiry, and restoring from the archive.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn title(text: &str) -> FieldChange {
     FieldChange::Title(text.to_owned())
 }
 
-/// A patch by somebody who had read version `base`.
+/// A patch whose author had read version `base`.
 fn since(base: u32, entry: EntryId, fields: Vec<FieldChange>) -> Change {
     Change::PatchEntry {
         entry,
@@ -22,7 +22,7 @@ fn since(base: u32, entry: EntryId, fields: Vec<FieldChange>) -> Change {
     }
 }
 
-/// With both values, and the version that is lost.
+/// The conflict names both values, and the version that was overwritten.
 pub async fn a_later_patch_of_a_field_holds_and_says_what_it_wrote_over_m7_4_33(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
@@ -41,7 +41,7 @@ pub async fn a_later_patch_of_a_field_holds_and_says_what_it_wrote_over_m7_4_33(
     assert_eq!(knowing.entries[0].conflicts, []);
 }
 
-/// Both hold.
+/// Both patches hold.
 pub async fn patches_of_different_fields_are_no_conflict_m7_4_33(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
@@ -62,7 +62,7 @@ pub async fn patches_of_different_fields_are_no_conflict_m7_4_33(home: &dyn Home
     );
 }
 
-/// A patch that leaves everything as it is stands in the log without being a version.
+/// A patch that changes nothing is in the log without being a version.
 pub async fn what_changed_nothing_hides_no_conflict_and_is_none_m7_4_33(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
@@ -85,7 +85,7 @@ pub async fn what_changed_nothing_hides_no_conflict_and_is_none_m7_4_33(home: &d
     );
 }
 
-/// By a change of its own; an ordinary one is refused.
+/// Restoring needs a change of its own; an ordinary patch is refused.
 pub async fn what_is_archived_can_be_restored_m7_5_39(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
@@ -118,7 +118,7 @@ async fn a_note_until(scene: &Scene, end: Timestamp) -> EntryId {
     id
 }
 
-/// In the order in which they ended, and in no other space.
+/// Expired entries come in the order in which they expired, and only from their own space.
 pub async fn what_has_ended_is_found_until_it_is_noted_m7_1_8(home: &dyn Home) {
     let scene = Scene::of(home);
     let (soon, later) = (
@@ -140,7 +140,7 @@ pub async fn what_has_ended_is_found_until_it_is_noted_m7_1_8(home: &dyn Home) {
     );
 }
 
-/// Pinned, archived, or confirmed.
+/// A pinned, archived or confirmed entry is not found as expired.
 pub async fn what_no_longer_ends_is_not_found_m7_1_7(home: &dyn Home) {
     let scene = Scene::of(home);
     let (soon, later) = (
@@ -173,7 +173,8 @@ pub async fn what_no_longer_ends_is_not_found_m7_1_7(home: &dyn Home) {
     );
 }
 
-/// Found by its words, too, and whether or not it was changed since. What had expired by then is not.
+/// Such an entry is found by its words, too, and whether or not it was changed since. An entry that had expired by then
+/// is not found.
 pub async fn what_was_live_at_a_commit_is_found_there_though_it_has_expired_since_m7_2_16(home: &dyn Home) {
     let scene = Scene::of(home);
     let minutes = |number: u64| scene.now().plus(Duration::from_secs(60 * number));

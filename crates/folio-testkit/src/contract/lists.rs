@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Home;
 use super::scene::{Scene, patch, tag};
 
-/// And says how many there are (M7.2.11).
+/// An empty query returns the newest ten entries, and the total (M7.2.11).
 pub async fn nothing_said_gives_the_newest_ten(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -31,7 +31,7 @@ pub async fn nothing_said_gives_the_newest_ten(home: &dyn Home) {
     assert_eq!(scene.titles(&oldest).await, ["1", "2"]);
 }
 
-/// A page with one entry of each sort.
+/// Two pages with one entry of each sort.
 async fn varied(scene: &Scene) -> (PageId, PageId) {
     let (first, second) = (scene.a_page().await, scene.a_page().await);
     let mut alert = scene.entry(first, EntryKind::Observation, "alert");
@@ -49,7 +49,7 @@ async fn varied(scene: &Scene) -> (PageId, PageId) {
     done.fields.status = Status::Done;
     let mut gone = scene.note(second, "gone");
     gone.fields.status = Status::Archived;
-    // Whoever asks for what is put away gets also what something else took the place of.
+    // A query for archived entries also returns superseded ones.
     gone.fields.superseded_by = Some(done.id);
     for new in [alert, hunch, task, done, gone] {
         scene.add(new).await;
@@ -57,7 +57,7 @@ async fn varied(scene: &Scene) -> (PageId, PageId) {
     (first, second)
 }
 
-/// Lists inside a field mean any, fields together mean all (M7.2.12).
+/// Values within a field are alternatives; all fields must match (M7.2.12).
 pub async fn every_filter_restricts_and_all_hold_together(home: &dyn Home) {
     let scene = Scene::of(home);
     let (first, second) = varied(&scene).await;
@@ -174,7 +174,7 @@ pub async fn every_filter_restricts_and_all_hold_together(home: &dyn Home) {
     }
 }
 
-/// Rather than being an error (M7.2.13).
+/// An unknown value is not an error (M7.2.13).
 pub async fn an_unknown_value_matches_nothing(home: &dyn Home) {
     let scene = Scene::of(home);
     varied(&scene).await;
@@ -219,7 +219,7 @@ pub async fn an_unknown_value_matches_nothing(home: &dyn Home) {
     }
 }
 
-/// At the very instant (M7.1.1).
+/// An entry expires exactly at its instant (M7.1.1).
 pub async fn expired_and_replaced_ones_come_only_when_asked_for(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -244,7 +244,7 @@ pub async fn expired_and_replaced_ones_come_only_when_asked_for(home: &dyn Home)
     assert_eq!(scene.titles(&all).await, ["new", "old", "brief"]);
 }
 
-/// Until it is unpinned (M7.1.7).
+/// A pinned entry expires only once it is unpinned (M7.1.7).
 pub async fn a_pinned_entry_does_not_expire(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -257,7 +257,7 @@ pub async fn a_pinned_entry_does_not_expire(home: &dyn Home) {
     assert!(scene.titles(&EntryQuery::default()).await.is_empty());
 }
 
-/// Dotted, and equal as values (M7.2.18).
+/// Paths are dotted, and values are compared as JSON values (M7.2.18).
 pub async fn context_is_matched_by_path(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -284,22 +284,22 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
     assert_eq!(scene.titles(&of("goal.id", json!("7"))).await, ["b"]);
     assert_eq!(scene.titles(&of("goal", json!({"id": 7}))).await, ["a"]);
     assert!(scene.titles(&of("goal.name", json!(null))).await.is_empty());
-    // A dot that is part of a key has a backslash before it.
+    // A dot that is part of a key is escaped with a backslash.
     assert_eq!(scene.titles(&of(r"src/main\.rs", json!(1))).await, ["d"]);
     assert_eq!(scene.titles(&of("src/main.rs", json!(1))).await, ["e"]);
     assert_eq!(scene.titles(&of(r"files.b\.rs.lines", json!(2))).await, ["d"]);
     assert_eq!(scene.titles(&of(r"files.b\.rs", json!({"lines": 2}))).await, ["d"]);
-    // A key may be empty, and is then not nothing.
+    // A key may be empty, which differs from a missing key.
     assert_eq!(scene.titles(&of(".only", json!(3))).await, ["f"]);
     assert!(scene.titles(&of("only", json!(3))).await.is_empty());
-    // A whole number is one number, however somebody writes it who asks.
+    // A whole number matches in whatever form it is written.
     for one in [json!(1), json!(1.0)] {
         assert_eq!(scene.titles(&of("n", one)).await, ["g"]);
     }
     assert_eq!(scene.titles(&of("many", json!([1.0, 2.5]))).await, ["g"]);
 }
 
-/// As many as an entry may have tags, and as many values as one question may name; each may be named twice.
+/// The maximum number of tags, and of values in one query, works; each may be given twice.
 pub async fn an_entry_is_found_by_all_its_tags_and_values(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -341,7 +341,7 @@ pub async fn an_entry_is_found_by_all_its_tags_and_values(home: &dyn Home) {
     }
 }
 
-/// The filter is written down twice: as rules of the model and as the store's own. They agree on every mixture.
+/// The filter is implemented twice: in the model and in the store. They agree on every mixture.
 pub async fn the_store_lists_what_the_model_says(home: &dyn Home) {
     let scene = Scene::of(home);
     let pages = [scene.a_page().await, scene.a_page().await];
@@ -386,7 +386,8 @@ pub async fn the_store_lists_what_the_model_says(home: &dyn Home) {
     }
 }
 
-/// Whatever has changed since, and while it is read page by page (M7.2.15, M7.2.16).
+/// A query as of a past commit gives the state of that time, whatever has changed since, and while it is read page by
+/// page (M7.2.15, M7.2.16).
 pub async fn the_past_is_listed_as_it_was(home: &dyn Home) {
     let scene = Scene::of(home);
     let pages = [scene.a_page().await, scene.a_page().await];
@@ -419,7 +420,7 @@ pub async fn the_past_is_listed_as_it_was(home: &dyn Home) {
             ..random_query(&mut noise, &pages)
         };
         agree(&scene, &query, all, scene.now()).await;
-        // Page by page, with a change between any two of them.
+        // Page by page, with a change between any two pages.
         let mut query = EntryQuery {
             limit: 1 + u32::try_from(noise.below(6)).expect("a small number"),
             as_of: Some(*as_of).filter(|_| round % 2 == 0),
@@ -445,7 +446,7 @@ pub async fn the_past_is_listed_as_it_was(home: &dyn Home) {
     }
 }
 
-/// Also when more has changed between two pages than is looked at at a time (M7.2.15).
+/// This also holds if more has changed between two pages than is read at a time (M7.2.15).
 pub async fn a_list_goes_on_as_it_began_when_everything_has_changed_m7_2_15(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -480,7 +481,7 @@ pub async fn a_list_goes_on_as_it_began_when_everything_has_changed_m7_2_15(home
             lists.push((query, whole, first));
         }
     }
-    // Most of it, in an order of its own, so that what was changed and what was not alternate.
+    // Changes most entries, so that changed and unchanged ones alternate.
     for some in ids.chunks(4) {
         let sure = vec![
             FieldChange::Confidence(Confidence::clamped(0.9).0),
@@ -502,7 +503,7 @@ pub async fn a_list_goes_on_as_it_began_when_everything_has_changed_m7_2_15(home
     }
 }
 
-/// What a parallel turn asks for that has seen everything up to a commit (M7.2.16).
+/// The query of a parallel turn that has seen everything up to a commit (M7.2.16).
 pub async fn what_came_since_was_added_or_changed(home: &dyn Home) {
     let scene = Scene::of(home);
     let (old, changed) = (scene.a_note("old").await, scene.a_note("changed").await);
@@ -526,7 +527,7 @@ pub async fn what_came_since_was_added_or_changed(home: &dyn Home) {
     );
 }
 
-/// The store's answer to `query` is what the model makes of `all`.
+/// Checks that the store's answer to `query` is what the model computes from `all`.
 async fn agree(scene: &Scene, query: &EntryQuery, all: &[Entry], now: Timestamp) {
     let mut wanted: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, now)).collect();
     wanted.sort_by(|a, b| query.compare(a, b));
@@ -586,7 +587,7 @@ fn random_query(noise: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
     }
 }
 
-/// A small generator, so that the mixture is the same in every run.
+/// A small pseudorandom generator, so that the mixture is the same in every run.
 struct Noise(u64);
 
 impl Noise {
@@ -599,7 +600,7 @@ impl Noise {
     }
 }
 
-/// Whatever is written meanwhile, an entry is in one of two lists that are asked for together.
+/// Whatever is written meanwhile, an entry is in exactly one of two lists that are queried together.
 pub async fn what_is_asked_at_once_is_of_one_state(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;

@@ -1,4 +1,4 @@
-//! The log: numbering, keys, refusals, waiting.
+//! The log: numbering, keys, refusals and waiting.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Home;
 use super::scene::{Scene, patch};
 
-/// Two spaces count for themselves.
+/// Each space counts for itself.
 pub async fn commits_are_numbered_from_one_without_gaps(home: &dyn Home) {
     let main = Scene::of(home);
     let other = main.other_space("other");
@@ -25,7 +25,7 @@ pub async fn commits_are_numbered_from_one_without_gaps(home: &dyn Home) {
     assert_eq!(main.commit(Vec::new()).await.seq, Seq(6));
 }
 
-/// Writers that share a transaction do not share a number.
+/// Commits that share a transaction get different numbers.
 pub async fn concurrent_commits_get_every_number_once(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let page = scene.a_page().await;
@@ -60,11 +60,11 @@ pub async fn concurrent_commits_get_every_number_once(home: &dyn Home) {
     );
 }
 
-/// Not even the part before the change that cannot be.
+/// Not even the changes before the invalid one are applied.
 pub async fn a_refused_commit_changes_nothing(home: &dyn Home) {
     let scene = Scene::of(home);
     let unknown = patch(EntryId::derived(&["nobody"]), vec![FieldChange::Title("x".to_owned())]);
-    // The very first commit of a space, too.
+    // This holds for the very first commit of a space, too.
     let page = scene.page(folio_memory::PageRole::Note);
     let note = scene.note(page.id, "lost");
     let changes = vec![
@@ -95,7 +95,7 @@ pub async fn a_refused_commit_changes_nothing(home: &dyn Home) {
     );
 }
 
-/// Refusals and successes may share a transaction.
+/// Refused and successful commits may share a transaction.
 pub async fn a_commit_that_is_refused_takes_no_number_from_those_beside_it(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let page = scene.a_page().await;
@@ -125,7 +125,7 @@ pub async fn a_commit_that_is_refused_takes_no_number_from_those_beside_it(home:
     );
 }
 
-/// Asked again, later, with other content: the first one counts.
+/// A repeated key, later and with other content, returns the first answer.
 pub async fn the_same_key_does_nothing_and_answers_as_before(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.page(folio_memory::PageRole::Note);
@@ -155,7 +155,7 @@ pub async fn the_same_key_does_nothing_and_answers_as_before(home: &dyn Home) {
     assert_eq!(other.expect("another key").seq, Seq(3));
 }
 
-/// The retry of a driver whose commit was written but not answered.
+/// This is the retry of a driver whose commit was written but not acknowledged.
 pub async fn a_key_is_honoured_even_when_what_was_expected_no_longer_holds(home: &dyn Home) {
     let scene = Scene::of(home);
     let commit = Commit {
@@ -167,7 +167,7 @@ pub async fn a_key_is_honoured_even_when_what_was_expected_no_longer_holds(home:
     assert!(scene.store.commit(commit).await.expect("the same commit").replayed);
 }
 
-/// A program that gives two requests one name. What does not say what it asks for is answered as it always was.
+/// A program may use one key for two requests. A commit without a request is answered as for any repeated key.
 pub async fn a_key_under_which_something_else_is_asked_for_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -195,7 +195,7 @@ pub async fn a_key_under_which_something_else_is_asked_for_is_refused(home: &dyn
     let unsaid = scene.commit_as("key", Vec::new()).await.expect("who says nothing");
     assert!(unsaid.replayed);
     assert_eq!(scene.head().await, first.seq);
-    // What was asked for is forgotten with what was written for it.
+    // The request is erased together with what was written for it.
     let erase = Change::EraseEntry {
         entry: first.entries[0].id,
         why: ErasedFor::Forgotten,
@@ -208,7 +208,7 @@ pub async fn a_key_under_which_something_else_is_asked_for_is_refused(home: &dyn
     assert!(after.expect("nothing is known of the first").replayed);
 }
 
-/// Also when both are in the same transaction.
+/// This also holds if both are in the same transaction.
 pub async fn concurrent_commits_with_one_key_happen_once(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let page = scene.a_page().await;
@@ -234,7 +234,7 @@ pub async fn concurrent_commits_with_one_key_happen_once(home: &dyn Home) {
     assert_eq!(scene.head().await, Seq(2));
 }
 
-/// The same key elsewhere is another key.
+/// The same key in another space is another key.
 pub async fn a_key_belongs_to_its_space(home: &dyn Home) {
     let main = Scene::of(home);
     let other = main.other_space("other");
@@ -242,7 +242,7 @@ pub async fn a_key_belongs_to_its_space(home: &dyn Home) {
     assert!(!other.commit_as("key", Vec::new()).await.expect("a commit").replayed);
 }
 
-/// A clock that is set back does not turn the log around.
+/// Instants never decrease, even if the clock is set back.
 pub async fn instants_never_run_backwards(home: &dyn Home) {
     let scene = Scene::of(home);
     let late = scene.now();
@@ -252,7 +252,7 @@ pub async fn instants_never_run_backwards(home: &dyn Home) {
     assert_eq!(latest().await, late);
     scene.clock.set(Timestamp::from_millis(5));
     assert_eq!(scene.commit(Vec::new()).await.at, late);
-    // An item of a scratchbook has an instant of its own, however close, by which items are ordered.
+    // Each item of a scratchbook has a distinct instant, however close, by which items are ordered.
     let id = scene.a_note("dated").await;
     let next = Timestamp::from_nanos(late.as_nanos() + 1);
     assert_eq!(scene.read(id).await.created_at, next);
@@ -264,7 +264,7 @@ pub async fn instants_never_run_backwards(home: &dyn Home) {
     );
 }
 
-/// With everything that came along.
+/// The log returns everything that was part of the commit.
 pub async fn the_log_gives_back_what_was_committed(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.page(folio_memory::PageRole::Note);
@@ -291,7 +291,7 @@ pub async fn the_log_gives_back_what_was_committed(home: &dyn Home) {
     );
 }
 
-/// And end with an empty one.
+/// The last page is empty.
 pub async fn changes_come_in_pages(home: &dyn Home) {
     let scene = Scene::of(home);
     for _ in 0..7 {
@@ -318,7 +318,7 @@ pub async fn changes_come_in_pages(home: &dyn Home) {
     );
 }
 
-/// One commit may have much to say, and a few then are all that is in memory; every one of them comes (M7.7).
+/// Commits may be very large; then only a few are in memory at once, but every one is returned (M7.7).
 pub async fn changes_end_where_they_say_very_much(home: &dyn Home) {
     let scene = Scene::of(home);
     for bytes in [10, CHANGES_BYTES + 10, 10, CHANGES_BYTES / 2, CHANGES_BYTES / 2, 10] {
@@ -343,7 +343,7 @@ pub async fn changes_end_where_they_say_very_much(home: &dyn Home) {
     assert_eq!((lengths, since), (vec![2, 3, 1], Seq(6)));
 }
 
-/// A reason alone may be worth keeping.
+/// A commit may consist of a reason alone.
 pub async fn an_empty_commit_is_a_commit(home: &dyn Home) {
     let scene = Scene::of(home);
     let record = Record {
@@ -356,7 +356,7 @@ pub async fn an_empty_commit_is_a_commit(home: &dyn Home) {
     );
 }
 
-/// Compare and write.
+/// The expected head of a space is compared before writing.
 pub async fn a_space_that_has_grown_is_a_conflict(home: &dyn Home) {
     let scene = Scene::of(home);
     let expecting = |head| Commit {
@@ -369,7 +369,7 @@ pub async fn a_space_that_has_grown_is_a_conflict(home: &dyn Home) {
     scene.store.commit(expecting(1)).await.expect("the second commit");
 }
 
-/// Rather than writing what nobody can ever read.
+/// Such a value is refused, since it could never be read again.
 pub async fn a_value_that_could_not_be_read_back_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -391,7 +391,7 @@ pub async fn a_value_that_could_not_be_read_back_is_refused(home: &dyn Home) {
     );
 }
 
-/// Readers go on while a writer writes, and never see half a commit.
+/// Readers continue while a writer writes, and never see half a commit.
 pub async fn a_reader_who_knows_of_a_commit_sees_all_of_it(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let page = scene.a_page().await;
@@ -415,7 +415,7 @@ pub async fn a_reader_who_knows_of_a_commit_sees_all_of_it(home: &dyn Home) {
     writer.await.expect("the writer");
 }
 
-/// Closing is no loss.
+/// Closing the store loses nothing.
 pub async fn what_was_acknowledged_is_there_after_closing_and_opening(home: &dyn Home) {
     if !home.is_shared() {
         return;
@@ -430,7 +430,7 @@ pub async fn what_was_acknowledged_is_there_after_closing_and_opening(home: &dyn
     assert_eq!(scene.commit(Vec::new()).await.seq, Seq(3));
 }
 
-/// After a bit of everything.
+/// This is checked after a mixture of operations.
 pub async fn a_healthy_store_is_found_healthy(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("a note").await;

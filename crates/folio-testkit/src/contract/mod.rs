@@ -1,7 +1,7 @@
-//! What every store promises, as cases that any store can be put through.
+//! The contract of a store, as test cases that any store can be put through.
 //!
-//! A store's tests say where its data lives ([`Home`]) and call [`store_contract!`](crate::store_contract), which makes
-//! a test of every case.
+//! A store's tests say where its data is kept ([`Home`]) and call [`store_contract!`](crate::store_contract), which
+//! generates a test for every case.
 
 pub mod blobs;
 pub mod copies;
@@ -30,16 +30,16 @@ use std::sync::Arc;
 
 use folio_store::Store;
 
-/// Where the data of one test lives.
+/// The place for the data of one test.
 pub trait Home: Send + Sync {
-    /// Opens the store. Every further call leads to the same data if [`Self::is_shared`], else to fresh ones.
+    /// Opens the store. Every further call opens the same data if [`Self::is_shared`], and fresh data otherwise.
     fn open(&self) -> Arc<dyn Store>;
 
-    /// Whether the data can be opened twice.
+    /// Whether the data can be opened more than once.
     fn is_shared(&self) -> bool;
 }
 
-/// Makes a test of every case of the contract, for the stores that live in `$home`.
+/// Generates a test for every case of the contract, for stores in `$home`.
 #[macro_export]
 macro_rules! store_contract {
     ($home:expr) => {

@@ -13,7 +13,7 @@ fn ensure(page: &NewPage) -> Change {
     Change::EnsurePage(Box::new(page.clone()))
 }
 
-/// And is left as it is by whoever needs it next.
+/// An existing page is left unchanged by later writers that need it.
 pub async fn a_page_is_made_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.page(PageRole::Scratchbook);
@@ -38,7 +38,7 @@ pub async fn a_page_is_made_once(home: &dyn Home) {
     );
 }
 
-/// Two who need the same page.
+/// This is the case of two writers that need the same page.
 pub async fn concurrent_writers_make_one_page(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let tasks: Vec<_> = (0..16)
@@ -70,7 +70,7 @@ pub async fn concurrent_writers_make_one_page(home: &dyn Home) {
     );
 }
 
-/// Alone and together.
+/// Filters work alone and together.
 pub async fn pages_are_found_by_role_parent_run_and_thread(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = RunId::derived(&["run"]);
@@ -176,7 +176,7 @@ pub async fn pages_are_found_by_role_parent_run_and_thread(home: &dyn Home) {
     );
 }
 
-/// In as many steps as one likes.
+/// The pages can be read in any number of steps.
 pub async fn pages_come_in_the_order_in_which_they_were_added(home: &dyn Home) {
     let scene = Scene::of(home);
     for _ in 0..5 {
@@ -198,7 +198,7 @@ pub async fn pages_come_in_the_order_in_which_they_were_added(home: &dyn Home) {
     assert_eq!(numbers, [1, 2, 3, 4, 5]);
 }
 
-/// Unless it has it already.
+/// Setting the same status again is not a revision.
 pub async fn the_status_of_a_page_is_a_revision(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -219,7 +219,7 @@ pub async fn the_status_of_a_page_is_a_revision(home: &dyn Home) {
     assert!(found.created_at < found.updated_at);
 }
 
-/// In the same commit at the latest.
+/// The parent must exist already or be added in the same commit.
 pub async fn a_page_needs_its_parent(home: &dyn Home) {
     let scene = Scene::of(home);
     let root = scene.page(PageRole::Workspace);
@@ -230,7 +230,7 @@ pub async fn a_page_needs_its_parent(home: &dyn Home) {
     scene.commit(vec![ensure(&root), ensure(&branch)]).await;
 }
 
-/// The boundary between tenants (M7.6.51).
+/// This is the boundary between tenants (M7.6.51).
 pub async fn a_page_of_another_space_is_not_there(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
@@ -259,7 +259,7 @@ pub async fn a_page_of_another_space_is_not_there(home: &dyn Home) {
             .kind(),
         ErrorKind::NotFound
     );
-    // The same id may name a page here as well.
+    // The same id may name a page in this space as well.
     let same = NewPage {
         id: page,
         ..other.page(PageRole::Note)

@@ -1,4 +1,4 @@
-//! Writes that come in parts.
+//! Commits that are written in parts.
 
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::{Change, EntryKind, RunId, Seq};
@@ -7,7 +7,7 @@ use folio_store::{Commit, CommittedParts, Giving, Record, RunAppend, RunQuery, S
 use super::Home;
 use super::scene::{Scene, asked_by, started};
 
-/// A part of the journal of `run`, with a page of its own.
+/// A part of the journal of `run`, with its own page.
 fn part(scene: &Scene, run: RunId, name: &str, is_first: bool) -> Commit {
     let page = scene.page(folio_memory::PageRole::Note);
     let entry = scene.entry(page.id, EntryKind::Observation, name);
@@ -27,13 +27,13 @@ fn part(scene: &Scene, run: RunId, name: &str, is_first: bool) -> Commit {
     })
 }
 
-/// Writes what `give` gives; what it came to, and what `give` says.
+/// Writes what `give` sends; returns the outcome and what `give` returns.
 async fn written<T>(scene: &Scene, give: impl AsyncFnOnce(Giving) -> T) -> (Result<CommittedParts, StoreError>, T) {
     let (giving, parts) = in_parts();
     tokio::join!(scene.store.commit_parts(parts), give(giving))
 }
 
-/// What is to be seen of a space: its last commit, how many runs and pages it has, and whether there is an entry.
+/// The visible state of a space: its last commit, the number of its runs and pages, and whether it has entries.
 async fn seen(scene: &Scene) -> (Seq, usize, u64, bool) {
     let runs = scene
         .store
@@ -49,7 +49,7 @@ async fn seen(scene: &Scene) -> (Seq, usize, u64, bool) {
     (scene.head().await, runs.len(), pages, !titles.is_empty())
 }
 
-/// Each is a commit with a number, and what it came to is what it would have come to by itself.
+/// Each part is a commit with a number, and has the same effect as if it had been written by itself.
 pub async fn what_comes_in_parts_is_there_as_a_whole_or_not_yet(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.a_page().await;
@@ -80,7 +80,7 @@ pub async fn what_comes_in_parts_is_there_as_a_whole_or_not_yet(home: &dyn Home)
     assert_eq!(scene.commit(Vec::new()).await.seq, Seq(8));
 }
 
-/// Whoever gave them may have been stopped: what is not told to be all is nothing.
+/// The sender may have been stopped: parts without a final marker are discarded.
 pub async fn parts_without_an_end_are_nothing(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.a_page().await;
@@ -98,7 +98,7 @@ pub async fn parts_without_an_end_are_nothing(home: &dyn Home) {
     }
     let (refused, ()) = written(&scene, async |giving| giving.end().await).await;
     assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
-    // Somebody goes away while it is written.
+    // The writer is dropped while it writes.
     let (giving, parts) = in_parts();
     let mut writing = Box::pin(scene.store.commit_parts(parts));
     tokio::select! {
@@ -117,7 +117,7 @@ pub async fn parts_without_an_end_are_nothing(home: &dyn Home) {
     assert_eq!(checkup.problems, Vec::<String>::new());
 }
 
-/// Those before it, too; and whoever gives more hears that it is not wanted.
+/// The parts before it are discarded, too, and the sender is told that no more are wanted.
 pub async fn a_part_that_is_refused_takes_the_others_with_it(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.a_page().await;
@@ -141,7 +141,7 @@ pub async fn a_part_that_is_refused_takes_the_others_with_it(home: &dyn Home) {
             matches!(refused, Err(StoreError::NotFound { .. })),
             "{refused_at}: {refused:?}"
         );
-        // In memory, nothing is begun before all of it is there.
+        // A store in memory starts writing only once all parts are there.
         assert!(!is_wanted || !home.is_shared(), "{refused_at}");
         assert_eq!(seen(&scene).await, before, "{refused_at}");
     }
@@ -155,7 +155,7 @@ pub async fn a_part_that_is_refused_takes_the_others_with_it(home: &dyn Home) {
     assert_eq!(seen(&scene).await, before);
 }
 
-/// The key is that of the first one.
+/// The key is that of the first part.
 pub async fn parts_under_a_key_are_written_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let keyed = async |run: RunId| {
@@ -180,7 +180,7 @@ pub async fn parts_under_a_key_are_written_once(home: &dyn Home) {
     assert_eq!(scene.head().await, Seq(11));
 }
 
-/// They wait, and come behind it.
+/// Other writers wait, and their commits come after it.
 pub async fn others_write_before_or_after_what_comes_in_parts(home: &dyn Home) {
     let scene = Scene::of(home);
     let in_parts = async |name: &str| {

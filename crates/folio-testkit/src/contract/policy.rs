@@ -1,4 +1,4 @@
-//! What holds in a space: set by the log, like everything else.
+//! The policy of a space, which is kept in the log like everything else.
 
 use folio_memory::observation::Class;
 use folio_memory::policy::{StrictTypes, TypePolicy};
@@ -28,7 +28,7 @@ async fn policy(scene: &Scene) -> KeptPolicy {
     scene.store.policy(&scene.space).await.expect("a policy")
 }
 
-/// Whether anybody has written to it or not.
+/// This holds whether or not anybody has written to the space.
 pub async fn a_new_space_has_the_policy_that_is_built_in(home: &dyn Home) {
     let scene = Scene::of(home);
     assert_eq!(policy(&scene).await, KeptPolicy::default());
@@ -36,7 +36,7 @@ pub async fn a_new_space_has_the_policy_that_is_built_in(home: &dyn Home) {
     assert_eq!(policy(&scene).await, KeptPolicy::default());
 }
 
-/// One like the one before is no version.
+/// A policy equal to the previous one is not a new version.
 pub async fn a_policy_is_replaced_as_a_whole_and_counts_its_versions(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.commit(vec![register("weather", Class::Alert)]).await;
@@ -52,7 +52,7 @@ pub async fn a_policy_is_replaced_as_a_whole_and_counts_its_versions(home: &dyn 
     );
 }
 
-/// And nothing of the commit happens.
+/// Nothing of the commit is applied.
 pub async fn a_stale_policy_is_refused_with_the_version_it_has(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.commit(vec![set(StrictTypes::Nobody, Some(0))]).await;
@@ -68,7 +68,7 @@ pub async fn a_stale_policy_is_refused_with_the_version_it_has(home: &dyn Home) 
     assert_eq!(policy(&scene).await.policy.strict_types, StrictTypes::Nobody);
 }
 
-/// By the first who needs it.
+/// The first registration counts.
 pub async fn a_type_is_registered_once_m7_3_22(home: &dyn Home) {
     let scene = Scene::of(home);
     scene
@@ -89,7 +89,7 @@ pub async fn a_type_is_registered_once_m7_3_22(home: &dyn Home) {
     assert!(found.policy.types.get("tide").is_some());
 }
 
-/// And is no other's.
+/// Other spaces are not affected.
 pub async fn a_policy_belongs_to_its_space(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
@@ -100,7 +100,7 @@ pub async fn a_policy_belongs_to_its_space(home: &dyn Home) {
     assert_eq!(policy(&other).await.policy.strict_types, StrictTypes::Everybody);
 }
 
-/// And nothing of it happens; what was done already is answered as before.
+/// Nothing of it is applied; a repeated key is answered as before.
 pub async fn a_write_that_went_by_another_policy_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let under = |version, key: &str| Commit {

@@ -11,7 +11,7 @@ use folio_store::{ErrorKind, Expected, JOURNAL_PART_BYTES, RunQuery, StoreError}
 use super::Home;
 use super::scene::{Scene, asked_by, started};
 
-/// With a row that lists can show.
+/// The run has a row that lists can show.
 pub async fn a_run_begins_with_its_first_event(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("Review the code").await;
@@ -51,7 +51,7 @@ pub async fn a_run_begins_with_its_first_event(home: &dyn Home) {
     assert!(other.store.journal(&other.space, run, Seq(0)).await.is_err());
 }
 
-/// Nothing of other runs, nothing twice.
+/// A journal contains no events of other runs, and none twice.
 pub async fn a_journal_gives_its_events_in_order_from_anywhere(home: &dyn Home) {
     let scene = Scene::of(home);
     let (run, other) = (scene.a_run("one").await, scene.a_run("other").await);
@@ -89,7 +89,7 @@ pub async fn a_journal_gives_its_events_in_order_from_anywhere(home: &dyn Home) 
         .await
         .expect("a journal");
     assert_eq!((nothing.events.len(), nothing.head), (0, whole.head));
-    // In parts: one commit each if only one byte is wanted, all at once if that is enough.
+    // In parts: one commit each if one byte is requested, everything at once if the size allows it.
     let (mut parts, mut since) = (Vec::new(), Seq(0));
     for commits in 1.. {
         let part = scene.store.journal_part(&scene.space, run, since, 1).await;
@@ -112,7 +112,7 @@ pub async fn a_journal_gives_its_events_in_order_from_anywhere(home: &dyn Home) 
     assert_eq!(unknown.expect_err("no such run").kind(), ErrorKind::NotFound);
 }
 
-/// The first event is the first and only once.
+/// The start event comes first, and only once.
 pub async fn a_run_cannot_start_twice_or_go_on_before_it_starts(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = RunId::derived(&["run"]);
@@ -131,7 +131,7 @@ pub async fn a_run_cannot_start_twice_or_go_on_before_it_starts(home: &dyn Home)
     assert_eq!(scene.head().await, Seq(1));
 }
 
-/// Whoever decides on an old state is told.
+/// A writer that decided on an old state gets an error.
 pub async fn a_journal_that_has_grown_is_a_conflict(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
@@ -178,7 +178,7 @@ pub async fn a_journal_that_has_grown_is_a_conflict(home: &dyn Home) {
     );
 }
 
-/// By status, and in pages.
+/// Runs can be filtered by status, and read in pages.
 pub async fn runs_are_listed_newest_first(home: &dyn Home) {
     let scene = Scene::of(home);
     for number in 1..=5 {
@@ -244,7 +244,7 @@ pub async fn runs_are_listed_newest_first(home: &dyn Home) {
     );
 }
 
-/// Of the last commit only, so that what an older version wrote behind it does not leave what was so before.
+/// Only the last commit counts, so a commit of an older version, which says nothing, clears the earlier values.
 pub async fn lists_tell_what_the_last_commits_of_runs_say(home: &dyn Home) {
     let scene = Scene::of(home);
     let (run, silent) = (scene.a_run("one").await, scene.a_run("other").await);
@@ -267,7 +267,7 @@ pub async fn lists_tell_what_the_last_commits_of_runs_say(home: &dyn Home) {
         asks: 2,
         broken_off: 1,
     };
-    // One that has used nothing says so, and is not one of which nothing is known.
+    // A run that reports no usage differs from one that reports nothing.
     for so_far in [some, SoFar::default()] {
         let said = scene.append_saying(run, vec![asked_by("a")], so_far).await;
         said.expect("an event");

@@ -1,4 +1,4 @@
-//! What the cases have in common: a space with a clock and ids, and short words for the usual changes.
+//! What the cases share: a space with a clock and ids, and shorthands for common changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde_json::json;
 use super::Home;
 use crate::{SeededIds, SimClock};
 
-/// One space of a store, and somebody who writes to it.
+/// One space of a store, and a writer.
 #[derive(Debug)]
 pub struct Scene {
     /// The store.
@@ -64,7 +64,7 @@ impl Scene {
         self.clock.now()
     }
 
-    /// A commit of `record`, with nothing expected and without a key.
+    /// A commit of `record`, without expectations and without a key.
     #[must_use]
     pub fn commit_of(&self, record: Record) -> Commit {
         Commit {
@@ -82,7 +82,7 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// The store's error.
     pub async fn try_commit(&self, changes: Vec<Change>) -> Result<Committed, StoreError> {
         self.store.commit(self.commit_of(Record::of(changes))).await
     }
@@ -96,7 +96,7 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// The store's error.
     pub async fn commit_as(&self, key: &str, changes: Vec<Change>) -> Result<Committed, StoreError> {
         let commit = self.commit_of(Record::of(changes));
         self.store
@@ -112,7 +112,7 @@ impl Scene {
         self.store.head(&self.space).await.expect("the head")
     }
 
-    /// A page to be, without a parent.
+    /// A new page without a parent, not committed.
     #[must_use]
     pub fn page(&self, role: PageRole) -> NewPage {
         NewPage {
@@ -121,7 +121,7 @@ impl Scene {
         }
     }
 
-    /// Commits a page.
+    /// Commits a page and returns its id.
     pub async fn a_page(&self) -> PageId {
         let page = self.page(PageRole::Note);
         let id = page.id;
@@ -129,7 +129,7 @@ impl Scene {
         id
     }
 
-    /// An entry to be.
+    /// A new entry, not committed.
     #[must_use]
     pub fn entry(&self, page: PageId, kind: EntryKind, title: &str) -> NewEntry {
         let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
@@ -142,7 +142,7 @@ impl Scene {
         }
     }
 
-    /// A note to be.
+    /// A new note, not committed.
     #[must_use]
     pub fn note(&self, page: PageId, title: &str) -> NewEntry {
         self.entry(page, EntryKind::Note, title)
@@ -155,13 +155,13 @@ impl Scene {
         id
     }
 
-    /// Commits a note on a page of its own.
+    /// Commits a note on a new page.
     pub async fn a_note(&self, title: &str) -> EntryId {
         let page = self.a_page().await;
         self.add(self.note(page, title)).await
     }
 
-    /// Reads an entry, which must be there.
+    /// Reads an entry, which must exist.
     pub async fn read(&self, id: EntryId) -> Entry {
         self.store
             .entry(&self.space, folio_memory::id::Ref::Id(id))
@@ -169,22 +169,22 @@ impl Scene {
             .expect("an entry")
     }
 
-    /// Asks for entries as they are now.
+    /// Queries the current entries.
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// The store's error.
     pub async fn list(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, StoreError> {
         self.store.entries(&self.space, query, self.now()).await
     }
 
-    /// The titles of the entries that `query` asks for.
+    /// The titles of the entries that match `query`.
     pub async fn titles(&self, query: &EntryQuery) -> Vec<String> {
         let answer = self.list(query).await.expect("a list");
         answer.items.into_iter().map(|entry| entry.fields.title).collect()
     }
 
-    /// Commits the first event of a run.
+    /// Commits the first event of a run, and returns its id.
     pub async fn a_run(&self, title: &str) -> RunId {
         let run = RunId::draw(&self.ids, self.now());
         self.append(run, vec![started(title)], None, Vec::new())
@@ -197,7 +197,7 @@ impl Scene {
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// The store's error.
     pub async fn append(
         &self,
         run: RunId,
@@ -219,11 +219,11 @@ impl Scene {
         self.commit_append(append, expected).await
     }
 
-    /// Commits events of a run that goes on, with what lists tell of it from then on.
+    /// Commits events of a running run, with the values that lists show from then on.
     ///
     /// # Errors
     ///
-    /// What the store says.
+    /// The store's error.
     pub async fn append_saying(&self, run: RunId, events: Vec<Event>, so_far: SoFar) -> Result<Committed, StoreError> {
         let append = RunAppend {
             run,
@@ -257,7 +257,7 @@ pub fn started(goal: &str) -> Event {
     }
 }
 
-/// An event that can be told from others.
+/// An event that is distinguishable by `name`.
 #[must_use]
 pub fn asked_by(name: &str) -> Event {
     Event::CancelRequested {

@@ -1,4 +1,4 @@
-//! Search in text (M7.2.17).
+//! Full-text search (M7.2.17).
 
 use folio_memory::{Change, Entry, EntryKind, EntryQuery, FieldChange, NewEntry, Order, PageId, Status, TextMatch};
 use serde_json::json;
@@ -23,7 +23,7 @@ pub(super) async fn notes(home: &dyn Home, titles: &[&str]) -> (Scene, PageId) {
     (scene, page)
 }
 
-/// Nor does the form of an English word.
+/// Neither do the inflections of English words.
 pub async fn case_accents_and_endings_do_not_matter(home: &dyn Home) {
     let (scene, _) = notes(home, &["Flights to Zürich", "A train to Straßburg", "readConfig fails"]).await;
     for (text, wanted) in [
@@ -41,7 +41,7 @@ pub async fn case_accents_and_endings_do_not_matter(home: &dyn Home) {
     );
 }
 
-/// In scripts without spaces: by one character, two, or more.
+/// In scripts without spaces, one character, two, or more are found.
 pub async fn any_part_of_a_run_of_characters_is_found(home: &dyn Home) {
     let (scene, _) = notes(home, &["明日は東京都に行く", "京都の寺", "항공편을 예약"]).await;
     let (tokyo, kyoto, flight) = ("明日は東京都に行く", "京都の寺", "항공편을 예약");
@@ -60,7 +60,7 @@ pub async fn any_part_of_a_run_of_characters_is_found(home: &dyn Home) {
     }
 }
 
-/// As is asked; in title, text and tags together.
+/// The query decides; words are matched in title, text and tags together.
 pub async fn all_words_or_any_of_them(home: &dyn Home) {
     let (scene, page) = notes(home, &["red", "green", "red green"]).await;
     let mut spread = scene.note(page, "red");
@@ -80,7 +80,8 @@ pub async fn all_words_or_any_of_them(home: &dyn Home) {
     assert_eq!(found("red green blue", TextMatch::Any).await, 4);
 }
 
-/// Title before text, and few words before many; each with its score. Another order is kept to.
+/// A match in the title ranks before one in the text, and a short text before a long one; each has its score. An
+/// explicit order takes precedence.
 pub async fn the_best_match_comes_first(home: &dyn Home) {
     let (scene, page) = notes(home, &["paris", "other", "unlike", "more"]).await;
     for (title, body) in [
@@ -110,7 +111,7 @@ pub async fn the_best_match_comes_first(home: &dyn Home) {
     assert!(without.scores.is_empty());
 }
 
-/// Filters and words hold together; archived ones are found when they are asked for.
+/// Filters and words are combined; archived entries are found when they are included.
 pub async fn a_search_keeps_to_its_filters(home: &dyn Home) {
     let (scene, page) = notes(home, &["wine of old"]).await;
     let elsewhere = scene.a_page().await;
@@ -208,7 +209,7 @@ pub async fn a_search_keeps_to_its_filters(home: &dyn Home) {
     }
 }
 
-/// Not in what is found, and not in how well it fits (M7.6.51).
+/// Neither the results nor the scores depend on other spaces (M7.6.51).
 pub async fn a_search_never_crosses_spaces(home: &dyn Home) {
     let (scene, _) = notes(home, &["paris", "a flight to paris", "rome"]).await;
     let other = scene.other_space("other");
@@ -225,7 +226,7 @@ pub async fn a_search_never_crosses_spaces(home: &dyn Home) {
     assert_eq!(nobody.list(&search("paris")).await.expect("a list").total, 0);
 }
 
-/// Every text is one; a text without words finds nothing.
+/// Every text is a valid query; a text without words finds nothing.
 pub async fn signs_are_no_syntax(home: &dyn Home) {
     let (scene, _) = notes(home, &["a \"flight\" and title near"]).await;
     for text in [
@@ -251,7 +252,7 @@ pub async fn signs_are_no_syntax(home: &dyn Home) {
     assert_eq!(scene.list(&search(&many)).await.expect("many words").total, 0);
 }
 
-/// What words find is written down twice: as rules of the model and as the store's index. They agree on every mixture.
+/// Search is implemented twice: in the model and in the store's index. They agree on every mixture.
 pub async fn the_store_finds_what_the_model_says(home: &dyn Home) {
     const WORDS: [&str; 16] = [
         "flight",

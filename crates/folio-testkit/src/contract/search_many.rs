@@ -1,4 +1,4 @@
-//! Search for what very many entries say (M7.2.17).
+//! Search for words that very many entries contain (M7.2.17).
 
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::{
@@ -9,13 +9,13 @@ use super::Home;
 use super::scene::{Scene, tag};
 use super::search::search;
 
-/// Entries of a commit.
+/// Entries per commit.
 const AT_A_TIME: u64 = 400;
-/// How many are counted.
+/// How many matches are counted.
 const COUNTED: u64 = FOUND_MAX as u64;
 
-/// A space with `count` notes that say `rain`. The first one and every hundredth say it in the title too, and fit best;
-/// those have the tag `title`. The first one says `zeppelin` as well.
+/// A space with `count` notes that contain `rain`. The first one and every hundredth contain it in the title, too, and
+/// match best; these have the tag `title`. The first one also contains `zeppelin`.
 async fn rain(home: &dyn Home, count: u64) -> Scene {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -43,14 +43,14 @@ async fn rain(home: &dyn Home, count: u64) -> Scene {
     scene
 }
 
-/// However many there are, a search costs no more: it counts no further than [`FOUND_MAX`], says so, and orders the newest
-/// of them by relevance. Filters hold before that, and a list by age has no end.
+/// The cost of a search is bounded: it counts up to [`FOUND_MAX`], says so, and orders the newest of the matches by
+/// relevance. Filters are applied before that, and a list by age has no limit.
 pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
     let scene = rain(home, COUNTED + 200).await;
     let answer = scene.list(&search("rain")).await.expect("a list");
     assert_eq!((answer.total, answer.at_least), (COUNTED, true));
     let numbers: Vec<_> = answer.items.iter().map(|entry| entry.handle.0).collect();
-    // Those with the word in the title, the newest first; the very first one is not among the newest.
+    // Those with the word in the title, the newest first; the very first note is not among the newest.
     let best: Vec<_> = (2..=11_u64).rev().map(|place| place * 100 + 1).collect();
     assert_eq!(numbers, best);
 
@@ -97,7 +97,7 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
     }
 }
 
-/// Whatever is older than the newest of what has the common ones: the best answer is found.
+/// The best answer is found even if it is older than the newest matches of the common words.
 pub async fn of_several_words_the_rarest_find(home: &dyn Home) {
     let scene = rain(home, COUNTED + 200).await;
     let query = EntryQuery {
@@ -115,7 +115,7 @@ pub async fn of_several_words_the_rarest_find(home: &dyn Home) {
     assert_eq!((answer.total, answer.at_least), (COUNTED, true));
 }
 
-/// Very many entries have each term of `東京都`, and one has both: so what finds it is not left out of the reckoning.
+/// Very many entries contain each term of `東京都`, and one contains both: the word is not ignored as too common.
 pub async fn a_word_of_several_terms_is_as_rare_as_all_of_them(home: &dyn Home) {
     const THUNDER: u64 = 600;
     let scene = Scene::of(home);
@@ -140,7 +140,7 @@ pub async fn a_word_of_several_terms_is_as_rare_as_all_of_them(home: &dyn Home) 
     assert!(answer.items.iter().any(|entry| entry.fields.title == "東京都"));
 }
 
-/// One less, and all of them are counted and ordered.
+/// One entry fewer than that, and all are counted and ordered.
 pub async fn what_just_few_enough_say_is_counted(home: &dyn Home) {
     let scene = rain(home, COUNTED).await;
     let answer = scene.list(&search("rain")).await.expect("a list");

@@ -1,4 +1,4 @@
-//! Search while others write.
+//! Search during writes.
 
 use folio_memory::{EntryId, EntryQuery, FieldChange, Order, Status};
 
@@ -6,7 +6,7 @@ use super::Home;
 use super::scene::{Scene, patch, tag};
 use super::search::{notes, search};
 
-/// Also if the change was made before anybody searched.
+/// This also holds if the change was made before the first search.
 pub async fn a_changed_entry_is_found_by_what_it_says_now(home: &dyn Home) {
     let (scene, page) = notes(home, &[]).await;
     let id = scene.add(scene.note(page, "before")).await;
@@ -27,7 +27,7 @@ pub async fn a_changed_entry_is_found_by_what_it_says_now(home: &dyn Home) {
     }
 }
 
-/// Whatever is written meanwhile, and however that changes what fits better (M7.2.15).
+/// This holds whatever is written meanwhile, and however that changes the ranking (M7.2.15).
 pub async fn pages_of_a_search_neither_repeat_nor_skip(home: &dyn Home) {
     let (scene, page) = notes(home, &[]).await;
     let add = async |number: usize| {
@@ -57,7 +57,7 @@ pub async fn pages_of_a_search_neither_repeat_nor_skip(home: &dyn Home) {
                 break;
             }
             add(seen.len()).await;
-            // What was given fits better from now on, and what was not given fits worse.
+            // From here on, entries that were returned match better, and others worse.
             let body = |text: &str| vec![FieldChange::Body(text.to_owned())];
             scene.commit(vec![patch(ids[seen.len() % 25], body("rain"))]).await;
             scene
@@ -75,7 +75,7 @@ pub async fn pages_of_a_search_neither_repeat_nor_skip(home: &dyn Home) {
     }
 }
 
-/// Whoever made them, at once.
+/// A commit is visible at once, whoever made it.
 pub async fn a_search_sees_every_commit_before_it(home: &dyn Home) {
     let (scene, page) = notes(home, &["first"]).await;
     assert_eq!(scene.list(&search("first")).await.expect("a list").total, 1);
@@ -91,7 +91,7 @@ pub async fn a_search_sees_every_commit_before_it(home: &dyn Home) {
     }
 }
 
-/// With what it said then (M7.2.16).
+/// The entry has its content of that time (M7.2.16).
 pub async fn a_search_finds_what_was_there_at_a_commit(home: &dyn Home) {
     let (scene, page) = notes(home, &["rain today", "sun today"]).await;
     let then = scene.head().await;

@@ -1,4 +1,4 @@
-//! Notes of what happened besides the log.
+//! Notes of the trace.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use folio_memory::{Actor, EntryId, NoteQuery, NotesKept, Role, RunId, Seq, Times
 use super::Home;
 use super::scene::Scene;
 
-/// Everything that fits.
+/// Keeps everything that fits.
 const ALL: NotesKept = NotesKept {
     from: Timestamp::MIN,
     notes_max: 1_000,
@@ -30,7 +30,7 @@ async fn append(scene: &Scene, notes: Vec<TraceNote>, kept: NotesKept) {
         .expect("notes are kept");
 }
 
-/// The operations of the notes that `query` asks for.
+/// The operations of the notes that match `query`.
 async fn found(scene: &Scene, query: NoteQuery) -> Vec<String> {
     let query = NoteQuery {
         limit: if query.limit == 0 { 1_000 } else { query.limit },
@@ -40,7 +40,7 @@ async fn found(scene: &Scene, query: NoteQuery) -> Vec<String> {
     notes.into_iter().map(|note| note.operation).collect()
 }
 
-/// A note reads back as it was given, and notes come in the order in which they were kept.
+/// A note reads back unchanged, and notes come in the order in which they were written.
 pub async fn notes_come_back_as_they_were_and_in_order(home: &dyn Home) {
     let scene = Scene::of(home);
     let notes: Vec<_> = ["a", "b", "c"]
@@ -65,7 +65,7 @@ pub async fn notes_come_back_as_they_were_and_in_order(home: &dyn Home) {
     assert_eq!(found(&scene, last).await, ["b", "c"], "the last ones are given");
 }
 
-/// What was noted before something was forgotten and is brought afterwards is kept without what was said.
+/// A note from before something was forgotten that is delivered afterwards is kept without its text.
 pub async fn notes_from_before_something_was_forgotten_have_no_words(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
@@ -89,7 +89,7 @@ pub async fn notes_from_before_something_was_forgotten_have_no_words(home: &dyn 
     assert_eq!(kept(&other).await, [late]);
 }
 
-/// Notes that say a text that is looked for go, in whatever letters they say it, and those of other spaces stay.
+/// Notes that contain a text to be removed are deleted, whatever form its letters have; those of other spaces stay.
 pub async fn notes_that_say_a_text_in_other_letters_go_m7_6_50(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
@@ -119,7 +119,7 @@ pub async fn notes_that_say_a_text_in_other_letters_go_m7_6_50(home: &dyn Home) 
     assert_eq!(kept(&scene).await, [unlike]);
 }
 
-/// A note takes no number of the log, and is there before the space has its first commit.
+/// A note takes no number of the log, and may be written before the space has its first commit.
 pub async fn a_note_is_no_commit(home: &dyn Home) {
     let scene = Scene::of(home);
     append(&scene, vec![note(&scene, "a")], ALL).await;
@@ -133,7 +133,7 @@ pub async fn a_note_is_no_commit(home: &dyn Home) {
     );
 }
 
-/// Every filter of a question for notes restricts, and all hold together.
+/// All filters of a query for notes are combined.
 pub async fn notes_are_found_by_turn_run_entry_part_and_commit(home: &dyn Home) {
     let scene = Scene::of(home);
     let (turn, run, entry) = (
@@ -229,7 +229,7 @@ pub async fn notes_are_found_by_turn_run_entry_part_and_commit(home: &dyn Home) 
     }
 }
 
-/// What was noted in one space is not told in another.
+/// Notes of one space are not visible in another.
 pub async fn notes_belong_to_their_space(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
@@ -239,7 +239,7 @@ pub async fn notes_belong_to_their_space(home: &dyn Home) {
     assert_eq!(found(&other, NoteQuery::default()).await, ["there"]);
 }
 
-/// Old notes go, and so do the oldest of too many (M7.10).
+/// Old notes are deleted, and so are the oldest if there are too many (M7.10).
 pub async fn notes_that_are_old_or_too_many_go(home: &dyn Home) {
     let scene = Scene::of(home);
     append(&scene, vec![note(&scene, "old"), note(&scene, "old too")], ALL).await;

@@ -1,4 +1,4 @@
-//! Turns: they begin once, end once, and are found.
+//! Turns: they begin once and end once, and can be queried.
 
 use folio_memory::id::{Ref, TurnHandle};
 use folio_memory::turn::{Decision, NewTurn, Stage, TurnEnd, TurnQuery, Used};
@@ -48,7 +48,7 @@ async fn read(scene: &Scene, turn: TurnId) -> Turn {
     scene.store.turn(&scene.space, Ref::Id(turn)).await.expect("a turn")
 }
 
-/// With everything that was decided, under its id and its handle.
+/// A turn has everything that was decided, and is found by its id and its handle.
 pub async fn a_turn_reads_back_as_it_was_begun(home: &dyn Home) {
     let scene = Scene::of(home);
     let turn = new(&scene, "a");
@@ -70,10 +70,10 @@ pub async fn a_turn_reads_back_as_it_was_begun(home: &dyn Home) {
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
-/// With its turns and its pages, and without those of another one whose name begins as well.
+/// The turns and pages of such a thread are found, and not those of another thread whose name has the same beginning.
 pub async fn a_thread_with_a_name_longer_than_any_index_takes_is_found(home: &dyn Home) {
     let scene = Scene::of(home);
-    // Nothing in it comes again, so it cannot be made shorter.
+    // Nothing in it repeats, so it cannot be compressed.
     let name: String = (0..400)
         .map(|part| EntryId::derived(&[&part.to_string()]).to_string())
         .collect();
@@ -103,7 +103,7 @@ pub async fn a_thread_with_a_name_longer_than_any_index_takes_is_found(home: &dy
     }
 }
 
-/// Whoever comes second is told so, and nothing of that commit holds.
+/// The second attempt fails, and nothing of that commit is applied.
 pub async fn a_turn_begins_once_and_ends_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let turn = new(&scene, "a");
@@ -123,7 +123,7 @@ pub async fn a_turn_begins_once_and_ends_once(home: &dyn Home) {
     assert_eq!(scene.head().await, Seq(2));
 }
 
-/// Also when it begins and ends in one commit.
+/// This also holds for a turn that begins and ends in one commit.
 pub async fn turns_are_found_by_thread_run_time_and_end(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = RunId::draw(&scene.ids, scene.now());

@@ -1,4 +1,4 @@
-//! Keeping small, and keeping nothing of what is to be forgotten (M7.6).
+//! Compaction, and erasing what is to be forgotten (M7.6).
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn everything(what: Watch) -> WatchQuery {
     }
 }
 
-/// Entries in every state that something may be due for.
+/// Entries in every state for which tidying may be due.
 async fn of_all_kinds(home: &dyn Home) -> (Scene, Vec<EntryId>) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -77,7 +77,8 @@ async fn of_all_kinds(home: &dyn Home) -> (Scene, Vec<EntryId>) {
     (scene, ids)
 }
 
-/// In the order of the instants, in parts that neither repeat nor skip, and not what somebody cared for meanwhile.
+/// They come in the order of their instants, in parts that neither repeat nor skip, and without those that were changed
+/// meanwhile.
 pub async fn what_may_be_due_is_found_by_its_instant_m7_6_45(home: &dyn Home) {
     let (scene, ids) = of_all_kinds(home).await;
     let mut entries: Vec<Entry> = Vec::new();
@@ -134,7 +135,7 @@ pub async fn what_may_be_due_is_found_by_its_instant_m7_6_45(home: &dyn Home) {
     }
 }
 
-/// Neither what was put away, nor what is past its time; and no further than somebody wants to know.
+/// Neither archived nor expired observations are counted, and none beyond the requested maximum.
 pub async fn live_observations_are_counted_m7_6_44(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -161,10 +162,10 @@ pub async fn live_observations_are_counted_m7_6_44(home: &dyn Home) {
         .commit(vec![patch(ids[5], vec![FieldChange::Status(Status::Archived)])])
         .await;
     assert_eq!(count(10).await, 5);
-    // The end belongs to what is after it.
+    // An entry has expired at the very instant of its end.
     scene.clock.advance(HOUR);
     assert_eq!(count(10).await, 4);
-    // A pin holds it.
+    // A pin keeps it.
     scene
         .commit(vec![patch(ids[1], vec![FieldChange::PinRank(Some(1))])])
         .await;
@@ -175,7 +176,7 @@ pub async fn live_observations_are_counted_m7_6_44(home: &dyn Home) {
     assert_eq!(elsewhere.expect("a number"), 0);
 }
 
-/// What is kept smaller reads as before: the entry, its history, the log, lists and searches.
+/// After compaction, entries, history, log, lists and searches read as before.
 pub async fn what_is_made_smaller_reads_as_before_m7_6_45(home: &dyn Home) {
     let (scene, ids) = of_all_kinds(home).await;
     let all = EntryQuery {
@@ -218,8 +219,8 @@ pub async fn what_is_made_smaller_reads_as_before_m7_6_45(home: &dyn Home) {
     assert_eq!(checkup.problems, Vec::<String>::new());
 }
 
-/// Of a tombstone that is old enough only the number stays: it leads nowhere, and nobody else gets it. What was forgotten
-/// on somebody's wish keeps its tombstone.
+/// Of an old tombstone only the number is kept: it leads nowhere, and is never reused. An entry that was forgotten on
+/// request keeps its tombstone.
 pub async fn of_old_tombstones_only_the_numbers_stay_m7_6_46(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -258,7 +259,8 @@ pub async fn of_old_tombstones_only_the_numbers_stay_m7_6_46(home: &dyn Home) {
     assert_eq!(checkup.problems, Vec::<String>::new());
 }
 
-/// Its content is in no revision, in no commit, and is not found; what remains is that it was there, and why it went.
+/// Its content is in no revision and no commit, and cannot be found; what remains is that it existed, and why it was
+/// erased.
 pub async fn what_is_erased_is_in_nothing_that_is_answered_m7_6_50(home: &dyn Home) {
     const WORDS: [&str; 5] = ["windmill", "watermill", "eleonora", "millers", "grandmother"];
     let scene = Scene::of(home);
@@ -303,7 +305,7 @@ pub async fn what_is_erased_is_in_nothing_that_is_answered_m7_6_50(home: &dyn Ho
             assert!(!text.to_lowercase().contains(word), "{word} in {text}");
         }
     }
-    // A key that was used still answers as it did, and brings nothing back.
+    // A key that was used still answers as before, and restores nothing.
     let again = scene
         .commit_as("a patch", vec![patch(id, fields)])
         .await
@@ -315,7 +317,7 @@ pub async fn what_is_erased_is_in_nothing_that_is_answered_m7_6_50(home: &dyn Ho
     assert_eq!(checkup.problems, Vec::<String>::new());
 }
 
-/// Where a text still stands is told of the space that was asked, and of no other.
+/// The residue of a text is reported for the space that was asked, and for no other.
 pub async fn what_is_left_of_a_text_is_told_m7_6_50(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -340,7 +342,7 @@ pub async fn what_is_left_of_a_text_is_told_m7_6_50(home: &dyn Home) {
     scene.commit(vec![erase(id, ErasedFor::Forgotten)]).await;
     assert_eq!(scrub("in the old mill").await.found, Vec::<String>::new());
     assert_eq!(scrub("it never stood anywhere").await.found, Vec::<String>::new());
-    // A key may hold any byte.
+    // A key may contain any byte.
     let named = scene.commit_as("the old\0 windmill", Vec::new()).await;
     let left = scrub("windmill").await;
     assert_eq!(
@@ -355,7 +357,7 @@ pub async fn what_is_left_of_a_text_is_told_m7_6_50(home: &dyn Home) {
     assert!(!elsewhere.expect("an answer").found.is_empty());
 }
 
-/// Adds an entry whose text is `pieces`, which come with it or came before.
+/// Adds an entry whose text consists of `pieces`, some of which are `brought` with it.
 async fn add_text(scene: &Scene, page: PageId, pieces: &[&Blob], brought: Vec<Blob>) -> Result<Committed, StoreError> {
     let mut new = scene.entry(page, EntryKind::Log, "a long text");
     new.fields.body_ref = Some(BodyRef {
@@ -377,8 +379,8 @@ async fn add_text(scene: &Scene, page: PageId, pieces: &[&Blob], brought: Vec<Bl
     scene.store.commit(commit).await
 }
 
-/// Pieces come before the entry that names them. If it never comes, they go; not if somebody brings them again meanwhile, and not
-/// if they are a part of any text.
+/// Pieces are written before the entry that names them. If that never comes, they are deleted, unless somebody writes
+/// them again meanwhile, or a text contains them.
 pub async fn pieces_of_a_text_that_never_ended_are_given_up(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -397,7 +399,7 @@ pub async fn pieces_of_a_text_that_never_ended_are_given_up(home: &dyn Home) {
         .expect("an entry");
     let until = scene.now();
     scene.clock.advance(HOUR);
-    // What has a name keeps it, however often it comes.
+    // Pieces that are named by an entry stay named, however often they are written.
     bring(&[&young, &again, &named, &along]).await;
     let other = scene.other_space("elsewhere");
     let give_up = async |scene: &Scene, until| {
@@ -428,7 +430,7 @@ pub async fn pieces_of_a_text_that_never_ended_are_given_up(home: &dyn Home) {
     assert_eq!(checkup.problems, Vec::<String>::new());
 }
 
-/// Whatever came between the pieces and the entry: what is acknowledged can be read.
+/// Whatever happens between the pieces and the entry: what was acknowledged can be read.
 pub async fn an_entry_never_names_a_text_that_is_not_kept(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;

@@ -8,7 +8,7 @@ use folio_memory::Seq;
 use super::Home;
 use super::scene::Scene;
 
-/// And not before it.
+/// Waiting does not end earlier.
 pub async fn waiting_ends_with_the_commit_that_it_waits_for(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     scene.commit(Vec::new()).await;
@@ -23,7 +23,7 @@ pub async fn waiting_ends_with_the_commit_that_it_waits_for(home: &dyn Home) {
     assert_eq!(head, Seq(2));
 }
 
-/// However many there are.
+/// Any number of commits may have been made already.
 pub async fn waiting_ends_at_once_if_there_is_something_already(home: &dyn Home) {
     let scene = Scene::of(home);
     for _ in 0..3 {
@@ -35,7 +35,7 @@ pub async fn waiting_ends_at_once_if_there_is_something_already(home: &dyn Home)
     );
 }
 
-/// What happens elsewhere is no answer.
+/// Commits in other spaces do not end it.
 pub async fn waiting_is_for_one_space_only(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let other = scene.other_space("other");
@@ -51,7 +51,7 @@ pub async fn waiting_is_for_one_space_only(home: &dyn Home) {
     assert_eq!(soon(waiting).await.expect("a waiter").expect("the head"), Seq(1));
 }
 
-/// As two processes do.
+/// This is the case of two processes.
 pub async fn another_store_on_the_same_data_sees_and_wakes(home: &dyn Home) {
     if !home.is_shared() {
         return;
@@ -78,7 +78,7 @@ pub async fn another_store_on_the_same_data_sees_and_wakes(home: &dyn Home) {
     assert_eq!(here.commit(Vec::new()).await.seq, Seq(23));
 }
 
-/// What should happen in milliseconds, however busy the machine is.
+/// Awaits what should happen within milliseconds, however busy the machine is.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(10), future)
         .await

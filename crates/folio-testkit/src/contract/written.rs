@@ -1,4 +1,4 @@
-//! What calls of runs write is kept apart (E9.15).
+//! What the calls of different runs write is kept apart (E9.15).
 
 use folio_memory::{RunId, Seq};
 use folio_store::{Committed, ErrorKind, Expected, OwnerId, StoreError};
@@ -6,7 +6,7 @@ use folio_store::{Committed, ErrorKind, Expected, OwnerId, StoreError};
 use super::Home;
 use super::scene::{Scene, asked_by};
 
-/// A run that somebody drives.
+/// A run that is driven.
 struct Driven<'s> {
     scene: &'s Scene,
     run: RunId,
@@ -28,7 +28,7 @@ impl<'s> Driven<'s> {
         }
     }
 
-    /// Says in a commit what its calls write.
+    /// Commits the names of what its calls write.
     async fn writes(&mut self, names: &[&str]) -> Result<Committed, StoreError> {
         let (run, head, fence) = (self.run, self.head, Some(self.fence));
         let names = names.iter().map(|name| (*name).to_owned()).collect();
@@ -52,7 +52,7 @@ impl<'s> Driven<'s> {
     }
 }
 
-/// The same, something around it, or something inside of it.
+/// The same name is refused, as is one that contains it, or one inside it.
 pub async fn what_a_run_writes_no_other_run_takes_e9_15(home: &dyn Home) {
     let scene = Scene::of(home);
     let mut one = Driven::begin(&scene, "one", "driver").await;
@@ -68,20 +68,20 @@ pub async fn what_a_run_writes_no_other_run_takes_e9_15(home: &dyn Home) {
         other.is_refused(names, one.run).await;
     }
     other.writes(&["/repo/src2", "/repo/sr", "x"]).await.expect("others");
-    // Its own keep nobody waiting; what it does not name any more it gives back.
+    // Its own names do not conflict; names that it no longer lists are released.
     one.writes(&["/repo/src/a", "desk"]).await.expect("its own");
     other.is_refused(&["/repo/src2", "/repo/src"], one.run).await;
     one.is_refused(&["x"], other.run).await;
     other.writes(&["/repo/src/b"]).await.expect("what was given back");
     one.writes(&[]).await.expect("nothing");
     other.writes(&["/repo", "desk"]).await.expect("all of it");
-    // Another space has other names.
+    // Names are separate per space.
     let elsewhere = scene.other_space("elsewhere");
     let mut third = Driven::begin(&elsewhere, "third", "driver").await;
     third.writes(&["/repo"]).await.expect("a name of its own");
 }
 
-/// Whoever takes the run up has another fence, and takes for its calls what is free.
+/// The next driver of the run has another fence, and takes the names that are free for its calls.
 pub async fn names_count_as_long_as_their_runs_driver_may_write_e9_15(home: &dyn Home) {
     let scene = Scene::of(home);
     let mut one = Driven::begin(&scene, "one", "first").await;
@@ -105,7 +105,7 @@ pub async fn names_count_as_long_as_their_runs_driver_may_write_e9_15(home: &dyn
     other.is_refused(&["desk"], one.run).await;
 }
 
-/// So that what the dead one writes when it comes back is refused.
+/// The run of the dead driver is given up, so that what that driver writes when it returns is refused.
 pub async fn who_takes_a_name_of_a_dead_driver_gives_its_run_up_e9_15(home: &dyn Home) {
     if !home.is_shared() {
         return;
