@@ -50,7 +50,7 @@ pub struct RunnerModel {
     pub answer_tokens: u32,
     /// Its price; `None` if unknown.
     pub price: Option<Price>,
-    /// How long an answer may take; at least the default.
+    /// How long an answer may take; ten minutes by default.
     pub time: Duration,
     /// The fallback that is asked if the model is unavailable, refuses or answers nonsense (E9.13); it may have one
     /// itself. An agent program has no fallback and is never one.
