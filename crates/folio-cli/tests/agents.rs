@@ -115,7 +115,7 @@ fn a_program_waits_for_a_persons_yes_e9_14() {
 fn what_is_wrong_with_a_program_is_said_before_anything_runs() {
     let folio = folio_with("");
     assert_snapshot!(folio.seen(&["run", "Mend the clock", "--model", "agent:painter"]), @r"
-    ! error[agent_unusable]: agent:painter cannot be asked: there is none of that name in the section [agents]
+    ! error[agent_unusable]: agent:painter cannot be asked: the section [agents] has no agent of that name
     = 2
     ");
     folio.file("folio.toml", "model = \"agent:m\"\n[agents.m]\ncommand = []\n");

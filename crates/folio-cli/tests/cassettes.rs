@@ -125,7 +125,7 @@ fn what_is_asked_otherwise_and_what_is_not_recorded_is_told() {
     assert_eq!(other.code, 1, "{other}");
     let differences = other.stdout;
     assert!(
-        differences.contains("size: call 2 is answered otherwise"),
+        differences.contains("size: call 2 has another answer"),
         "{differences}"
     );
 }

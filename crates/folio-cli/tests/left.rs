@@ -197,7 +197,7 @@ fn what_nobody_answered_in_time_is_asked_of_nobody_any_more_e9_9() {
     folio.until(&["questions"], |seen| seen["returned"] == json!(0));
     let told = folio.call(&["answer", "r1", "it is fine"]);
     assert_eq!(told.code, 3, "{told}");
-    assert!(told.stderr.contains("there was time for an answer until"), "{told}");
+    assert!(told.stderr.contains("the time for an answer ended at"), "{told}");
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
     !   hint: without a model: folio plan example | folio run --plan - --input repo=.
     = 2
     ----
-    ! error[needs_model]: model.yaml: only a model can do think, and there is none
+    ! error[needs_model]: model.yaml: only a model can do think, and no model is configured
     !   hint: set one with --model, FOLIO_MODEL or model = "…" in folio.toml, or give the task a `do:`
     = 2
     ----

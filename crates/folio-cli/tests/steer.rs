@@ -305,7 +305,7 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
     assert_eq!(asked["items"][0]["call"]["args"], json!({"argv": ["echo", "hello"]}));
     assert_eq!((&asked["returned"], &asked["total"]), (&json!(1), &json!(1)), "{asked}");
     assert_snapshot!(folio.seen(&["--role", "executor", "approve", "r1"]), @"
-    ! error[role_denied]: only a person may do that, and executor is none
+    ! error[role_denied]: only a person may do that, not the role executor
     !   hint: leave out --role and FOLIO_ROLE
     = 4
     ");
@@ -313,7 +313,7 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
     let (node, _) = id.rsplit_once('.').unwrap();
     // A yes that was meant for something else that was asked there.
     assert_snapshot!(folio.seen(&["approve", &format!("{node}.0123456789abcdef")]), @"
-    ! error[asked_else]: what was asked at one is not asked any more: something else is
+    ! error[asked_else]: one no longer waits for what was answered, but for something else
     !   hint: `folio questions` prints the current request; read it, then decide again
     = 4
     ");

@@ -148,12 +148,12 @@ impl FromStr for ModelAddress {
                     base_url: None,
                     name: path.to_owned(),
                 }),
-                _ => Err(error("there is no path of a script after the ':'")),
+                _ => Err(error("the path of the script after the ':' is missing")),
             };
         }
         if let Some(url) = parts.base_url {
             if provider == Provider::Agent {
-                return Err(error("a program has no address"));
+                return Err(error("an agent has no URL in its address"));
             }
             let (scheme, host) = url
                 .split_once("://")
@@ -164,7 +164,7 @@ impl FromStr for ModelAddress {
             if host.split('/').next().is_some_and(|host| host.contains('@')) {
                 return Err(AddressError {
                     given: format!("{}+{scheme}://…@…", provider.as_str()),
-                    reason: "the address holds a name or a password; a key is given apart from it",
+                    reason: "the address contains a user name or password; give the key separately",
                 });
             }
         }

@@ -70,9 +70,9 @@ impl AgentProgram {
             return None;
         } else if prompt.len() > ARGUMENT_BYTES_MAX {
             let bytes = prompt.len();
-            format!("the task has {bytes} bytes, and an argument at most {ARGUMENT_BYTES_MAX}")
+            format!("the task has {bytes} bytes, and an argument can have at most {ARGUMENT_BYTES_MAX}")
         } else if prompt.contains('\0') {
-            "the task has a zero byte, which no argument can have".to_owned()
+            "the task contains a zero byte, which an argument cannot".to_owned()
         } else {
             return None;
         };
@@ -135,8 +135,7 @@ impl Model for AgentProgram {
         }
         let (program, input) = self.start(task, folder)?;
         if place.session.is_some() && self.settings.form != AgentForm::Acp {
-            let message =
-                "it was at work when its driver died, and one that is not talked with has no session to go on with";
+            let message = "it was at work when its driver died, and only one with the form acp can continue a session";
             return Err(self.error(ModelErrorKind::Unknown, message));
         }
         let limits = self.settings.limits();
@@ -197,7 +196,7 @@ impl Model for AgentProgram {
         }
         let Some(text) = heard.text else {
             let message = format!(
-                "what it printed holds no answer in the form {}{said}",
+                "its output contains no answer in the form {}{said}",
                 self.settings.form.as_str()
             );
             return Err(self.error(ModelErrorKind::Failed, message).costing(usage));

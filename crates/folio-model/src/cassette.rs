@@ -121,12 +121,15 @@ impl Cassette {
         }
         let written: Written = serde_json::from_slice(&bytes).map_err(|e| error(e.to_string()))?;
         if written.version != VERSION {
-            let reason = format!("its version is {}, and {VERSION} is known", written.version);
+            let reason = format!(
+                "its version is {}, and only version {VERSION} is supported",
+                written.version
+            );
             return Err(error(reason));
         }
         for (key, take) in &written.takes {
             if take.replies.is_empty() || hash(&canonical(take.request.clone()).to_string()) != *key {
-                return Err(error(format!("the request under {key} is another; record it anew")));
+                return Err(error(format!("the request under {key} was changed; record it again")));
             }
         }
         Ok(Self {
@@ -149,7 +152,7 @@ impl Cassette {
         // A file that is not a cassette is not overwritten because of a typo.
         if is_something_else(path) {
             return Err(error(
-                "it is there, and is no cassette that could be recorded anew".to_owned(),
+                "the file exists and is not a cassette, so it is not overwritten".to_owned(),
             ));
         }
         let written = Written {

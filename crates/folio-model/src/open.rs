@@ -102,7 +102,7 @@ fn agent(address: &ModelAddress, options: &ModelOptions) -> Result<Arc<dyn Model
         reason: reason.to_owned(),
     };
     let Some(agent) = &options.agent else {
-        return Err(refused("there is none of that name in the section [agents]"));
+        return Err(refused("the section [agents] has no agent of that name"));
     };
     if let Some(reason) = agent.settings.problem().or(agent.unusable.as_deref()) {
         return Err(refused(reason));

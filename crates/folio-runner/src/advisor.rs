@@ -83,7 +83,7 @@ impl ModelAdvisor {
         };
         let reply = self.asked.ask(&request).await?;
         if reply.stop == StopCause::Refusal {
-            return Err("the model will not do it".to_owned());
+            return Err("the model refused".to_owned());
         }
         let said = repair::object(&reply.text, required)?;
         if said.ended.is_some() {

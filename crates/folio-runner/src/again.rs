@@ -196,7 +196,7 @@ impl<'r> Folded<'r> {
         }
         let said = workspace.store().runs_so_far(workspace.space(), vec![id]).await?;
         if said.first().is_some_and(|(_, said)| *said != self.run.so_far()) {
-            let line = "what lists tell of it is not what the journal says: what it used up, whether it is paused, or how much it asks";
+            let line = "what lists show differs from the journal: what it used up, whether it is paused, or how many answers it waits for";
             found.row.push(line.to_owned());
         }
         for (page, title) in &self.pages {
@@ -226,7 +226,7 @@ impl<'r> Folded<'r> {
                 Ok(kept) => {
                     let differs = expected.differing(&kept.fields).into_iter();
                     differs
-                        .map(|what| format!("entry {}: its {what} is another", kept.handle))
+                        .map(|what| format!("entry {}: its {what} differs", kept.handle))
                         .collect()
                 }
                 Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {
@@ -363,7 +363,7 @@ mod tests {
         damage(runner.workspace(), entry.id).await;
         let differing = folded.compared(None).await.unwrap();
         let (differing, goes_on) = folded.settled(differing).await.unwrap();
-        let line = format!("entry {}: its title is another", entry.handle);
+        let line = format!("entry {}: its title differs", entry.handle);
         assert_eq!((differing.lines(), goes_on), (vec![line], false));
     }
 }

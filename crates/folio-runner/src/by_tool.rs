@@ -76,7 +76,7 @@ pub(crate) async fn work(
 /// The message that the tool was stopped because its time was over, with what it `said` about that.
 fn late(limit: Duration, said: &str) -> String {
     let colon = if said.is_empty() { "" } else { ": " };
-    format!("it took longer than the {limit:?} that its task has, and was ended{colon}{said}")
+    format!("it took longer than the {limit:?} that its task allows, and was stopped{colon}{said}")
 }
 
 fn read(response: ToolResponse, asked: &Request, model: &RunnerModel, effect: Effect) -> ModelAnswer {

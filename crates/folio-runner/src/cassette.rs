@@ -370,7 +370,7 @@ impl Walk<'_> {
                 } else if !forms.is_empty() {
                     self.differs(
                         *node,
-                        &format!("call {call} is asked for something else, or may come to something else"),
+                        &format!("call {call} asks for something else, or has another amount set aside"),
                     );
                 } else {
                     self.differs(*node, &format!("call {call} is not made"));
@@ -388,7 +388,7 @@ impl Walk<'_> {
                     None => {}
                     Some(Err(why)) => self.differs(*node, &format!("call {call}: {why}")),
                     Some(Ok(answered)) if answered.as_ref() == Some(event) => {}
-                    Some(Ok(_)) => self.differs(*node, &format!("call {call} is answered otherwise")),
+                    Some(Ok(_)) => self.differs(*node, &format!("call {call} has another answer")),
                 }
             }
             // Failures are not on the cassette.
@@ -399,7 +399,7 @@ impl Walk<'_> {
             | Event::Wants { node, .. }
                 if !self.follows.contains(event) =>
             {
-                let what = format!("what follows from its answer is another: {}", event.name());
+                let what = format!("something else follows from its answer: {}", event.name());
                 self.differs(*node, &what);
             }
             _ => {}

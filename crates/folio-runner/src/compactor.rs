@@ -170,7 +170,7 @@ impl Compactor for ModelCompactor {
             };
             let reply = self.asked.ask(&request).await?;
             if reply.stop == StopCause::Refusal {
-                return Err("the model will not do it".to_owned());
+                return Err("the model refused".to_owned());
             }
             if let Some(done) = reply.tool_calls.iter().find(|call| call.tool == "done") {
                 return read_summary(&done.args);
@@ -197,9 +197,7 @@ impl Compactor for ModelCompactor {
                 });
             }
         }
-        Err(format!(
-            "after {ROUNDS} requests it had not said what the messages come to"
-        ))
+        Err(format!("it gave no summary within {ROUNDS} requests"))
     }
 }
 

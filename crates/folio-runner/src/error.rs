@@ -28,7 +28,7 @@ pub enum RunnerError {
         source: JournalError,
     },
     /// Some tasks need a model, and no model is configured.
-    #[error("only a model can do {}, and there is none", tasks.join(", "))]
+    #[error("only a model can do {}, and no model is configured", tasks.join(", "))]
     NeedsModel {
         /// The names of these tasks.
         tasks: Vec<String>,
@@ -40,7 +40,7 @@ pub enum RunnerError {
         problems: Vec<String>,
     },
     /// An answer was given where no question is open.
-    #[error("{path} asks nothing{}", over.map_or_else(String::new, |at| format!(" any more: there was time for an answer until {at}")))]
+    #[error("{path} has no open question{}", over.map_or_else(String::new, |at| format!(": the time for an answer ended at {at}")))]
     NoQuestion {
         /// The path of the node.
         path: String,
@@ -48,7 +48,7 @@ pub enum RunnerError {
         over: Option<Timestamp>,
     },
     /// The answer is not among the options of the question.
-    #[error("{answer:?} is none of the answers that the question leaves: {}", options.join(", "))]
+    #[error("{answer:?} is not one of the answers to choose from: {}", options.join(", "))]
     NotAnOption {
         /// The answer.
         answer: String,
@@ -56,7 +56,7 @@ pub enum RunnerError {
         options: Vec<String>,
     },
     /// The answer is empty.
-    #[error("the answer to what {path} asks is empty, and the question still waits")]
+    #[error("the answer to the question of {path} is empty, and the question stays open")]
     EmptyAnswer {
         /// The path of the node.
         path: String,
@@ -65,19 +65,19 @@ pub enum RunnerError {
     #[error(transparent)]
     Edit(#[from] EditError),
     /// An approval or rejection was given where none is waited for.
-    #[error("{path} waits for no yes")]
+    #[error("{path} does not wait for approval")]
     NoApproval {
         /// The path of the node.
         path: String,
     },
     /// By now something else waits there than what was answered.
-    #[error("what was asked at {path} is not asked any more: something else is")]
+    #[error("{path} no longer waits for what was answered, but for something else")]
     AskedElse {
         /// The path of the node.
         path: String,
     },
     /// Only a person approves, rejects and changes limits.
-    #[error("only a person may do that, and {role} is none")]
+    #[error("only a person may do that, not the role {role}")]
     NotAPerson {
         /// The role in which it was attempted.
         role: String,
@@ -100,7 +100,7 @@ pub enum RunnerError {
         reason: String,
     },
     /// The process is about to end, and starts nothing more.
-    #[error("this process is about to end and drives nothing more")]
+    #[error("this process is about to end and drives no more runs")]
     Leaving,
     /// A folder that the run needs cannot be used.
     #[error("cannot use the folder {path}: {reason}")]

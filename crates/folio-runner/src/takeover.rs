@@ -68,7 +68,7 @@ fn in_words(taken: &TakenOver) -> Option<String> {
         (&taken.missing, "these files were not copied:"),
         (
             &taken.changed,
-            "these files were changed since, and are as they are now:",
+            "these files were changed since, and were copied in their present state:",
         ),
     ];
     let said = parts.into_iter().filter(|(names, _)| !names.is_empty());

@@ -172,7 +172,7 @@ async fn the_time_of_a_task_holds_an_agent_that_is_a_tool_e9_17() {
     let ended = loaded.node_at("a").unwrap().result.unwrap().clone();
     assert_eq!(ended.stop_reason, Some(StopReason::OutcomeUnknown), "{ended:?}");
     assert!(
-        ended.notes.contains("longer than the 3s that its task has"),
+        ended.notes.contains("longer than the 3s that its task allows"),
         "{ended:?}"
     );
 }

@@ -198,7 +198,7 @@ async fn a_question_waits_until_somebody_answers_it_from_outside_e9_14() {
     // The second answer comes too late, changes nothing, and whoever gives it is told.
     let late = house.runner.answer(run, node, "red", &person("bob")).await;
     assert!(matches!(late, Err(RunnerError::NoQuestion { .. })), "{late:?}");
-    assert_eq!(late.unwrap_err().to_string(), "the run asks nothing");
+    assert_eq!(late.unwrap_err().to_string(), "the run has no open question");
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ async fn a_run_of_models_reads_as_its_journal_says_and_what_was_changed_since_is
     };
     workspace.commit(commit).await.unwrap();
     let found = runner.replay(run).await.unwrap();
-    let line = format!("entry {}: its title is another", entries[0].handle);
+    let line = format!("entry {}: its title differs", entries[0].handle);
     assert_eq!(found.differences, std::slice::from_ref(&line));
     // What a commit says for lists is looked at, too.
     let append = RunAppend {
@@ -78,7 +78,7 @@ async fn a_run_of_models_reads_as_its_journal_says_and_what_was_changed_since_is
     let found = runner.replay(run).await.unwrap();
     assert_eq!(found.differences[1..], [line]);
     assert!(
-        found.differences[0].contains("what lists tell of it"),
+        found.differences[0].contains("what lists show differs"),
         "{:?}",
         found.differences
     );

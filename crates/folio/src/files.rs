@@ -11,10 +11,10 @@ use folio_tools::{Folder, FolderError};
 #[non_exhaustive]
 pub enum FilesError {
     /// The path is invalid, or leads outside of the root.
-    #[error("{0:?} is no path from the root, or leads out")]
+    #[error("{0:?} is not a path from the root, or leads outside of it")]
     Escapes(String),
     /// There is no such file or folder.
-    #[error("there is nothing to be had at {0:?}")]
+    #[error("there is no file or folder at {0:?}")]
     NotFound(String),
     /// The caller may not read it.
     #[error("{0}")]

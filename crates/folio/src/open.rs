@@ -26,7 +26,9 @@ pub enum OpenError {
     #[error("the store URL names no file")]
     NoPath,
     /// The URL of a file store has settings after a question mark, like those of other kinds of stores.
-    #[error("the store URL of a file has no settings: there is no file of that name, question mark and all")]
+    #[error(
+        "the URL of a store in a file takes no settings, and there is no file whose name includes the question mark"
+    )]
     NoSettings,
     /// The store does not exist, and was not to be created.
     #[error("there is no {what} {place}")]

@@ -103,10 +103,10 @@ impl Remote {
     ) -> Result<Self, Failed> {
         let invalid = |message: String| Failed::new(ModelErrorKind::Invalid, message);
         let base = Url::parse(&format!("{}/", address.trim_end_matches('/')))
-            .map_err(|_| invalid("its address is no URL".to_owned()))?;
+            .map_err(|_| invalid("its address is not a URL".to_owned()))?;
         let card_at = base
             .join(CARD)
-            .map_err(|_| invalid("its address is no URL".to_owned()))?;
+            .map_err(|_| invalid("its address is not a URL".to_owned()))?;
         let mut remote = Self {
             client,
             url: base,
@@ -116,8 +116,11 @@ impl Remote {
         };
         let asked = remote.authorised(remote.client.get(card_at)).timeout(ANSWERS);
         let body = remote.body(asked, IfLost::NothingBegan).await?;
-        let card: AgentCard = read(&body)
-            .map_err(|_| invalid(format!("its card, {CARD}, is none of Agent2Agent 1.0; is `url` right?")))?;
+        let card: AgentCard = read(&body).map_err(|_| {
+            invalid(format!(
+                "its card, {CARD}, is not a card of Agent2Agent 1.0; is `url` right?"
+            ))
+        })?;
         let spoken = |version: &str| version == "1" || version.starts_with("1.");
         let interface = card.supported_interfaces.into_iter().find(|interface| {
             interface.protocol_binding.eq_ignore_ascii_case(BINDING) && spoken(&interface.protocol_version)
@@ -130,11 +133,11 @@ impl Remote {
         let url = remote
             .url
             .join(&interface.url)
-            .map_err(|_| invalid("the address on its card is no URL".to_owned()))?;
+            .map_err(|_| invalid("the address on its card is not a URL".to_owned()))?;
         // The token and the task must not be sent to a host that somebody else names.
         if url.origin() != remote.url.origin() {
             return Err(invalid(format!(
-                "its card leads elsewhere, to {}; put that address in the settings if it is meant",
+                "its card points to another server, {}; put that address into the settings if it is the right one",
                 url.origin().ascii_serialization()
             )));
         }
@@ -234,7 +237,7 @@ impl Remote {
             return Err(Failed::new(kind, message));
         }
         let result = answer.result.unwrap_or(Value::Null);
-        serde_json::from_value(result).map_err(|_| unreadable("is not as the protocol says"))
+        serde_json::from_value(result).map_err(|_| unreadable("does not follow the protocol"))
     }
 
     fn authorised(&self, request: RequestBuilder) -> RequestBuilder {
@@ -288,11 +291,11 @@ fn said_by(status: StatusCode) -> String {
     let number = status.as_u16();
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            format!("it does not let us in (HTTP {number}): `token` is missing or wrong")
+            format!("it denies access (HTTP {number}): `token` is missing or wrong")
         }
-        status if status.is_redirection() => format!(
-            "it sends us elsewhere (HTTP {number}), where nobody follows: put the address that it means into `url`"
-        ),
+        status if status.is_redirection() => {
+            format!("it redirects (HTTP {number}), which is not followed: put the right address into `url`")
+        }
         StatusCode::TOO_MANY_REQUESTS => format!("it answers with HTTP {number}"),
         status if status.is_client_error() => format!("it answers with HTTP {number}; is `url` right?"),
         _ => format!("it answers with HTTP {number}"),
@@ -339,8 +342,8 @@ fn progress(task: Task) -> Progress {
             done(all.join("\n\n"))
         }
         TaskState::Failed => failed("it says that it failed"),
-        TaskState::Rejected => failed("it does not take the task"),
-        TaskState::Canceled => failed("it was stopped there"),
+        TaskState::Rejected => failed("it rejected the task"),
+        TaskState::Canceled => failed("it was cancelled there"),
         TaskState::InputRequired => {
             let words = said.unwrap_or_default();
             Progress::Heard(Heard::Asking { task: task.id, words })
@@ -352,7 +355,7 @@ fn progress(task: Task) -> Progress {
 /// The result of a finished task. An agent without an answer is not asked again: what it did stays done.
 fn done(text: String) -> Progress {
     if text.trim().is_empty() {
-        Progress::Failed(Failed::new(ModelErrorKind::Failed, "it is done and said nothing"))
+        Progress::Failed(Failed::new(ModelErrorKind::Failed, "it is done and gave no answer"))
     } else {
         Progress::Heard(Heard::Done(text))
     }

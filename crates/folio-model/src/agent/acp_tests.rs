@@ -303,7 +303,7 @@ async fn what_an_agent_does_wrong_is_said_in_no_words_of_a_library() {
         hello='"result":{"protocolVersion":1,"agentCapabilities":{}}'; session='"result":{"sessionId":"s1"}'
         read -r line; "#;
     let look = "; `command` must start a program that speaks the Agent Client Protocol";
-    let no_answer = "what it answers is not what the Agent Client Protocol says";
+    let no_answer = "its answers do not follow the Agent Client Protocol";
     let cases = [
         (
             "exit 3",
@@ -330,7 +330,7 @@ async fn what_an_agent_does_wrong_is_said_in_no_words_of_a_library() {
         ),
         (
             r#"says "$hello"; read -r line; says "$session"; read -r line; says '"result":{}'; read -r line"#,
-            "what it answers to the task is not what the Agent Client Protocol says".to_owned(),
+            "its answer to the task does not follow the Agent Client Protocol".to_owned(),
         ),
         (
             r#"says "$hello"; read -r line; says "$session"; read -r line; exit 4"#,

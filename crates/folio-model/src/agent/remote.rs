@@ -55,7 +55,7 @@ impl RemoteAgent {
         let client = client_for(&url, CONNECT, proxy)?;
         let authorisation = token.as_ref().map(|token| {
             let mut value = HeaderValue::try_from(format!("Bearer {}", token.reveal()))
-                .map_err(|_| "its token cannot be sent: it has signs that no header may have")?;
+                .map_err(|_| "its token cannot be sent: it has characters that are not allowed in a header")?;
             value.set_sensitive(true);
             Ok::<_, String>(value)
         });
@@ -273,7 +273,7 @@ impl Work<'_> {
             Progress::WantsLogin { task, words } => {
                 // Nobody can log in here, so it need not wait.
                 let _told = self.called_off(&task).await;
-                let message = because("it wants somebody to log in", &words);
+                let message = because("it requires a login", &words);
                 Err(Failed::new(ModelErrorKind::Unauthorised, message))
             }
             Progress::Working(task) => Err(Failed::new(ModelErrorKind::Unknown, format!("it is at work on {task}"))),
@@ -346,7 +346,7 @@ impl Work<'_> {
 
     /// The task can no longer be polled, so its outcome is unknown, and it is cancelled.
     async fn unheard(&mut self, task: &str, failed: Failed) -> Failed {
-        let what = format!("it is at work on {task}, and cannot be asked how far it is");
+        let what = format!("it is working on {task}, and its progress cannot be queried");
         let why = because(&what, &failed.message);
         let message = match self.called_off(task).await {
             Ok(()) => format!("{why}; it was told to stop"),
@@ -358,7 +358,7 @@ impl Work<'_> {
     /// It asks something and nobody can answer, so the task is cancelled.
     async fn unanswered(&mut self, task: &str, words: &str) -> Failed {
         let _told = self.called_off(task).await;
-        let what = "it asks for something, and there is nobody who could answer it";
+        let what = "it asks a question, and nobody is there to answer it";
         Failed::new(ModelErrorKind::Failed, because(what, &brief(words)))
     }
 
@@ -379,7 +379,7 @@ impl Work<'_> {
                 let message = format!("{why}, before it was given the task");
                 return Failed::new(ModelErrorKind::Unreached, message);
             }
-            Stage::Told => Err("what it calls the task is not known".to_owned()),
+            Stage::Told => Err("its id of the task is not known".to_owned()),
             Stage::Working(task) => {
                 let task = task.clone();
                 self.called_off(&task).await

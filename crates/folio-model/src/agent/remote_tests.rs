@@ -213,8 +213,8 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
             Kind::Failed,
             "it says that it failed: which clock, [key]?",
         ),
-        (working("REJECTED"), Kind::Failed, "does not take the task"),
-        (working("CANCELED"), Kind::Failed, "stopped there"),
+        (working("REJECTED"), Kind::Failed, "rejected the task"),
+        (working("CANCELED"), Kind::Failed, "cancelled there"),
         (
             refusal(-32601),
             Kind::Invalid,
@@ -224,7 +224,7 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
         (
             ResponseTemplate::new(401),
             Kind::Unauthorised,
-            "it does not let us in (HTTP 401): `token` is missing or wrong",
+            "it denies access (HTTP 401): `token` is missing or wrong",
         ),
         (
             ResponseTemplate::new(307),
@@ -235,7 +235,7 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
         (
             result(&json!({"task": task("COMPLETED", &json!({"artifacts": []}))})),
             Kind::Failed,
-            "it is done and said nothing",
+            "it is done and gave no answer",
         ),
         (
             ResponseTemplate::new(429).insert_header("retry-after", "7"),
@@ -249,7 +249,11 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
             Kind::Unknown,
             "is no JSON-RPC",
         ),
-        (result(&json!({"answer": 1})), Kind::Unknown, "not as the protocol says"),
+        (
+            result(&json!({"answer": 1})),
+            Kind::Unknown,
+            "does not follow the protocol",
+        ),
         (
             ResponseTemplate::new(200).set_body_string("x".repeat(10_001)),
             Kind::Unknown,
@@ -276,7 +280,7 @@ async fn one_that_wants_a_login_need_not_wait_e9_17() {
         let house = House::of(answers).await;
         let error = house.asked(&Place::default()).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Unauthorised, "{error}");
-        assert_eq!(error.message, "it wants somebody to log in: log in, [key]");
+        assert_eq!(error.message, "it requires a login: log in, [key]");
         assert_eq!(house.methods().await.last().map(String::as_str), Some("CancelTask"));
     }
 }
@@ -306,7 +310,7 @@ async fn an_answer_that_makes_no_sense_is_asked_for_again_and_then_it_is_told_to
     assert!(
         error
             .message
-            .starts_with("it is at work on t1, and cannot be asked how far it is: "),
+            .starts_with("it is working on t1, and its progress cannot be queried: "),
         "{error}"
     );
     assert!(error.message.ends_with("; it was told to stop"), "{error}");
@@ -325,7 +329,7 @@ async fn one_that_asks_for_something_need_not_wait_e9_17() {
         let error = house.asked(&Place::default()).await.unwrap_err();
         assert_eq!(error.kind, ModelErrorKind::Failed);
         assert!(
-            error.message.contains("nobody who could answer it: which clock?"),
+            error.message.contains("nobody is there to answer it: which clock?"),
             "{error}"
         );
         assert_eq!(house.methods().await.last().map(String::as_str), Some("CancelTask"));
@@ -463,7 +467,7 @@ async fn a_card_leads_nowhere_else_and_names_what_is_spoken_e9_17() {
     for (card, words) in [
         (
             card(&interface("https://elsewhere.example/rpc", "JSONRPC", "1.0")),
-            "leads elsewhere, to https://elsewhere.example",
+            "points to another server, https://elsewhere.example",
         ),
         (
             card(&interface("HOUSE/rpc", "JSONRPC", "0.3.0")),
@@ -475,7 +479,7 @@ async fn a_card_leads_nowhere_else_and_names_what_is_spoken_e9_17() {
         ),
         (
             json!({"url": "HOUSE", "protocolVersion": "0.3.0"}).to_string(),
-            "none of Agent2Agent 1.0",
+            "not a card of Agent2Agent 1.0",
         ),
     ] {
         let house = House::with_card(card, []).await;

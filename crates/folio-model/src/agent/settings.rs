@@ -168,11 +168,11 @@ impl AgentSettings {
         if wrong.is_some() {
             wrong
         } else if !(1..=TIME_S_MAX).contains(&self.time_s.unwrap_or(TIME_S)) {
-            Some("`time_s` is 1 to 86400")
+            Some("`time_s` must be from 1 to 86400")
         } else if !(1..=OUTPUT_BYTES_MAX).contains(&self.output_bytes.unwrap_or(OUTPUT_BYTES)) {
-            Some("`output_bytes` is 1 to 268435456")
+            Some("`output_bytes` must be from 1 to 268435456")
         } else if self.grace_s.unwrap_or(GRACE_S) > GRACE_S_MAX {
-            Some("`grace_s` is at most 15")
+            Some("`grace_s` must be at most 15")
         } else {
             None
         }
@@ -197,9 +197,9 @@ impl AgentSettings {
     fn problem_of_tool(&self) -> Option<&'static str> {
         let has_limits = self.time_s.is_some() || self.output_bytes.is_some() || self.grace_s.is_some();
         if self.tool.as_deref().is_none_or(str::is_empty) || self.argument.as_deref().is_some_and(str::is_empty) {
-            Some("with the form tool, `tool` is the name of one, and `argument` that of its argument for the task")
+            Some("the form tool needs `tool`, the name of a tool; `argument` names its argument for the task")
         } else if self.is_of_programs() || self.is_of_remotes() || has_limits {
-            Some("with the form tool there are only `tool` and `argument`; limits are those of the tool")
+            Some("the form tool takes only `tool` and `argument`; the limits are those of the tool")
         } else {
             None
         }
@@ -208,7 +208,7 @@ impl AgentSettings {
     fn problem_of_remote(&self) -> Option<&'static str> {
         let url = self.url.as_deref().unwrap_or_default();
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            Some("with the form a2a, `url` begins with https:// or http://")
+            Some("with the form a2a, `url` must begin with https:// or http://")
         } else if self.is_of_programs() {
             Some(
                 "`command`, `prompt`, `environment`, `folder`, `grants` and `mcp` are for programs, and the form a2a is for other machines",
@@ -216,7 +216,7 @@ impl AgentSettings {
         } else if self.is_of_tools() {
             Some("`tool` and `argument` are for the form tool")
         } else if self.token.is_some() && self.token_file.is_some() {
-            Some("it has either a `token` or a `token_file`")
+            Some("set either a `token` or a `token_file`, not both")
         } else {
             None
         }
@@ -235,7 +235,7 @@ impl AgentSettings {
         } else if !self.environment.iter().all(is_variable) {
             Some("`environment` is a list of names of variables, without their values")
         } else if self.form != AgentForm::Acp && (self.grants.is_some() || !self.mcp.is_empty()) {
-            Some("`grants` and `mcp` are for the form acp: only that can ask and be told")
+            Some("`grants` and `mcp` are only for the form acp")
         } else if self
             .mcp
             .values()

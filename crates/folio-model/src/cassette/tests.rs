@@ -118,7 +118,7 @@ async fn a_cassette_that_was_changed_by_hand_is_refused() {
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("roll the dice", "roll the ball")).unwrap();
     let error = Cassette::read(&path).unwrap_err().to_string();
-    assert!(error.contains("record it anew"), "{error}");
+    assert!(error.contains("record it again"), "{error}");
 }
 
 #[tokio::test]

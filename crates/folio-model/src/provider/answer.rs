@@ -76,7 +76,7 @@ fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError>
         // A call whose arguments were cut off does not count.
         calls.retain(|call| !call.name.is_empty() && call.args.as_ref().is_some_and(Value::is_object));
     } else if calls.iter().any(|call| call.name.is_empty()) {
-        return malformed("its answer wants a call and does not say of what");
+        return malformed("its answer requests a call without the name of a tool");
     }
     let mut tool_calls: Vec<ToolCall> = calls.into_iter().map(wanted).collect();
     // Some providers send no ids, or the same one for each call.
@@ -90,7 +90,7 @@ fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError>
         Some(StopReason::Other(reason)) if answer.text.is_empty() => {
             let reason = Some(reason).filter(|reason| is_code(reason));
             let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-            return malformed(&format!("it stopped for a reason of its own{reason} and said nothing"));
+            return malformed(&format!("it stopped for another reason{reason} and gave no answer"));
         }
         _ => StopCause::Done,
     };

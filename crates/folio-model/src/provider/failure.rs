@@ -128,7 +128,7 @@ impl Failures<'_> {
 
     fn web_page(self, what: &str) -> String {
         let url = self.asked();
-        format!("{what}; is {url} the right address, or does a proxy stand before it that wants a login?")
+        format!("{what}; is {url} the right address, or is there a proxy in front of it that requires a login?")
     }
 
     /// The URL that was asked, in a form that may be shown. Addresses with a name and password are refused elsewhere.
@@ -145,7 +145,7 @@ impl Failures<'_> {
             let to = to.filter(|to| to.contains("://")).map(host_of);
             let to = to.map_or_else(String::new, |host| format!(" to {}", self.shown(host)));
             let message = format!(
-                "it said {status} and sends us elsewhere{to}, where a key must not follow; put the address that it means into the settings"
+                "it said {status} and redirects{to}, which is not followed because of the key; put the right address into the settings"
             );
             return self.error(ModelErrorKind::Invalid, message);
         }

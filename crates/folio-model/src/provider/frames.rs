@@ -141,7 +141,7 @@ impl Answer {
     fn begin(&mut self, call: PartialCall) {
         let is_far = call.index.is_some_and(|index| index >= CALLS_MAX as u64);
         if is_far || self.calls.len() >= CALLS_MAX {
-            self.problem = Some("its answer wants more calls than an answer may");
+            self.problem = Some("its answer requests more calls than are allowed");
         } else {
             self.calls.push(call);
         }

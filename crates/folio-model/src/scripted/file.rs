@@ -131,7 +131,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<Cue>, ScriptError> {
 pub(super) fn parsed(text: &str) -> Result<Vec<Cue>, String> {
     let written: Written = read_unrounded(text.as_bytes()).map_err(|e| e.to_string())?;
     if written.version != VERSION {
-        return Err(format!("its version is {}, and {VERSION} is known", written.version));
+        return Err(format!(
+            "its version is {}, and only version {VERSION} is supported",
+            written.version
+        ));
     }
     let numbered = written.cues.into_iter().zip(1_usize..);
     numbered

@@ -152,7 +152,7 @@ async fn what_can_be_done_is_said() {
         }
         let away = says(302, json!({})).insert_header("location", "https://login.example/x?of=me");
         let asked = ask(wire, &request(), away).await;
-        let said = "it said 302 and sends us elsewhere to login.example, where a key must not follow; put the address that it means \
+        let said = "it said 302 and redirects to login.example, which is not followed because of the key; put the right address \
                     into the settings";
         assert_eq!(asked.error().message, said, "{wire}");
         let page = ResponseTemplate::new(502).set_body_raw("<html>away</html>", "text/html");

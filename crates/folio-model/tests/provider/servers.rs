@@ -230,7 +230,7 @@ async fn an_end_that_is_none_is_a_failure() {
     }
     for (finish, said) in [("MALFORMED_CALL", " (MALFORMED_CALL)"), ("as you\nlike", "")] {
         let asked = ask("openai", &request(), done(&[end(finish)])).await;
-        let said = format!("it stopped for a reason of its own{said} and said nothing");
+        let said = format!("it stopped for another reason{said} and gave no answer");
         assert_eq!(asked.error().message, said);
     }
     // An end of nothing is no answer.

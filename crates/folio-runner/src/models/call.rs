@@ -22,7 +22,7 @@ use crate::places::{self, Places};
 
 /// Why an agent program is not started.
 const NO_COMMAND: &str =
-    "was not started: it is a program, and this run allows no such command; start the run with --allow-shell";
+    "was not started: it is a program, and this run does not allow its command; start the run with --allow-shell";
 /// How long a call waits for a provider that wants no requests for a while. If it takes longer, the run knows which
 /// fallback to ask, or when to retry.
 const QUIET_WAITED: Duration = Duration::from_secs(60);
@@ -79,7 +79,10 @@ pub(crate) async fn ask(
         let (place, _others) = match model.place_within(QUIET_WAITED, all.as_ref()).await {
             Ok(placed) => placed,
             Err(quiet) => {
-                let message = format!("{} was not asked: its provider wants to be left alone", model.name);
+                let message = format!(
+                    "{} was not asked: its provider accepts no requests for a while",
+                    model.name
+                );
                 return ModelAnswer::Failed(ModelFailure {
                     retry_after: Some(quiet),
                     ..ModelFailure::new(ModelFailureKind::RateLimited, message)
@@ -166,7 +169,7 @@ fn place_of(
         Worker::Tool { name, .. } => Some(not_asked(&format!("is the tool {name}"))),
     };
     if let Some(why) = refusal {
-        let message = format!("{} {why}, or where somebody can say yes", model.name);
+        let message = format!("{} {why}, or where a person can approve it", model.name);
         return Err(ModelFailure::new(ModelFailureKind::Denied, message));
     }
     let folder = match worker {
@@ -230,7 +233,7 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
             Ok(Err(_)) | Err(_) if is_late => {
                 let limit = attempt.unwrap_or_default();
                 let message = format!(
-                    "{} took longer than the {limit:?} that its task has, and was ended",
+                    "{} took longer than the {limit:?} that its task allows, and was stopped",
                     model.name
                 );
                 ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unknown, message))

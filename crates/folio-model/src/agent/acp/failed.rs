@@ -65,7 +65,7 @@ pub(super) fn broken_off(stage: Stage, error: &Error, is_lost: bool, gone: &Gone
                 format!("it speaks version {version} of the Agent Client Protocol, and Folio speaks version 1")
             }
             None if is_unreadable(error) => {
-                format!("what it answers is not what the Agent Client Protocol says{said}; {LOOK}")
+                format!("its answers do not follow the Agent Client Protocol{said}; {LOOK}")
             }
             None => format!("it refuses to begin: {}{said}", in_words(error)),
         },
@@ -76,7 +76,7 @@ pub(super) fn broken_off(stage: Stage, error: &Error, is_lost: bool, gone: &Gone
 /// The failure if it answered the task with an error, or with something that is not an answer.
 pub(super) fn failed(error: &Error) -> Failed {
     let message = if is_unreadable(error) {
-        "what it answers to the task is not what the Agent Client Protocol says".to_owned()
+        "its answer to the task does not follow the Agent Client Protocol".to_owned()
     } else {
         format!("it failed: {}", in_words(error))
     };
@@ -114,7 +114,7 @@ fn text_of(error: &Error) -> Option<&str> {
 fn in_words(error: &Error) -> String {
     let detail = text_of(error).unwrap_or_default();
     let both = match error.message.trim() {
-        "" if detail.is_empty() => return format!("error {}, without a word", i32::from(error.code)),
+        "" if detail.is_empty() => return format!("error {} without a message", i32::from(error.code)),
         "" => detail.to_owned(),
         said if detail.is_empty() || said.contains(detail) => said.to_owned(),
         said => format!("{said}: {detail}"),
@@ -137,7 +137,7 @@ mod tests {
         );
         assert_eq!(of("Internal error", json!({"stack": {"a": 1}})), "Internal error");
         assert_eq!(of("", json!("boom")), "boom");
-        assert_eq!(of("", json!(null)), "error -32603, without a word");
+        assert_eq!(of("", json!(null)), "error -32603 without a message");
         assert_eq!(of(&"x".repeat(1_000), json!(null)).chars().count(), PROBLEM_CHARS);
     }
 }
