@@ -553,7 +553,7 @@ fn settings_are_for_a_program_or_for_another_machine() {
             },
             "form a2a",
         ),
-        (AgentSettings::of_url("x"), "`url` begins with"),
+        (AgentSettings::of_url("x"), "`url` must begin with"),
         (
             AgentSettings {
                 command: program.command,
