@@ -14,7 +14,7 @@ use crate::models::{RunnerModel, answer_of, request_of};
 use crate::perform::{Ended, within};
 use crate::places::Places;
 
-/// The time limit of a call whose task sets none.
+/// The longest time limit of a call, and the one of a call whose task sets none.
 const TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What an executor that works by itself gets of a run.

@@ -129,7 +129,7 @@ pub(crate) struct Drive {
     /// Requests of calls for results.
     questions: mpsc::Receiver<Question>,
     ahead: Ahead<Done>,
-    /// Step entries that somebody has put away; nothing is written to them any more.
+    /// Step entries that somebody has archived or erased; nothing is written to them any more.
     put_away: HashSet<EntryId>,
     /// How often in a row somebody else wrote to the journal first.
     conflicts: u32,

@@ -11,7 +11,7 @@ use super::Drive;
 use crate::error::RunnerError;
 
 impl Drive {
-    /// Removes from `changes` the patches of entries that were put away, and returns the other patched entries.
+    /// Removes from `changes` the patches of archived and erased entries, and returns the other patched entries.
     pub(super) fn leave_out(&self, changes: &mut Vec<Change>) -> Vec<EntryId> {
         let mut patched = Vec::new();
         changes.retain(|change| match change {
@@ -26,7 +26,7 @@ impl Drive {
     }
 
     /// Whether a commit that was refused with `error` can be tried again on the current state, without those of
-    /// `patched` that were put away.
+    /// `patched` that were archived or erased.
     pub(super) async fn may_be_written_anew(
         &mut self,
         error: &StoreError,
@@ -41,7 +41,7 @@ impl Drive {
         }
     }
 
-    /// Notes which of `patched` were put away; returns whether any of these were not known.
+    /// Notes which of `patched` were archived or erased; returns whether any of these were not known.
     async fn finds_put_away(&mut self, patched: &[EntryId]) -> Result<bool, RunnerError> {
         let mut has_found = false;
         for id in patched {
