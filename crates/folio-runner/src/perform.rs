@@ -445,7 +445,8 @@ mod tests {
         ToolContext::new(Roots::none(), RunFolder::none())
     }
 
-    /// The code of what a call comes to that goes on when its time is over, or what it gives, and how often the tool was asked about it.
+    /// The error code or the output of a call that runs beyond its time limit, and how often the tool was asked to
+    /// reconcile it.
     async fn ends(effect: Effect, says: Reconciled) -> (String, u32) {
         let tool = Arc::new(Deaf {
             spec: ToolSpec::new("deaf", effect, "Works on."),

@@ -190,14 +190,14 @@ mod tests {
     #[tokio::test]
     async fn others_go_on_while_a_store_is_opened() {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        // Who answers is on the thread that waits for the store.
+        // The server of this test runs on the thread that waits for the store.
         let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("postgres://me@{}/x?sslmode=disable", server.local_addr().unwrap());
         let opening = tokio::spawn(async move { aside(&url, true).await });
         let (mut client, _) = server.accept().await.unwrap();
         let mut greeting = [0; 1_024];
         assert!(client.read(&mut greeting).await.unwrap() > 0);
-        // It wants to be shown a ticket of Kerberos.
+        // The server requires Kerberos authentication.
         client.write_all(b"R\0\0\0\x08\0\0\0\x02").await.unwrap();
         let error = opening.await.unwrap().unwrap_err();
         assert!(error.to_string().contains("another way to log in"), "{error}");

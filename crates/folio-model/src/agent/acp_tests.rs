@@ -40,7 +40,7 @@ impl Bench {
         self.asked_in(place).await
     }
 
-    /// What becomes of it when it is given back its session.
+    /// Asks again, with the session of the earlier attempt.
     async fn again(&self) -> Result<Reply, ModelError> {
         let place = Place {
             session: Some("s1".to_owned()),
@@ -72,13 +72,13 @@ impl Bench {
         self.folder.path().join(file)
     }
 
-    /// What its session has is this, an update a line.
+    /// The updates that its session contains, one per line.
     fn remember(&self, history: &[Value]) {
         let lines: String = history.iter().map(|update| format!("{update}\n")).collect();
         std::fs::write(self.path("history"), lines).unwrap();
     }
 
-    /// The methods that it was called by, and the text of its last prompt.
+    /// The methods that were called, and the text of its last prompt.
     fn calls(&self) -> (Vec<String>, String) {
         let told = self.told();
         let methods = told
@@ -90,7 +90,7 @@ impl Bench {
         (methods.collect(), prompts.next_back().unwrap_or_default().to_owned())
     }
 
-    /// What was answered when it asked whether it may.
+    /// The answer to its permission request.
     fn chosen(&self) -> Vec<Value> {
         let told = self.told();
         told.iter()
@@ -280,7 +280,7 @@ async fn why_it_did_not_answer_says_what_can_be_done_next() {
         ("tires", ModelErrorKind::Failed, "it stopped: too_tired"),
         ("fails", ModelErrorKind::Failed, "no model today"),
         ("dies", ModelErrorKind::Unknown, "it broke"),
-        // Whoever holds its pipes then.
+        // A child process keeps its pipes open.
         (
             "deserts",
             ModelErrorKind::Unknown,
@@ -409,7 +409,7 @@ async fn an_agent_is_told_nothing_before_its_session_is_kept_e9_17() {
     assert!(reply.is_err(), "{reply:?}");
     assert_eq!(bench.calls().0, ["initialize", "session/new"]);
 
-    // One that could not be given its session back has none to keep.
+    // A session that cannot be restored later is not recorded.
     let bench = Bench::new("works");
     bench.asked_in(place()).await.unwrap();
     assert!(sessions.try_recv().is_err());
@@ -426,7 +426,7 @@ async fn an_agent_goes_on_in_the_session_that_it_is_given_back_e9_17() {
     assert!(!prompt.contains("Mend the clock"), "it is not told twice: {prompt}");
     assert_eq!(bench.told()[1]["params"]["sessionId"], "s1");
 
-    // What it answered before it was told to go on is no answer to that.
+    // What it answered before it was told to continue does not answer that.
     let bench = Bench::new("loads");
     bench.remember(&[task_of_the_user(), says(r#"{"notes": "half"}"#), task_of_the_user()]);
     assert_eq!(bench.again().await.unwrap().text, ANSWER);

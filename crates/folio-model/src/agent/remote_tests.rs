@@ -1,5 +1,5 @@
-//! What is sent to an agent on another machine, and what follows from what it says. Here it says what is put into its mouth; one that
-//! nobody here wrote is asked by `tests/a2a/agent.sh`.
+//! What is sent to an agent on another machine, and what follows from its answers. The agent here is a mock;
+//! `tests/a2a/agent.sh` tests one by another author.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -196,7 +196,7 @@ async fn one_that_was_at_work_when_its_driver_died_is_asked_for_its_task_and_giv
     };
     assert_eq!(house.asked(&place).await.unwrap().text, "It ticks.");
     assert_eq!(house.methods().await, ["GetTask", "GetTask"]);
-    // That it knows nothing of the task is no word on what it did.
+    // That it does not know the task does not say what it did.
     let house = House::of([refusal(-32001)]).await;
     let error = house.asked(&place).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unknown);
@@ -242,7 +242,7 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
             Kind::RateLimited,
             "429",
         ),
-        // What it began nobody knows.
+        // What it began is unknown.
         (ResponseTemplate::new(500), Kind::Unknown, "500"),
         (
             ResponseTemplate::new(200).set_body_string("<html>"),
@@ -336,7 +336,7 @@ async fn one_that_asks_for_something_need_not_wait_e9_17() {
     }
 }
 
-/// The request after the one whose answer was `asked`, when somebody said `answer`.
+/// The request that follows the one answered with `asked`, after a person has answered `answer`.
 fn request_after(asked: &Reply, answer: &str) -> Request {
     let mut request = request();
     let said = |speaker, text: &str, tool_calls, answers| Message {
@@ -376,7 +376,7 @@ async fn what_it_asks_a_person_is_told_to_it_where_it_waits_e9_17() {
     };
     assert_eq!(asked.tool_calls, [call], "nothing of it is cut");
     assert_eq!((asked.stop, asked.text.as_str()), (StopCause::ToolCalls, ""));
-    // The name of the task is in the journal before it is told anything.
+    // The id of the task is in the journal before the agent is told anything more.
     let (tells, mut sessions) = mpsc::channel::<NewSession>(1);
     let told = Place {
         sessions: Some(tells),
@@ -424,7 +424,7 @@ async fn an_answer_is_told_once_more_only_where_it_still_asks_the_same_e9_17() {
     let asked = first.asked(&place).await.unwrap();
     let request = request_after(&asked, "the tall one");
     for (answers, methods) in [
-        // The driver died before it was told: it is told.
+        // The driver died before it sent the answer: it is sent.
         (
             vec![
                 asks("which clock?"),
@@ -433,7 +433,7 @@ async fn an_answer_is_told_once_more_only_where_it_still_asks_the_same_e9_17() {
             ],
             &["GetTask", "SendMessage", "GetTask"][..],
         ),
-        // Or after that: it is asked for what came of it.
+        // Or after that: the agent is polled for the result.
         (
             vec![result(&task("WORKING", &json!({}))), ticks()],
             &["GetTask", "GetTask"],
@@ -492,7 +492,7 @@ async fn a_card_leads_nowhere_else_and_names_what_is_spoken_e9_17() {
     let agent = RemoteAgent::new("mender", nobody, None, None).unwrap();
     let error = agent.reply(&request(), &mut |_| {}).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unreached, "{error}");
-    // Whatever fails before it is given the task has used up nothing.
+    // A failure before it is given the task has used up nothing.
     for status in [500, 503] {
         let server = MockServer::start().await;
         let away = Mock::given(any()).respond_with(ResponseTemplate::new(status));

@@ -47,7 +47,7 @@ fn ada() -> Actor {
     Actor::new(Role::Human, "ada")
 }
 
-/// The run, taken up.
+/// Opens the run to drive it.
 async fn taken_up(runner: &Runner, run: RunId, until: Until) -> Drive {
     let (store, space) = (runner.workspace().store(), runner.workspace().space());
     let fence = store.claim_run(space, run, &runner.shared.owner).await.unwrap();
@@ -55,7 +55,8 @@ async fn taken_up(runner: &Runner, run: RunId, until: Until) -> Drive {
     Drive::open(shared, (run, fence), until).await.unwrap()
 }
 
-/// The most bytes of large outputs that a run of `steps` has at hand after any of its steps, and how many of those there are.
+/// The maximum size of the large outputs that a run of `steps` keeps in memory after any of its steps, and how many
+/// outputs that is.
 async fn most_at_hand(steps: Value, outputs_at_hand: Option<usize>) -> (usize, usize) {
     let options = RunnerOptions {
         outputs_at_hand,
@@ -87,7 +88,7 @@ fn echo(id: &str, value: &Value) -> Value {
     json!({"id": id, "do": {"tool": "text", "args": {"op": "echo", "value": value}}})
 }
 
-/// So many steps with large outputs, each of which reads the one before, and looks at the first.
+/// `steps` steps with large outputs, each of which reads the previous output and looks at the first.
 fn chain(steps: usize) -> Value {
     let text = "x".repeat(OUTPUT);
     let step = |n: usize| match n {
@@ -129,7 +130,8 @@ async fn what_reads_all_outputs_has_all_of_them_at_hand_and_no_longer_than_it_ne
     assert!(most < 12 * OUTPUT, "{most}");
 }
 
-/// A tool that ends when it may; before that, if somebody says so, it takes all the places of runs that take a step, and gives them back.
+/// A tool that ends once it may. Before that, if told so, it takes all permits for runs that take a step, and releases
+/// them.
 #[derive(Debug)]
 struct Gate {
     spec: ToolSpec,
@@ -175,7 +177,7 @@ fn all_stepping() -> u32 {
     u32::try_from(STEPPING_MAX).unwrap()
 }
 
-/// Lets whatever can go on without the world outside do so. True as soon as `is`.
+/// Lets everything run that can continue without outside events. Returns true as soon as `is` holds.
 async fn comes_to(is: impl Fn() -> bool) -> bool {
     for _ in 0..100 {
         if is() {
@@ -201,7 +203,7 @@ async fn a_step_that_waits_behind_a_call_of_its_own_run_is_taken() {
     let driving = tokio::spawn(taken_up(&runner, run, Until::Ended).await.run(None));
     first.begun.notified().await;
     taker.begun.notified().await;
-    // One call waits for places, then one step of the run for what the other call came to.
+    // One call waits for permits, and then a step of the run waits to take in the outcome of the other call.
     let all = shared.stepping.acquire_many(all_stepping()).await.unwrap();
     taker.may.notify_one();
     assert!(comes_to(|| taker.asks.load(Ordering::SeqCst)).await);
@@ -236,7 +238,8 @@ async fn what_is_asked_for_twice_is_written_once_e9_11() {
     assert!(first < paused && paused < cancelled);
 }
 
-/// A run in which nothing can be done, while somebody elsewhere is told that nobody waits; and how they say that they have heard.
+/// A run in which nothing can be done while an executor elsewhere is told that nobody waits for its answer, and the
+/// channel on which the executor confirms this.
 async fn telling(runner: &Runner) -> (Drive, oneshot::Sender<()>) {
     let run = submitted(runner, json!([echo("a", &json!(1))])).await;
     runner.pause(run, None, &ada()).await.unwrap();
@@ -258,7 +261,7 @@ async fn those_elsewhere_are_told_that_nobody_waits_although_the_run_is_driven_n
         .unwrap();
     runner.go_on(drive.run.id(), None, &ada()).await.unwrap();
     drive.run(None).await.unwrap_err();
-    // Whoever was to be ended would be by now.
+    // A call that was to be aborted would have ended by now.
     tokio::task::yield_now().await;
     tell.send(()).expect("it goes on");
 }
@@ -303,7 +306,7 @@ async fn what_a_machine_slept_through_is_done_when_it_wakes() {
     }
     // By then the run does nothing but wait.
     tokio::time::sleep(minutes(1)).await;
-    // The clock of the wall has gone on, and the one that timers go by has not.
+    // The wall clock has advanced, and the clock of the timers has not.
     clock.advance(minutes(21));
     let woken = tokio::time::timeout(minutes(10), driving).await;
     let ended = woken.expect("it looks how late it is").unwrap().unwrap();

@@ -18,7 +18,8 @@ use serde_json::json;
 use super::*;
 use crate::{NewRun, Runner, RunnerModel, RunnerModels, RunnerOptions};
 
-/// Says that it is done. The first time, somebody writes onto a page beside it, or puts the last steps of the plan away.
+/// A model that reports its task as done. The first time, somebody writes onto a page meanwhile, or archives the last
+/// steps of the plan.
 #[derive(Debug)]
 struct Finishing {
     beside: Mutex<Option<(Workspace, PageId)>>,
