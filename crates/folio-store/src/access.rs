@@ -1,7 +1,9 @@
-//! Tokens by which programs say who they are to a server: which space they open, and in which role (M7.6.51, M7.7).
+//! Access tokens, by which programs identify themselves to a server: each opens one space in one role (M7.6.51,
+//! M7.7).
 //!
-//! A token is shown once, when it is made. What is kept is its hash, from which it cannot be made again, so whoever reads
-//! the store cannot use what is there.
+//! A token is shown once, when it is made. The store keeps only its hash, from which the token cannot be recovered,
+//! so
+//! a reader of the store cannot use what it finds there.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,12 +15,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::system::random_bytes;
 
-/// What a token begins with, so that people and scanners for secrets know it.
+/// The prefix of every token, by which people and secret scanners recognise one.
 pub(crate) const PREFIX: &str = "folio_";
-/// Digits of a token's id.
+/// Number of digits of a token's id.
 const ID_DIGITS: usize = 12;
 
-/// A token, which opens what [`KeptToken`] says. It is written by [`AccessToken::reveal`] and by nothing else.
+/// An access token, which grants what its [`KeptToken`] says. Only [`AccessToken::reveal`] gives its text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccessToken(String);
 
@@ -29,20 +31,20 @@ impl fmt::Debug for AccessToken {
 }
 
 impl AccessToken {
-    /// Draws a new one: 256 random bits.
+    /// Draws a new token of 256 random bits.
     #[must_use]
     pub fn draw() -> Self {
         let bytes = [random_bytes(), random_bytes()].concat();
         Self(format!("{PREFIX}{}", BASE64URL_NOPAD.encode(&bytes)))
     }
 
-    /// The token as its owner sends it.
+    /// The token's text, as its owner sends it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// What is kept of it: it opens `space` in `role` from `now` on, for as long as `lifetime` says.
+    /// The form in which the store keeps the token: it opens `space` in `role` from `now` on, for `lifetime`.
     #[must_use]
     pub fn kept(
         &self,
@@ -66,7 +68,7 @@ impl AccessToken {
     }
 }
 
-/// What is kept of the token that is written `text`.
+/// The hash under which the token with the text `text` is kept.
 #[must_use]
 pub fn hash_of(text: &str) -> String {
     HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
@@ -75,26 +77,26 @@ pub fn hash_of(text: &str) -> String {
 /// A token as a store keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptToken {
-    /// Names it in lists: the first digits of its hash.
+    /// The token's id, shown in lists: the first digits of its hash.
     pub id: String,
-    /// The space that it opens, and no other.
+    /// The only space that the token opens.
     pub space: SpaceName,
-    /// In which role.
+    /// The role in which it opens the space.
     pub role: Role,
-    /// Under which name; empty if the role says it all.
+    /// The name of the actor; empty if the role is enough.
     pub name: String,
     /// The SHA-256 of the token.
     pub hash: String,
-    /// When it was made.
+    /// When the token was made.
     pub created_at: Timestamp,
-    /// From when on it opens nothing; none for a token that does not end by itself.
+    /// When the token expires; `None` if it does not.
     pub expires_at: Option<Timestamp>,
-    /// When somebody took it back.
+    /// When the token was revoked.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl KeptToken {
-    /// Whether it opens anything at `now`.
+    /// Whether the token is valid at `now`.
     #[must_use]
     pub fn is_valid(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| now < end)

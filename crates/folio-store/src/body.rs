@@ -1,4 +1,5 @@
-//! Bodies as every store keeps them: compressed where that helps, and named by the hash of what they were.
+//! Bodies as every store keeps them: compressed where that saves space, and named by the hash of their original
+//! content.
 
 use std::io::Read;
 
@@ -8,9 +9,9 @@ use sha2::{Digest, Sha256};
 use crate::commit::Blob;
 use crate::error::StoreError;
 
-/// Below this, compressing saves less than it costs.
+/// Size in bytes below which compression saves less than it costs.
 const COMPRESSED_FROM: usize = 256;
-/// Half the time of the usual level, for a few hundredths of the size.
+/// Half the time of the usual level, for output that is a few hundredths larger.
 const LEVEL: i32 = 1;
 const BYTES_MAX: usize = 900 * 1024 * 1024;
 
@@ -35,11 +36,11 @@ impl std::fmt::Debug for Packed {
 }
 
 impl Packed {
-    /// Makes `blob` small if that helps.
+    /// Compresses `blob` if that makes it smaller.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it is too large.
+    /// `Invalid` if the body is too large.
     pub(crate) fn of(blob: Blob) -> Result<Self, StoreError> {
         let size = blob.bytes().len() as u64;
         if blob.bytes().len() > BYTES_MAX {
@@ -69,13 +70,13 @@ impl Packed {
     }
 }
 
-/// The body behind what is stored, or what is wrong with it.
+/// Unpacks a stored body, or says what is wrong with it.
 pub(crate) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) -> Result<Vec<u8>, String> {
     let bytes = match encoding {
         "raw" => stored,
         "zstd" => {
             let mut bytes = Vec::new();
-            // One byte more than it should have is enough to see that it has another size.
+            // One byte beyond the expected size is enough to see that the size is wrong.
             let decoder = zstd::stream::read::Decoder::new(stored.as_slice()).map_err(|e| e.to_string())?;
             let read = decoder.take(size.saturating_add(1)).read_to_end(&mut bytes);
             read.map_err(|error| format!("cannot be unpacked: {error}"))?;
@@ -90,7 +91,7 @@ pub(crate) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) ->
     }
 }
 
-/// The bytes that a hash as it is written stands for.
+/// Parses a written hash into its bytes.
 pub(crate) fn parse_hash(hash: &str) -> Option<[u8; 32]> {
     HEXLOWER.decode(hash.as_bytes()).ok()?.try_into().ok()
 }

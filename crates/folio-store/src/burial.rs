@@ -1,5 +1,6 @@
-//! Which purged entries are given up, so that only their numbers stay, and what is left of the commits that told of them. A store looks
-//! them up and writes; what is decided is the same in every one.
+//! Decides which purged entries are dropped except for their numbers, and what is left of the commits that mention
+//! them.
+//! The stores look the entries up and write the outcome; the decision is the same in all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +10,11 @@ use folio_memory::{Change, Entry, EntryId, Seq, Timestamp};
 use crate::commit::{Folded, Record};
 use crate::fold::Rewritten;
 
-/// Entries that are given up together.
+/// Entries that are dropped together.
 #[derive(Debug)]
 pub(crate) struct Burial {
     until: Timestamp,
-    /// The last number that an entry has. That one keeps its row, so that its number is not given again.
+    /// The highest number of any entry. That entry keeps its row, so that its number is not assigned again.
     last: u64,
     gone: BTreeMap<EntryId, u64>,
 }
@@ -21,16 +22,16 @@ pub(crate) struct Burial {
 /// What becomes of a commit.
 #[derive(Debug)]
 pub(crate) enum Left {
-    /// It said nothing of those that are given up.
+    /// The commit mentions none of the dropped entries and stays as it is.
     Whole,
-    /// This is left of it.
+    /// This part of the commit is left.
     Part(Rewritten),
-    /// Nothing, but the numbers of so many entries that it had added.
+    /// Nothing is left but the numbers of this many entries that the commit had added.
     Numbers(u64),
 }
 
 impl Burial {
-    /// Gives up what was purged by `until`, and nobody yet.
+    /// An empty burial of content that was purged at `until` or before.
     pub(crate) fn new(until: Timestamp, last: u64) -> Self {
         Self {
             until,
@@ -39,28 +40,28 @@ impl Burial {
         }
     }
 
-    /// Whether `entry` may be given up, if those that were added with it may be, too.
+    /// Whether `entry` may be dropped, provided that the entries added with it may be, too.
     pub(crate) fn may_go(&self, entry: &Entry) -> bool {
         let is_purged = entry.fields.erased.is_some_and(|why| why != ErasedFor::Forgotten);
         is_purged && entry.updated_at <= self.until && entry.handle.0 != self.last
     }
 
-    /// Gives `entries` up, each of which may go with those that were added with it.
+    /// Drops `entries`. Each of them may be dropped together with the entries that were added with it.
     pub(crate) fn give_up(&mut self, entries: &[Entry]) {
         self.gone.extend(entries.iter().map(|entry| (entry.id, entry.handle.0)));
     }
 
-    /// Whether entry `id` is given up.
+    /// Whether entry `id` is dropped.
     pub(crate) fn has(&self, id: EntryId) -> bool {
         self.gone.contains_key(&id)
     }
 
-    /// The numbers of those that are given up.
+    /// The numbers of the dropped entries.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
         self.gone.values().copied()
     }
 
-    /// What is left of a commit whose record is `record`.
+    /// What is left of the commit with the record `record`.
     pub(crate) fn left_of(&self, mut record: Rewritten) -> Left {
         let before = record.changes.len();
         let adds = |change: &&Change| matches!(change, Change::AddEntry(_));
@@ -78,7 +79,8 @@ impl Burial {
     }
 }
 
-/// The entries that a commit whose record is `record` has added, which go together or not at all; none if something else of it has to stay.
+/// The entries that the commit with the record `record` added, which are dropped together or not at all; `None` if
+/// something else in the commit has to stay.
 pub(crate) fn added_together(record: &Rewritten) -> Option<BTreeSet<EntryId>> {
     if record.is_of_run() {
         return None;
@@ -88,7 +90,7 @@ pub(crate) fn added_together(record: &Rewritten) -> Option<BTreeSet<EntryId>> {
         _ => None,
     };
     let ids: BTreeSet<_> = record.changes.iter().filter_map(added).collect();
-    // Entries that were added before stand or go with another commit.
+    // Changes of entries that an earlier commit added stay or go with that commit.
     let is_of_these = |change: &Change| entry_of(change).is_some_and(|id| ids.contains(&id));
     record.changes.iter().all(is_of_these).then_some(ids)
 }
@@ -102,8 +104,8 @@ fn entry_of(change: &Change) -> Option<EntryId> {
     }
 }
 
-/// The record of commit `seq`, of which nothing is left but the numbers of `entries`, one with those of its neighbours of which the same is
-/// true.
+/// The record of commit `seq`, of which only the numbers of `entries` are left. It is merged with the records of
+/// neighbouring commits of which the same is true.
 pub(crate) fn folded(seq: Seq, entries: u64, before: Option<Folded>, after: Option<Folded>) -> Record {
     let of = |neighbour: Option<Folded>| neighbour.map_or(0, |folded| folded.entries);
     Record {
@@ -115,7 +117,7 @@ pub(crate) fn folded(seq: Seq, entries: u64, before: Option<Folded>, after: Opti
     }
 }
 
-/// What the record that is written `text` says of commits of which nothing else is left; none if more is.
+/// What a record's text says about commits of which nothing else is left; `None` if more is left.
 pub(crate) fn folded_in(text: &str) -> Option<Folded> {
     serde_json::from_str::<Record>(text).ok()?.folded
 }

@@ -1,4 +1,4 @@
-//! The one shape of a write.
+//! The single form in which everything is written.
 
 use std::fmt;
 
@@ -15,32 +15,35 @@ use sha2::{Digest, Sha256};
 /// The version of [`Record`] that this build writes.
 pub const RECORD_FORMAT: u32 = 1;
 
-/// Bytes from which a commit is large.
+/// Size in bytes from which a commit counts as large.
 const LARGE: u64 = 128 * 1024;
 
-/// One write: everything in it is there, or nothing is.
+/// An atomic write.
 #[derive(Debug, Clone)]
 pub struct Commit {
-    /// Whose memory it changes.
+    /// The space to which the commit belongs.
     pub space: SpaceName,
-    /// When, by the writer's clock. The store keeps instants of a space from running backwards.
+    /// The time of the commit by the writer's clock. The store makes sure that the times of a space never run
+    /// backwards.
     pub at: Timestamp,
-    /// Who.
+    /// The actor who makes the commit.
     pub actor: Actor,
-    /// A second commit of the space with the same key does nothing and answers as the first did. If the records of both say what was
-    /// asked for, and it is not the same, the second is refused.
+    /// A second commit in the space with the same key does nothing and returns the answer of the first. If the
+    /// records of
+    /// both say what was requested and the requests differ, the second is refused.
     pub idempotency_key: Option<String>,
-    /// What must hold, or nothing is written.
+    /// Preconditions; if one does not hold, nothing is written.
     pub expected: Vec<Expected>,
-    /// What happens.
+    /// What the commit does.
     pub record: Record,
-    /// Bodies that the record refers to by hash. A body that is there already is not written again.
+    /// Bodies that the record refers to by hash. A body that the store already has is not written again.
     pub blobs: Vec<Blob>,
 }
 
 impl Commit {
-    /// Whether it has so much to be hashed, compressed and written out that it is prepared on a thread where that may take its time.
-    /// Counts until that is known, and nothing is written out for it.
+    /// Whether hashing, compressing and serialising the commit takes so long that it belongs on a thread for blocking
+    /// work.
+    /// Counts sizes only until that is clear, and serialises nothing.
     pub(crate) fn is_large(&self) -> bool {
         let blobs = self.blobs.iter().map(|blob| blob.bytes().len() as u64);
         let changes = self.record.changes.iter().map(Change::bytes);
@@ -55,7 +58,7 @@ impl Commit {
     }
 }
 
-/// What a commit must find.
+/// A precondition of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
     /// The journal of a run ends at this commit, and the writer still holds the run under this fence.
@@ -64,23 +67,28 @@ pub enum Expected {
         run: RunId,
         /// Where its journal ends.
         head: Seq,
-        /// The number under which the writer claimed it; `None` for those who only ask something of a run.
+        /// The fence with which the writer claimed the run; `None` for those who only request something of a run.
         fence: Option<u64>,
     },
     /// The space has not grown beyond this commit.
     SpaceHead(Seq),
-    /// The policy of the space is at this version: what the writer went by still holds. A replay is not asked.
+    /// The policy of the space is at this version, so the rules that the writer followed still apply. Not checked for
+    /// a
+    /// replay.
     Policy(u32),
-    /// What calls of a run write from this commit on, all of it, meets nothing that calls of another run write whose driver may write (E9.15).
-    /// The run has these names until a commit says otherwise, or its driver may not write any more. Comes behind the run's
-    /// [`RunHead`](Self::RunHead).
+    /// The resources that calls of this run write from this commit on, as a complete list. None of them may overlap
+    /// with what
+    /// calls of another run write while the driver of that run may still write (E9.15). The run holds these names
+    /// until a
+    /// commit says otherwise or its driver may no longer write. Must come after the run's [`RunHead`](Self::RunHead).
     ///
-    /// A run that has a name which is met, and whose driver is silent for longer than its lease or is gone, is given up in its name: what it
-    /// writes later is refused by its fence.
+    /// If another run holds an overlapping name, and its driver is gone or has been silent for longer than its lease,
+    /// that run
+    /// is released in its driver's name: the fence then refuses whatever that driver writes later.
     Writes {
         /// The run.
         run: RunId,
-        /// Paths, whose parts stand between `/`. Two meet if they are the same, or one is inside of the other.
+        /// Paths with `/` between their parts. Two overlap if they are the same or one lies inside the other.
         names: Vec<String>,
     },
 }
@@ -88,29 +96,31 @@ pub enum Expected {
 /// What a commit does: the part that the log keeps for ever.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The version of this form.
+    /// The version of this format.
     #[serde(rename = "v")]
     pub format: u32,
     /// Changes of memory, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Change>,
-    /// What happened in a run.
+    /// New events of a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunAppend>,
-    /// Why, in the writer's words.
+    /// Why the commit was made, in the writer's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What was asked for under the key of this commit, if whoever did said so.
+    /// A fingerprint of the request that was made under the commit's key, if the caller gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Fingerprint>,
-    /// If nothing but numbers is left of this commit: which others it stands for. A row of the log like any other, but the
-    /// numbers before it are not gaps.
+    /// Set if only numbers are left of this commit: which other commits it stands for. It is a row of the log like
+    /// any
+    /// other, but the missing numbers before it are not gaps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
 }
 
-/// An idempotency key, and what is asked for under it: asked for something else under the same key, a store refuses that and
-/// does not answer as it did the first time.
+/// An idempotency key with a fingerprint of its request. A store refuses a different request under the same key
+/// instead of
+/// returning the first answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
     key: String,
@@ -118,10 +128,11 @@ pub struct RequestKey {
 }
 
 impl RequestKey {
-    /// `key`, for the request that `parts` say; `secret` is what the caller calls it by.
+    /// The key `key` for the request that consists of `parts`; `secret` is the caller's own key.
     ///
-    /// What is asked for may hold what is forgotten later. So it is hashed together with the secret, which is not kept where `key` is
-    /// made of it, and little of the hash is.
+    /// The request may contain something that is forgotten later. Therefore it is hashed together with the secret,
+    /// which is
+    /// not stored where `key` is derived from it, and only a short part of the hash is kept.
     #[must_use]
     pub fn new(key: impl Into<String>, secret: &str, parts: &[&[u8]]) -> Self {
         let digest = digest_of([secret.as_bytes()].iter().chain(parts).copied());
@@ -132,53 +143,55 @@ impl RequestKey {
         }
     }
 
-    /// What the commit is known by.
+    /// The idempotency key of the commit.
     #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// What its record says of what is asked for.
+    /// The fingerprint of the request, as the record keeps it.
     #[must_use]
     pub fn request(&self) -> &Fingerprint {
         &self.request
     }
 
-    /// What a commit with the key `key` says of its request: nothing if it is another key.
+    /// The fingerprint for a commit with the key `key`; `None` if that is another key.
     pub(crate) fn request_under(&self, key: Option<&str>) -> Option<Fingerprint> {
         (key == Some(self.key.as_str())).then(|| self.request.clone())
     }
 }
 
-/// Who asks for something under a key, and where: what two callers, or one caller in two places, call alike are two things.
+/// The caller of a request with a key, and its target. The same key from two callers, or for two targets, names two
+/// requests.
 #[derive(Debug, Clone, Copy)]
 pub struct Asking<'a> {
-    /// How it came here: `http`, `mcp`, `cli`.
+    /// The surface by which the request came: `http`, `mcp`, `cli`.
     pub surface: &'a str,
-    /// What is to be done: a method, a tool, a command.
+    /// What is requested: a method, a tool, a command.
     pub verb: &'a str,
-    /// Where: a path, a thread.
+    /// The target: a path, a thread.
     pub place: &'a str,
-    /// Whoever asks.
+    /// The actor who makes the request.
     pub actor: &'a Actor,
-    /// The token that was shown: two of one role and one name are two callers.
+    /// The access token that was presented: two tokens with the same role and name are two callers.
     pub token: Option<&'a str>,
 }
 
 impl Asking<'_> {
-    /// What the store knows the request by that its caller calls `key`, and that says `parts`. The caller's own key is not in it: it may hold
-    /// what must not be kept.
+    /// The key under which the store knows the request that its caller names `key` and that consists of `parts`. It
+    /// does not
+    /// contain the caller's own key, which may hold something that must not be kept.
     #[must_use]
     pub fn under(&self, key: &str, parts: &[&[u8]]) -> RequestKey {
         let actor = self.actor.to_string();
-        // Without a token it is as it always was.
+        // Without a token the key is the same as before tokens existed.
         let whose = [self.verb, self.place, &actor, key].into_iter().chain(self.token);
         let digest = HEXLOWER.encode(&digest_of(whose.map(str::as_bytes)));
         RequestKey::new(format!("{}:{digest}", self.surface), key, parts)
     }
 }
 
-/// Enough of the hash of a request to tell another one from it: 16 hexadecimal digits.
+/// Enough of a request's hash to tell it from others: 16 hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(String);
@@ -190,7 +203,7 @@ impl Fingerprint {
 /// What is left of commits whose content was erased long ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Folded {
-    /// The first of the commits; the last is the one that says so.
+    /// The first of the commits; the last one is the commit with this record.
     pub from: Seq,
     /// How many entries they had added.
     pub entries: u64,
@@ -214,18 +227,19 @@ impl Record {
 /// New events of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunAppend {
-    /// The run. A first event `run_started` makes it.
+    /// The run. A first event `run_started` creates it.
     pub run: RunId,
     /// The events, in order.
     pub events: Vec<Event>,
-    /// What the run's row says from now on; `None` leaves it.
+    /// The new status in the run's row; `None` leaves it unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// The run's one-line title; only with the first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What lists tell of the run from now on. It follows from the journal, and stands here so that nobody has to fold that; versions that did
-    /// not write it yet leave it out.
+    /// What lists show of the run from now on. It can be derived from the journal, and is stored so that lists need
+    /// not fold
+    /// that. Older versions, which did not write it, leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub so_far: Option<SoFar>,
 }
@@ -247,7 +261,7 @@ impl fmt::Debug for BlobHash {
     }
 }
 
-/// A body that is kept under the hash of its content.
+/// A body, kept under the hash of its content.
 #[derive(Clone)]
 pub struct Blob {
     digest: [u8; 32],
@@ -256,7 +270,7 @@ pub struct Blob {
 }
 
 impl Blob {
-    /// Names `bytes`.
+    /// Makes a body of `bytes` and computes its hash.
     #[must_use]
     pub fn new(bytes: Vec<u8>) -> Self {
         let digest: [u8; 32] = Sha256::digest(&bytes).into();
@@ -264,18 +278,18 @@ impl Blob {
         Self { digest, hash, bytes }
     }
 
-    /// Its name, which is always that of its bytes.
+    /// The body's hash, which always matches its bytes.
     #[must_use]
     pub fn hash(&self) -> &BlobHash {
         &self.hash
     }
 
-    /// Its name as 32 bytes.
+    /// The hash as 32 bytes.
     pub(crate) fn digest(&self) -> [u8; 32] {
         self.digest
     }
 
-    /// Its bytes, as they were given.
+    /// The body's bytes, as they were given.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -294,35 +308,37 @@ impl fmt::Debug for Blob {
     }
 }
 
-/// What a commit came to.
+/// The outcome of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// Its number in the space.
+    /// The commit's number in the space.
     pub seq: Seq,
-    /// When, as it stands in the log.
+    /// The time of the commit, as the log has it.
     pub at: Timestamp,
-    /// Whether an earlier commit with the same key did it.
+    /// Whether an earlier commit with the same key was found, so that nothing was written now.
     pub replayed: bool,
-    /// The entries that it added or changed, in the order of its changes.
+    /// The entries that the commit added or changed, in the order of its changes.
     pub entries: Vec<CommittedEntry>,
-    /// The pages that it added or found, in the order of its changes.
+    /// The pages that the commit added or found, in the order of its changes.
     pub pages: Vec<(PageId, PageHandle)>,
-    /// The run that it added to.
+    /// The run to which the commit added events.
     pub run: Option<(RunId, RunHandle)>,
 }
 
 /// An entry that a commit added or changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommittedEntry {
-    /// Its id.
+    /// The entry's id.
     pub id: EntryId,
-    /// Its handle.
+    /// The entry's handle.
     pub handle: EntryHandle,
     /// Its version after this commit.
     pub version: u32,
-    /// Whether anything of it changed: a patch that asks for what is there already changes nothing.
+    /// Whether the entry changed at all: a patch that sets what is already there changes nothing.
     pub changed: bool,
-    /// What it wrote over that others had changed since the version that its writer had read. A replay does not say.
+    /// Fields that the commit overwrote although others had changed them since the version that the writer had read.
+    /// Empty for
+    /// a replay.
     pub conflicts: Vec<FieldConflict>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a list goes on.
+//! Cursors: where the next page of a list begins.
 
 use data_encoding::HEXLOWER;
 use folio_memory::canonical_json;
@@ -7,19 +7,22 @@ use sha2::{Digest, Sha256};
 
 use crate::error::StoreError;
 
-/// Where an answer ended, and the state of memory that it was given from.
+/// Where the last answer ended, and the state of memory from which it was given.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cursor {
     pub(crate) after: After,
     pub(crate) as_of: Seq,
-    /// The instant that the first page was of: what ends between two pages is on both or on neither (M7.2.15). None from a version that did
-    /// not say so.
+    /// The time of the first page: an entry that expires between two pages is on both or on neither (M7.2.15). `None`
+    /// in a
+    /// cursor of a version that did not include it.
     pub(crate) at: Option<Timestamp>,
-    /// How many matched at the first page: counted once for all pages. None from a version that counted for each.
+    /// How many entries matched at the first page, counted once for all pages. `None` in a cursor of a version that
+    /// counted for
+    /// every page.
     pub(crate) total: Option<u64>,
 }
 
-/// The last entry that was given, as far as orders look at it.
+/// The last entry that was returned, with what the orders compare.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct After {
     pub(crate) number: u64,
@@ -28,7 +31,7 @@ pub(crate) struct After {
 }
 
 impl After {
-    /// `entry`, in an answer to `query`.
+    /// The position of `entry` in an answer to `query`.
     pub(crate) fn of(query: &EntryQuery, entry: &Entry) -> Self {
         Self {
             number: entry.handle.0,
@@ -37,7 +40,7 @@ impl After {
         }
     }
 
-    /// Whether `entry` comes after it in an answer to `query`.
+    /// Whether `entry` comes after this position in an answer to `query`.
     pub(crate) fn is_before(&self, query: &EntryQuery, entry: &Entry) -> bool {
         let other = Self::of(query, entry);
         let newer = self.number.cmp(&other.number);
@@ -55,7 +58,7 @@ impl After {
 }
 
 impl Cursor {
-    /// As it is handed out.
+    /// The cursor as the text that callers receive.
     pub(crate) fn to_text(self, binding: &str) -> String {
         let After { number, rank, sureness } = self.after;
         let sureness = sureness.to_bits();
@@ -65,11 +68,11 @@ impl Cursor {
         format!("{binding}.{number}.{}.{rank}.{sureness:x}{at}{total}", self.as_of)
     }
 
-    /// Reads what was handed out for the query with this binding.
+    /// Parses a cursor that was issued for the query with this binding.
     ///
     /// # Errors
     ///
-    /// `Invalid` if it was not, or is no cursor at all.
+    /// `Invalid` if it was issued for another query or is not a cursor.
     pub(crate) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
         let no_cursor = || StoreError::no_cursor(text);
         let parts: Vec<&str> = text.split('.').collect();
@@ -101,25 +104,27 @@ impl Cursor {
     }
 }
 
-/// Which of what has changed since the first page has to be made again for a page.
+/// Which of the entries that changed since the first page have to be rebuilt for a page.
 ///
-/// As long as nothing says how many match, that is all of it. In a list by age it is then what lies between the page before and the
-/// last entry of this one; by which rank something came is known only when it is made again.
+/// All of them, as long as the total number of matches is unknown. After that, a list by age needs only the entries
+/// between the previous page and the last entry of this one. In a list by rank, the rank of an entry is known only
+/// once it
+/// is rebuilt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     order: Order,
-    /// The number that the page begins after, if only what belongs to it is wanted.
+    /// The number after which the page begins, if only the entries of the page are wanted.
     after: Option<u64>,
     limit: usize,
 }
 
-/// Entries that are made again at a time.
+/// How many entries are rebuilt at a time.
 const MADE_AT_ONCE: usize = 1_000;
-/// The least of them for one page: they may all be of one commit, which is read again for the next.
+/// The minimum for one page: the entries may all be of one commit, which the next batch reads again.
 const MADE_FOR_A_PAGE: usize = 200;
 
 impl Part {
-    /// Of the page with the first `limit` entries behind `after`, where `total` match.
+    /// The part for the page with the first `limit` entries after `after`, of `total` matches.
     pub(crate) fn of(query: &EntryQuery, after: Option<After>, total: Option<u64>, limit: usize) -> Self {
         let by_age = query.order != Order::Priority;
         let after = after.filter(|_| by_age && total.is_some());
@@ -130,7 +135,7 @@ impl Part {
         }
     }
 
-    /// Those of `changed`, which stand by their numbers, that may belong to the page.
+    /// The part of `changed`, which is sorted by number, that may belong to the page.
     pub(crate) fn of_changed<'c, T>(&self, changed: &'c [T], number: impl Fn(&T) -> u64) -> &'c [T] {
         match (self.after, self.order) {
             (None, _) => changed,
@@ -139,7 +144,7 @@ impl Part {
         }
     }
 
-    /// The same, some at a time, as the list goes.
+    /// The same in chunks, in the order of the list.
     pub(crate) fn chunks<'c, T>(&self, changed: &'c [T]) -> Box<dyn Iterator<Item = &'c [T]> + Send + 'c>
     where
         T: Sync,
@@ -151,7 +156,7 @@ impl Part {
         }
     }
 
-    /// Whether the page, which has `items` so far, is full before any of `some`.
+    /// Whether the page, which has `items` so far, is full before any entry of `some` comes.
     pub(crate) fn ends_before<T>(&self, some: &[T], items: &[Entry], number: impl Fn(&T) -> u64) -> bool {
         let last = items
             .last()
@@ -163,7 +168,7 @@ impl Part {
     }
 }
 
-/// The instant that the last part of a cursor says, if it has one; `None` if that is none, or if there is more.
+/// The time in the last part of a cursor, if there is such a part; `None` if the part is malformed or more follows.
 pub(crate) fn at_of(parts: &[&str]) -> Option<Option<Timestamp>> {
     match parts {
         [] => Some(None),
@@ -172,7 +177,7 @@ pub(crate) fn at_of(parts: &[&str]) -> Option<Option<Timestamp>> {
     }
 }
 
-/// What a cursor is bound to: the space and everything of the query but where to go on and how far.
+/// What a cursor is bound to: the space and all of the query except its cursor and limit.
 pub(crate) fn binding(name: &SpaceName, query: &EntryQuery) -> Result<String, StoreError> {
     let query = EntryQuery {
         cursor: None,

@@ -1,19 +1,19 @@
-//! Why a store could not do what it was asked, sorted by what the caller does next.
+//! Why a store could not do what it was asked, sorted by what the caller should do next.
 
 use folio_engine::event::FORMAT;
 use folio_memory::excerpt::cut;
 use folio_memory::{RunId, Seq};
 
-/// What the caller does next.
+/// What the caller should do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
-    /// Ask for something that is there.
+    /// Ask for something that exists.
     NotFound,
     /// Read again, then decide anew.
     Conflict,
-    /// Put the call right.
+    /// Correct the call.
     Invalid,
-    /// Try again later; a write may or may not have happened, its idempotency key tells.
+    /// Try again later. A write may or may not have happened; repeating it with its idempotency key is safe.
     Unavailable,
     /// Restore from a backup, or run the doctor.
     Corrupt,
@@ -22,12 +22,12 @@ pub enum ErrorKind {
 /// Why a store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Something that was named is not there.
+    /// Something that was named does not exist.
     #[error("there is no {what} {name} in this space")]
     NotFound {
-        /// `entry`, `page`, `run`, `blob`.
+        /// What was asked for: `entry`, `page`, `run`, `blob`.
         what: &'static str,
-        /// As the caller named it.
+        /// Its name, as the caller gave it.
         name: String,
     },
     /// An entry is at another version than the writer expects.
@@ -35,25 +35,25 @@ pub enum StoreError {
     StaleVersion {
         /// The entry.
         entry: String,
-        /// The version it has.
+        /// The version that the entry has.
         found: u32,
-        /// The version that was expected.
+        /// The version that the writer expected.
         expected: u32,
     },
     /// The policy of the space is at another version than the writer expects.
     #[error("cannot set the policy: it is at version {found}, not {expected}")]
     StalePolicy {
-        /// The version it has.
+        /// The version that the policy has.
         found: u32,
-        /// The version that was expected.
+        /// The version that the writer expected.
         expected: u32,
     },
-    /// A write went by the policy of the space as it was at another version.
+    /// A writer followed a version of the policy that is no longer in force.
     #[error("cannot write under version {expected} of the policy: version {found} holds")]
     OtherPolicy {
-        /// The version that holds.
+        /// The version that is in force.
         found: u32,
-        /// The version that the writer went by.
+        /// The version that the writer followed.
         expected: u32,
     },
     /// A run's journal has grown since its driver last read it.
@@ -61,19 +61,19 @@ pub enum StoreError {
     StaleRun {
         /// The run.
         run: String,
-        /// Where it ends.
+        /// The commit at which the journal ends.
         found: Seq,
-        /// Where the writer thinks that it ends.
+        /// The commit at which the writer expected it to end.
         expected: Seq,
     },
-    /// A call of another run writes what a call of this one is about to write (E9.15).
+    /// A call of another run writes the resource that a call of this run is about to write (E9.15).
     #[error("cannot begin: {name} is being written by run {run}")]
     WrittenElsewhere {
-        /// What the other run has.
+        /// The name of the resource that the other run holds.
         name: String,
         /// The other run.
         run: RunId,
-        /// The last commit of the space when it was looked at.
+        /// The last commit of the space at the time of the check.
         head: Seq,
     },
     /// A space has grown since the writer last read it.
@@ -95,10 +95,10 @@ pub enum StoreError {
     RunTaken {
         /// The run, by its handle where that is at hand.
         run: String,
-        /// What is known of the other.
+        /// What is known about the other driver.
         detail: Option<String>,
     },
-    /// The idempotency key belongs to a commit by which something else was asked for.
+    /// The idempotency key belongs to a commit for a different request.
     #[error("the idempotency key was used before, to ask for something else")]
     KeyReused,
     /// The call contradicts itself or the data.
@@ -107,13 +107,13 @@ pub enum StoreError {
     /// The store cannot be opened, reached or written now.
     #[error("cannot {doing} {location}: {reason}")]
     Unavailable {
-        /// `open`, `write to`, `read from`.
+        /// What failed: `open`, `write to`, `read from`.
         doing: &'static str,
         /// The file or address.
         location: String,
-        /// Why, in words.
+        /// Why it failed, in words.
         reason: String,
-        /// The cause, if something below said more.
+        /// The underlying error, if there is one.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
@@ -124,10 +124,11 @@ pub enum StoreError {
         location: String,
         /// Its format.
         found: u32,
-        /// The newest known one.
+        /// The newest format that this version knows.
         known: u32,
     },
-    /// A newer version of the program began a run, or has gone on with it: not all of its commits can be read here (E9.9).
+    /// A newer version of the program began or continued the run, so this version cannot read all of its commits
+    /// (E9.9).
     #[error("the journal of {run} has event format {found}; this version of folio knows formats up to {FORMAT}")]
     RunTooNew {
         /// The run.
@@ -135,21 +136,21 @@ pub enum StoreError {
         /// Its format.
         found: u32,
     },
-    /// What was read cannot be right.
+    /// Something that was read cannot be right.
     #[error("{location} is damaged: {reason}")]
     Corrupt {
         /// The file or address.
         location: String,
         /// What is wrong.
         reason: String,
-        /// The cause, if something below said more.
+        /// The underlying error, if there is one.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
     },
 }
 
 impl StoreError {
-    /// A stable name, for programs.
+    /// A stable code for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -170,7 +171,7 @@ impl StoreError {
         }
     }
 
-    /// What the caller does next.
+    /// What the caller should do next.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -189,13 +190,13 @@ impl StoreError {
         }
     }
 
-    /// That `text`, which may be anything of any length, is not where a list goes on.
+    /// The error for `text`, of any content and length, that is not a cursor.
     pub(crate) fn no_cursor(text: &str) -> Self {
         Self::Invalid(format!("{:?} is not a cursor", cut(text, 128)))
     }
 }
 
-/// The error for something that was named and is not there.
+/// The error for something that was named and does not exist.
 pub(crate) fn not_found(what: &'static str, name: impl ToString) -> StoreError {
     StoreError::NotFound {
         what,

@@ -1,4 +1,4 @@
-//! What a run of commits makes of one entry, and what their records say.
+//! Folds commits into entries, and reads records.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
@@ -15,10 +15,10 @@ use crate::commit::{CommittedEntry, RECORD_FORMAT, Record};
 use crate::error::StoreError;
 use crate::store::{CHANGES_BYTES, Journal, LogRow, Revision};
 
-/// How many times as long as its packed bytes a record is, about.
+/// Roughly how many times larger than its packed bytes a record is.
 pub(crate) const UNPACKED: usize = 6;
 
-/// Brings `state` of the entry `id` to what it is after `change`; whether anything changed.
+/// Applies `change` to `state` of the entry `id`; returns whether anything changed.
 pub(crate) fn fold(
     state: &mut Option<Entry>,
     handle: EntryHandle,
@@ -41,7 +41,7 @@ pub(crate) fn fold(
     }
 }
 
-/// The revisions of one entry, while the commits that added and changed it are taken in one after the other, the oldest first.
+/// The revisions of one entry, built by taking in the commits that added and changed it, oldest first.
 #[derive(Debug)]
 pub(crate) struct Revisions {
     id: EntryId,
@@ -51,7 +51,7 @@ pub(crate) struct Revisions {
 }
 
 impl Revisions {
-    /// None of `found` yet.
+    /// Starts without any revision of `found`.
     pub(crate) fn of(found: &Entry) -> Self {
         Self {
             id: found.id,
@@ -61,7 +61,7 @@ impl Revisions {
         }
     }
 
-    /// Keeps what `commit` did to the entry, and nothing else of it.
+    /// Keeps what `commit` did to the entry and drops the rest of the commit.
     pub(crate) fn take_in(&mut self, commit: LogRow) {
         for change in commit.record.changes {
             let changed = fold(&mut self.state, self.handle, &change, self.id, commit.seq, commit.at);
@@ -78,16 +78,19 @@ impl Revisions {
         }
     }
 
-    /// Which fields were changed after version `base`, each with the version that last did.
+    /// Which fields were changed after version `base`, each with the version that last changed it.
     pub(crate) fn changed_since(&self, base: u32) -> HashMap<&'static str, u32> {
         changed_in(self.made.iter().map(|made| (&made.change, made.version)), base)
     }
 }
 
-/// The same of `found` after the version before its last one, told by `commit`, which made that.
+/// Which fields of `found` its last version changed, judged by `commit`, which made that version.
 ///
-/// Nothing if that does not tell. A patch that changed nothing stands in the log, too, and nothing but the state that it found tells it
-/// from one that did; but where a commit made a version by its one change of the entry, that is it.
+/// `None` if the commit alone does not tell. The log also contains patches that changed nothing, and only the state
+/// that a
+/// patch was applied to tells them apart. But if a commit made a version and has only one change of the entry, that
+/// change
+/// made it.
 pub(crate) fn changed_last(found: &Entry, commit: &LogRow) -> Option<HashMap<&'static str, u32>> {
     let of_entry = |change: &&Change| match change {
         Change::AddEntry(new) => new.id == found.id,
@@ -114,7 +117,7 @@ fn changed_in<'c>(made: impl Iterator<Item = (&'c Change, u32)>, base: u32) -> H
     changed_in
 }
 
-/// What the commits that added and changed several entries make of them, while they are taken in one after the other.
+/// The states of several entries, built by taking in the commits that added and changed them, in order.
 #[derive(Debug)]
 pub(crate) struct States {
     places: HashMap<EntryId, usize>,
@@ -122,7 +125,7 @@ pub(crate) struct States {
 }
 
 impl States {
-    /// None of `entries` is added yet.
+    /// Starts with none of `entries` added.
     pub(crate) fn of(entries: impl IntoIterator<Item = (EntryId, EntryHandle)>) -> Self {
         let (ids, states): (Vec<_>, Vec<_>) = entries.into_iter().map(|(id, handle)| (id, (handle, None))).unzip();
         Self {
@@ -131,7 +134,7 @@ impl States {
         }
     }
 
-    /// Lets `commit`, which follows those that were taken in, add and change them.
+    /// Applies `commit`, which follows those taken in before.
     pub(crate) fn take_in(&mut self, commit: &LogRow) {
         for change in &commit.record.changes {
             let id = match change {
@@ -146,13 +149,14 @@ impl States {
         }
     }
 
-    /// Those that were added, in the order in which they were given.
+    /// The entries that were added, in the order in which they were given.
     pub(crate) fn into_entries(self) -> Vec<Entry> {
         self.states.into_iter().filter_map(|(_, state)| state).collect()
     }
 }
 
-/// What the commit of `row` answered about `found` for its change number `index`; `state` is what it was by then.
+/// What the commit of `row` returned about `found` for its change number `index`; `state` is the entry's state before
+/// it.
 pub(crate) fn answered(found: &Entry, mut state: Option<Entry>, row: &LogRow, index: usize) -> Option<CommittedEntry> {
     let (id, handle) = (found.id, found.handle);
     let mut changed = false;
@@ -169,7 +173,7 @@ pub(crate) fn answered(found: &Entry, mut state: Option<Entry>, row: &LogRow, in
     })
 }
 
-/// The record that is written `text`, or what is wrong with it.
+/// Parses a record, or says what is wrong with it.
 pub(crate) fn record_of(text: &str) -> Result<Record, String> {
     let record: Record = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if record.format > RECORD_FORMAT {
@@ -178,8 +182,9 @@ pub(crate) fn record_of(text: &str) -> Result<Record, String> {
     Ok(record)
 }
 
-/// The events in the record that is written `text`; everything else of it is passed over unread. If some of them are not known
-/// here and a newer version says so before them, those up to what it says ([`is_beyond`]).
+/// The events in a record's text, without reading the rest. If this version does not know some of them, and an event
+/// before
+/// them says that a newer version wrote them, returns the events up to that one ([`is_beyond`]).
 pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
     #[derive(Deserialize)]
     struct OnlyRun {
@@ -195,7 +200,7 @@ pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
     }
 }
 
-/// A part of a run's journal while its commits are read, one after the other.
+/// A part of a run's journal while its commits are read in order.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) journal: Journal,
@@ -204,7 +209,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// What comes after `since`, up to the commit with which it has `bytes`.
+    /// An empty part that begins after `since` and ends with the commit that brings it to `bytes`.
     pub(crate) fn after(since: Seq, bytes: usize) -> Self {
         let journal = Journal {
             events: Vec::new(),
@@ -215,13 +220,14 @@ impl Part {
         Self { journal, left: bytes }
     }
 
-    /// Whether it has all that is wanted, though there is another commit.
+    /// Whether the part has all that is wanted; called only if there is another commit.
     pub(crate) fn is_full(&mut self) -> bool {
         self.journal.is_whole = self.left > 0;
         self.left == 0
     }
 
-    /// Takes in the next commit, whose record is written `text`; false if nothing after it can be read ([`is_beyond`]).
+    /// Takes in the next commit with its record's text; returns false if nothing after it can be read
+    /// ([`is_beyond`]).
     pub(crate) fn take(&mut self, seq: Seq, at: Timestamp, text: &str) -> serde_json::Result<bool> {
         self.left = self.left.saturating_sub(text.len());
         self.journal.bytes += text.len();
@@ -233,19 +239,21 @@ impl Part {
     }
 }
 
-/// Commits that are read at once, as far as their records have no more bytes than are wanted: at least one.
+/// A limit on the commits that are read at once: as many as have no more bytes in their records than are wanted, but
+/// at
+/// least one.
 #[derive(Debug)]
 pub(crate) struct Room {
     left: usize,
 }
 
 impl Room {
-    /// For [`CHANGES_BYTES`].
+    /// The limit of [`CHANGES_BYTES`].
     pub(crate) fn of_changes() -> Self {
         Self { left: CHANGES_BYTES }
     }
 
-    /// Takes a record of `bytes`, of which so many are packed. Whether there is room for another one.
+    /// Takes a record of `plain` bytes and `packed` packed bytes. Returns whether there is room for another one.
     pub(crate) fn take(&mut self, plain: usize, packed: usize) -> bool {
         self.left = self
             .left
@@ -254,7 +262,7 @@ impl Room {
     }
 }
 
-/// Whether nothing after `event` can be read, because a newer version wrote it. Whoever folds it says so.
+/// Whether nothing after `event` can be read because a newer version wrote it. Folding the event reports that.
 pub(crate) fn is_beyond(event: &Event) -> bool {
     format_beyond(event).is_some()
 }
@@ -266,15 +274,17 @@ fn format_beyond(event: &Event) -> Option<u32> {
     }
 }
 
-/// That commit `seq` of `run` cannot be read because a newer version wrote it, if that is why: `journal`, the one of `run`, says so
-/// there or before.
+/// The error that commit `seq` of `run` cannot be read because a newer version wrote it; `None` unless `journal`, the
+/// one of
+/// `run`, says so there or earlier.
 pub(crate) fn too_new(run: RunId, journal: &Journal, seq: Seq) -> Option<StoreError> {
     let found = journal.events.iter().find_map(|(_, event)| format_beyond(event))?;
     (journal.head <= seq).then_some(StoreError::RunTooNew { run, found })
 }
 
-/// A record of which something is taken out: its changes, and everything else as it is written. So what happened in a run stays as
-/// it is, whichever version wrote it.
+/// A record from which something is removed. Its changes are parsed; everything else stays as it was written, so the
+/// events
+/// of a run stay the same whichever version wrote them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Rewritten {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -284,13 +294,14 @@ pub(crate) struct Rewritten {
 }
 
 impl Rewritten {
-    /// Takes out what tells of the content that was there: a guess could be tried against it.
+    /// Removes the fingerprint of the request, against which guesses about the erased content could be tested.
     pub(crate) fn forget_request(&mut self) {
         self.rest.remove("request");
     }
 
-    /// Takes out why it was made: that may tell of the content that was there. Why content went is kept, and by which rule it was put away. Whether
-    /// there was anything to take out.
+    /// Removes the commit's reason, which may reveal the erased content. Reasons for erasing content, and rules by
+    /// which
+    /// something was archived, are kept. Returns whether anything was removed.
     pub(crate) fn forget_reason(&mut self) -> bool {
         let is_by_rule = |field: &FieldChange| matches!(field, FieldChange::ArchivedFor(Some(_)));
         let says_why_it_went = |change: &Change| match change {
@@ -306,8 +317,8 @@ impl Rewritten {
     }
 }
 
-/// The run of which the record that is written `text` says what happened; everything else of it is passed over unread, so that
-/// this is known of what a newer version wrote, too.
+/// The run of a record's events, without reading the rest of the record, so that this also works for records of newer
+/// versions.
 pub(crate) fn run_of(text: &str) -> Option<RunId> {
     #[derive(Deserialize)]
     struct OnlyRun {
@@ -321,7 +332,7 @@ pub(crate) fn run_of(text: &str) -> Option<RunId> {
     Some(record.run?.run)
 }
 
-/// What the record that is written `text` says of its run for lists; everything else of it is passed over unread, whichever version wrote it.
+/// What a record's text says of its run for lists, without reading the rest, whichever version wrote it.
 pub(crate) fn so_far_of(text: &str) -> Option<SoFar> {
     #[derive(Deserialize)]
     struct OnlyRun {
@@ -335,7 +346,7 @@ pub(crate) fn so_far_of(text: &str) -> Option<SoFar> {
     record.run?.so_far
 }
 
-/// The events of a record that cannot be read as a whole, up to the one by which a newer version says that it wrote them.
+/// The events of a record that cannot be read as a whole, up to the event which says that a newer version wrote them.
 fn until_beyond(text: &str) -> Option<Vec<Event>> {
     let record: Value = serde_json::from_str(text).ok()?;
     let mut events = Vec::new();
@@ -357,7 +368,7 @@ pub(crate) fn record_json(record: &impl Serialize) -> Result<String, StoreError>
     text.map_err(|error| StoreError::Invalid(format!("the record cannot be written as JSON: {error}")))
 }
 
-/// The names of bodies in `text`.
+/// The hashes of bodies in `text`.
 pub(crate) fn hashes_in(text: &str) -> BTreeSet<String> {
     static HASH: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?-u)\b[0-9a-f]{64}\b").expect("the expression is a constant and a test uses it")
@@ -365,14 +376,14 @@ pub(crate) fn hashes_in(text: &str) -> BTreeSet<String> {
     HASH.find_iter(text).map(|found| found.as_str().to_owned()).collect()
 }
 
-/// The entries whose words a commit may have changed.
+/// The entries whose terms a commit may have changed.
 pub(crate) fn touched(record: &str) -> serde_json::Result<Vec<EntryId>> {
     #[derive(Deserialize)]
     struct Changes {
         #[serde(default)]
         changes: Vec<Change>,
     }
-    /// As much of a change as tells. Everything else of it is passed over unread.
+    /// The part of a change that names its entries. The rest is skipped.
     #[derive(Deserialize)]
     struct Change {
         op: String,
@@ -394,7 +405,7 @@ pub(crate) fn touched(record: &str) -> serde_json::Result<Vec<EntryId>> {
                 touched.extend(id(&change.id));
             }
         } else {
-            // Whatever it does to an entry, the terms are made of what the entry is now.
+            // Whatever the change does, the terms are computed from the entry's current content.
             touched.extend(id(&change.entry));
             touched.extend(change.entries.as_array().into_iter().flatten().filter_map(id));
         }

@@ -1,13 +1,14 @@
-//! Where the log of a space is kept, and the workspace that is its only writer.
+//! Keeps the log of each space, and contains the workspace, the only writer of a log.
 //!
-//! - [`access`]: tokens by which programs say who they are
-//! - [`commit`]: the one shape of a write
+//! - [`access`]: access tokens, by which programs identify themselves
+//! - [`commit`]: the single form in which everything is written
 //! - [`parts`]: a write that comes in parts
-//! - [`store`]: the seam, with what every store promises
+//! - [`store`]: the interface of a store, with what every store promises
 //! - [`sqlite`]: one file, many threads and processes, no daemon
 //! - [`postgres`]: one database, many processes on many machines
-//! - [`copy`]: everything that a store has, in another one
-//! - [`upkeep`]: what a store does besides: what is due, what takes less room, what is gone
+//! - [`copy`]: copies everything from one store to another
+//! - [`upkeep`]: what a store does apart from reads and writes: finding what is due, compacting, overwriting what is
+//!   erased
 //! - [`system`]: the real clock and the real source of ids
 //! - [`workspace`]: validates, stamps and commits; nothing else writes memory
 

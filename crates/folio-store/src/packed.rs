@@ -1,6 +1,6 @@
-//! Texts that are kept compressed, with a dictionary of what such texts have in common.
+//! Texts that are stored compressed, with a dictionary of what such texts have in common.
 //!
-//! A packed text is one byte that names the dictionary, four that say how long the text is, and a zstd frame.
+//! A packed text consists of one byte for the dictionary, four bytes for the length of the text, and a zstd frame.
 
 use std::sync::LazyLock;
 
@@ -8,12 +8,12 @@ use zstd::dict::{DecoderDictionary, EncoderDictionary};
 
 use crate::fold;
 
-/// The dictionaries that were ever in use. One that was published stays as it is; packing uses the last.
+/// All dictionaries that were ever in use. A published one must never change; packing uses the last.
 const DICTIONARIES: [&[u8]; 1] = [include_bytes!("dictionaries/1.zdict")];
 const LEVEL: i32 = 9;
 const HEAD: usize = 5;
 
-/// `text` made smaller, or nothing if it does not get smaller by a tenth.
+/// Packs `text`, or returns `None` if that saves less than a tenth.
 pub(crate) fn pack(text: &str) -> Option<Vec<u8>> {
     static DICTIONARY: LazyLock<EncoderDictionary<'_>> =
         LazyLock::new(|| EncoderDictionary::copy(DICTIONARIES[DICTIONARIES.len() - 1], LEVEL));
@@ -25,17 +25,18 @@ pub(crate) fn pack(text: &str) -> Option<Vec<u8>> {
     (packed.len() < text.len() / 10 * 9).then_some(packed)
 }
 
-/// Bytes of a record from which on it is packed.
+/// Size in bytes from which a record is packed.
 const RECORD_FROM: usize = 512;
 
-/// The record of a commit that is written `text`, packed; none if that is not worth it, or it is that of a run, which reads its commits again
-/// and again.
+/// Packs a commit's record; `None` if that is not worth it, or if it belongs to a run, whose commits are read again
+/// and
+/// again.
 pub(crate) fn pack_record(text: &str) -> Option<Vec<u8>> {
     let is_packed = text.len() > RECORD_FROM && fold::run_of(text).is_none();
     is_packed.then(|| pack(text)).flatten()
 }
 
-/// The text behind `packed`, or what is wrong with it.
+/// Unpacks `packed`, or says what is wrong with it.
 pub(crate) fn unpack(packed: &[u8]) -> Result<String, String> {
     static DICTIONARY: LazyLock<[DecoderDictionary<'_>; DICTIONARIES.len()]> =
         LazyLock::new(|| DICTIONARIES.map(DecoderDictionary::copy));

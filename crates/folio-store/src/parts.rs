@@ -1,4 +1,5 @@
-//! A write that is too large to be in memory at once: it is handed over in parts, each a commit, and all of them are there, or none.
+//! A write that is too large for memory: it is handed over in parts, each of them a commit, and all or none are
+//! written.
 
 use folio_memory::{Seq, Timestamp};
 use tokio::sync::mpsc;
@@ -6,14 +7,15 @@ use tokio::sync::mpsc;
 use crate::commit::{Commit, Committed};
 use crate::error::StoreError;
 
-/// Parts that may wait for whoever writes them.
+/// How many parts may wait for the writer.
 const WAITING_MAX: usize = 2;
 
-/// The parts of a write, as they come.
+/// The receiving end for the parts of a write.
 #[derive(Debug)]
 pub struct Parts(mpsc::Receiver<Part>);
 
-/// Where the parts of a write are given. Nothing is written unless it is told in the end that those were all.
+/// The sending end for the parts of a write. Nothing is written unless [`end`](Self::end) is called after the last
+/// part.
 #[derive(Debug)]
 pub struct Giving(mpsc::Sender<Part>);
 
@@ -23,18 +25,19 @@ enum Part {
     End,
 }
 
-/// What a write in parts came to.
+/// The outcome of a write in parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommittedParts {
-    /// What the first part came to. If that was done before under the same key, none of the others was written now.
+    /// The outcome of the first part. If it had been written before under the same key, none of the other parts was
+    /// written now.
     pub first: Committed,
-    /// The number of the last one.
+    /// The number of the last commit.
     pub head: Seq,
-    /// When the last one was made, as it stands in the log.
+    /// The time of the last commit, as the log has it.
     pub at: Timestamp,
 }
 
-/// Where parts are given, and where they come out.
+/// The two ends of a write in parts.
 #[must_use]
 pub fn in_parts() -> (Giving, Parts) {
     let (giving, parts) = mpsc::channel(WAITING_MAX);
@@ -42,24 +45,25 @@ pub fn in_parts() -> (Giving, Parts) {
 }
 
 impl Giving {
-    /// Gives the next part, when there is room for it; whether it is wanted. If it is not, whoever writes says why.
+    /// Sends the next part once there is room for it; returns whether it is still wanted. If not, the writer reports
+    /// why.
     pub async fn give(&self, commit: Commit) -> bool {
         self.0.send(Part::Commit(Box::new(commit))).await.is_ok()
     }
 
-    /// Says that those were all.
+    /// Says that all parts were sent.
     pub async fn end(self) {
-        // Whoever does not listen any more has said why.
+        // A receiver that is gone has reported why.
         drop(self.0.send(Part::End).await);
     }
 }
 
 impl Parts {
-    /// The next part; nothing behind the last one.
+    /// Returns the next part; `None` after the last one.
     ///
     /// # Errors
     ///
-    /// `Invalid` if whoever gives them went away before the last one: then nothing may be written.
+    /// `Invalid` if the sender went away before the last part: then nothing may be written.
     pub async fn next(&mut self) -> Result<Option<Commit>, StoreError> {
         match self.0.recv().await {
             Some(Part::Commit(commit)) => Ok(Some(*commit)),
@@ -70,29 +74,29 @@ impl Parts {
 }
 
 impl CommittedParts {
-    /// What the first part came to, before there are others.
+    /// The outcome after the first part.
     pub(crate) fn begin(first: Committed) -> Self {
         let (head, at) = (first.seq, first.at);
         Self { first, head, at }
     }
 
-    /// Takes in what another part came to.
+    /// Adds the outcome of another part.
     pub(crate) fn add(&mut self, committed: &Committed) {
         (self.head, self.at) = (committed.seq, committed.at);
     }
 }
 
-/// That there is no last part.
+/// The error for a write whose last part never came.
 pub(crate) fn given_up() -> StoreError {
     StoreError::Invalid("a write in parts was given up before its last one: nothing of it was written".to_owned())
 }
 
-/// That there is no first part.
+/// The error for a write without any part.
 pub(crate) fn nothing_given() -> StoreError {
     StoreError::Invalid("a write in parts has none".to_owned())
 }
 
-/// Refuses a part that is not of the space of the first one.
+/// Refuses a part that is of another space than the first one.
 pub(crate) fn of_one_space(first: &folio_memory::SpaceName, next: &folio_memory::SpaceName) -> Result<(), StoreError> {
     if first == next {
         return Ok(());

@@ -1,38 +1,38 @@
-//! The key of a numbered row, and what is numbered.
+//! The keys of numbered rows, and the kinds of what is numbered.
 
 const NUMBER_BITS: u32 = 40;
 const LAST_NUMBER: u64 = (1 << NUMBER_BITS) - 1;
 
-/// The row of a space.
+/// The row id of a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SpaceId(pub(crate) i64);
 
-/// Where a numbered row stands: its space in the upper bits, its number in the lower forty.
+/// The key of a numbered row: the space in the upper bits, the number in the lower forty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place(i64);
 
 impl Place {
-    /// The place of `number` in `space`. Numbers beyond forty bits, which are never given, share the last place.
+    /// The place of `number` in `space`. Numbers beyond forty bits, which are never assigned, share the last place.
     pub(crate) fn of(space: SpaceId, number: u64) -> Self {
         Self((space.0 << NUMBER_BITS) | to_column(number.min(LAST_NUMBER)))
     }
 
-    /// Before every row of `space`.
+    /// The place before every row of `space`.
     pub(crate) fn start(space: SpaceId) -> Self {
         Self::of(space, 0)
     }
 
-    /// Behind every row of `space`.
+    /// The place behind every row of `space`.
     pub(crate) fn end(space: SpaceId) -> Self {
         Self::of(space, LAST_NUMBER)
     }
 
-    /// As a column keeps it.
+    /// The value for a column.
     pub(crate) fn raw(self) -> i64 {
         self.0
     }
 
-    /// What a column has.
+    /// Reads the value of a column.
     pub(crate) fn from_raw(raw: i64) -> Self {
         Self(raw)
     }
@@ -48,7 +48,7 @@ impl Place {
     }
 }
 
-/// What a commit is noted to have to do with.
+/// The kinds of things that the index of commits refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Touched {
     Entry,
@@ -56,7 +56,7 @@ pub(crate) enum Touched {
 }
 
 impl Touched {
-    /// As rows name it, and handles begin.
+    /// The letter that names the kind in rows, and with which its handles begin.
     pub(crate) fn letter(self) -> &'static str {
         match self {
             Self::Entry => "e",
@@ -65,12 +65,12 @@ impl Touched {
     }
 }
 
-/// A count as a column keeps it. Counts that would not fit are never reached.
+/// A count as a column stores it. Counts too large for a column do not occur.
 pub(crate) fn to_column(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A count as a column keeps it, read back; a negative one, which only damage can bring, reads as zero.
+/// Reads a count from a column; a negative one, which only damage can cause, reads as zero.
 pub(crate) fn from_column(column: i64) -> u64 {
     u64::try_from(column).unwrap_or(0)
 }

@@ -1,4 +1,6 @@
-//! What of a commit is done on the writer's side of the queue: checking it by itself, writing its JSON, packing bodies.
+//! The work on a commit that happens before it enters the writer's queue: validating it by itself, serialising it,
+//! packing
+//! its bodies.
 
 use folio_engine::Event;
 use folio_memory::{Change, EntryFields, PageFields, Seq, SpaceName, Timestamp};
@@ -11,13 +13,13 @@ use crate::error::StoreError;
 
 const KEY_BYTES_MAX: usize = 1024;
 
-/// Bytes of one record. SQLite would take a little less than a gigabyte.
+/// The most bytes of one record. SQLite's own limit is a little less than a gigabyte.
 const RECORD_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Deeper values could be written, but not be read back.
+/// Values nested more deeply could be written, but not read back.
 const DEPTH_MAX: usize = 100;
 
-/// How deep a value of an entry or a page to be may go: the record, its changes and the change are around it.
+/// How deeply a value of a new entry or page may be nested: the record, its changes and the change are around it.
 pub(crate) const VALUE_DEPTH_MAX: usize = DEPTH_MAX - 3;
 
 /// A commit that is ready to be applied.
@@ -30,10 +32,10 @@ pub(crate) struct Prepared {
     pub(crate) record: Record,
     pub(crate) actor_json: String,
     pub(crate) record_json: String,
-    /// For each change the fields of the entry or page that it adds.
+    /// For each change, the fields of the entry or page that it adds.
     pub(crate) fields_json: Vec<Option<String>>,
     pub(crate) blobs: Vec<Packed>,
-    /// If it is a commit of another store: its number there, which it keeps.
+    /// For a commit of another store: its number there, which it keeps.
     pub(crate) taken_over: Option<Seq>,
 }
 
@@ -89,11 +91,11 @@ impl Prepared {
         })
     }
 
-    /// Makes commits of another store ready, in their order.
+    /// Prepares commits of another store, in their order.
     ///
     /// # Errors
     ///
-    /// As [`Prepared::of`].
+    /// As for [`Prepared::of`].
     pub(crate) fn taken_over(space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Vec<Self>, StoreError> {
         let prepared = commits.into_iter().map(|CopiedCommit { row, bodies }| {
             let prepared = Self::of(Commit {
@@ -113,7 +115,7 @@ impl Prepared {
         prepared.collect()
     }
 
-    /// About how much it adds to a transaction.
+    /// Roughly how many bytes the commit adds to a transaction.
     pub(crate) fn bytes(&self) -> usize {
         self.record_json.len() + self.blobs.iter().map(|blob| blob.bytes.len()).sum::<usize>()
     }
@@ -167,14 +169,14 @@ fn check_record(record: &Record) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether values of a JSON text are nested deeper than could be read back.
+/// Whether values of a JSON text are nested too deeply to be read back.
 fn is_too_deep(json: &str) -> bool {
-    // Most have fewer brackets than that takes, and those are counted many bytes at a time.
+    // Most texts have too few brackets for that, and brackets are counted many bytes at a time.
     let opening = json.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count();
     opening > DEPTH_MAX && depth_of(json) > DEPTH_MAX
 }
 
-/// How deep the values of a JSON text are nested.
+/// The nesting depth of a JSON text.
 fn depth_of(json: &str) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0_usize, false, false);
     for byte in json.bytes() {

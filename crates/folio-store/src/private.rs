@@ -1,12 +1,13 @@
-//! Files and folders that only their owner may read: what is remembered is nobody else's business, unless they say so. What is there
-//! already keeps its rights.
+//! Files and folders that only their owner may read, because memory is private unless its owner decides otherwise.
+//! The
+//! rights of existing files and folders are not changed.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 
-/// Options that make files for their owner alone.
+/// Options that create files readable by their owner only.
 #[must_use]
 pub fn options() -> OpenOptions {
     let mut options = File::options();
@@ -14,8 +15,9 @@ pub fn options() -> OpenOptions {
     options
 }
 
-/// Gives `file`, which stands beside `store`, the rights and the group of that, and its owner, too, where this user may do so: as SQLite does
-/// with what it puts there. What cannot be given stays as it is.
+/// Gives `file`, which lies beside `store`, the rights and the group of `store`, and its owner if this user may do
+/// that, as
+/// SQLite does for its own files. Whatever cannot be set stays as it is.
 pub(crate) fn share_as(file: &File, store: &Path) {
     let Ok(store) = store.metadata() else { return };
     let (user, group) = (Some(store.uid()), Some(store.gid()));
@@ -23,11 +25,11 @@ pub(crate) fn share_as(file: &File, store: &Path) {
     let _other_rights = file.set_permissions(Permissions::from_mode(store.mode() & 0o777));
 }
 
-/// Makes `folder` and what is missing above it.
+/// Creates `folder` and all missing folders above it.
 ///
 /// # Errors
 ///
-/// What the file system says.
+/// The error of the file system.
 pub fn make_folders(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

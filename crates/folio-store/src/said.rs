@@ -1,4 +1,4 @@
-//! Looking for texts in what is kept.
+//! Searching stored data for texts.
 
 use std::collections::BTreeSet;
 
@@ -7,31 +7,33 @@ use folio_memory::text::{Sought, plain};
 
 use crate::upkeep::Residue;
 
-/// Bytes of a text below which finding it says nothing.
+/// Length in bytes below which finding a text means nothing.
 const LEAST: usize = 6;
-/// Places that are told for all texts together.
+/// The most places that are reported for all texts together.
 const TOLD: usize = 50;
 
-/// Bytes of a text that a note keeps. Of a longer one it has the beginning.
+/// The most bytes of a text that a note keeps. Of a longer text it keeps the beginning.
 pub(crate) const NOTE_TEXT_BYTES: usize = 1024;
-/// Bytes of the beginning by which a longer one is known there.
+/// Length of the beginning by which a longer text is recognised in a note.
 const BEGINNING_BYTES: usize = 256;
 
-/// What stands where a note, or what quotes something in it, cut a text.
+/// The sign that marks where a note, or a quotation in it, cut a text.
 const CUT: char = '…';
-/// Bytes before such a place in which is looked for the beginning of a text: more than a note keeps of one, also in its codes.
+/// How many bytes before such a sign are searched for the beginning of a text: more than a note keeps of one, even
+/// when it
+/// is escaped.
 const BEFORE_CUT_BYTES: usize = 8 * NOTE_TEXT_BYTES;
 
-/// What of `texts` is long enough to be looked for.
+/// Those of `texts` that are long enough to be searched for.
 pub(crate) fn looked_for(texts: &[String]) -> BTreeSet<&str> {
     let texts = texts.iter().map(|text| text.trim());
     texts.filter(|text| text.len() >= LEAST).collect()
 }
 
-/// Texts that are looked for as people read them, as [`Sought`] does it: whoever asks for them may have spelled them otherwise.
+/// Texts to search for as people read them, by [`Sought`]: the request may spell them differently than the store.
 pub(crate) struct Wanted<'t> {
     texts: Vec<(&'t str, Sought)>,
-    /// As they are compared, their beginnings: what is looked for where a note was cut.
+    /// Their beginnings in the form that is compared: searched for where a note was cut.
     beginnings: Vec<String>,
 }
 
@@ -45,7 +47,7 @@ impl<'t> Wanted<'t> {
         }
     }
 
-    /// Those that notes may say: of long ones, and where a note was cut, their beginnings, too.
+    /// Those that notes may contain; for long ones, and where a note was cut, also their beginnings.
     pub(crate) fn of_notes(texts: &'t [String]) -> Self {
         let texts = texts.iter().map(String::as_str);
         let long = texts.clone().filter(|text| text.len() > NOTE_TEXT_BYTES);
@@ -57,9 +59,9 @@ impl<'t> Wanted<'t> {
         }
     }
 
-    /// Which of them stand in `bytes`: in a text, or in texts inside of JSON.
+    /// Those of the texts that occur in `bytes`, as plain text or in JSON strings.
     pub(crate) fn in_bytes(&self, bytes: &[u8]) -> impl Iterator<Item = &'t str> {
-        // What is no text says nothing; what of it is one, it says.
+        // Bytes that are not UTF-8 contain no text; the rest is searched.
         let text = String::from_utf8_lossy(bytes);
         let inside = text.contains('\\').then(|| plain(&unescaped(&text)));
         let text = plain(&text);
@@ -71,7 +73,7 @@ impl<'t> Wanted<'t> {
             .map(|(text, _)| *text)
     }
 
-    /// Whether `note` says any of them, or was cut inside of one: then it says its beginning.
+    /// Whether `note` contains any of the texts, or was cut inside one, so that it ends with its beginning.
     pub(crate) fn are_in_note(&self, note: &str) -> bool {
         if self.are_in(note.as_bytes()) {
             return true;
@@ -79,7 +81,7 @@ impl<'t> Wanted<'t> {
         note.match_indices(CUT).any(|(at, _)| {
             let from = note.floor_char_boundary(at.saturating_sub(BEFORE_CUT_BYTES));
             let mut kept = note[from..at].to_owned();
-            // A refusal quotes what it was given, with codes of its own.
+            // A refusal quotes its input, with escapes of its own.
             loop {
                 if self.begin_at_end_of(&kept) {
                     return true;
@@ -93,11 +95,11 @@ impl<'t> Wanted<'t> {
         })
     }
 
-    /// Whether `kept` ends with the beginning of one of them.
+    /// Whether `kept` ends with the beginning of one of the texts.
     fn begin_at_end_of(&self, kept: &str) -> bool {
         let kept = plain(kept);
         let mut chars = kept.chars();
-        // What belonged to the last character may be gone, which is another one without it.
+        // A combining mark may have been cut off the last character, which makes it a different character.
         let ends = [kept.as_str(), chars.next_back().map_or("", |_| chars.as_str())];
         let says = |end: &str, beginning: &str| {
             let longest = beginning.len().min(end.len());
@@ -108,14 +110,15 @@ impl<'t> Wanted<'t> {
             .any(|beginning| ends.iter().any(|end| says(end, beginning)))
     }
 
-    /// Whether any of them stands there.
+    /// Whether any of the texts occurs in `bytes`.
     pub(crate) fn are_in(&self, bytes: &[u8]) -> bool {
         self.in_bytes(bytes).next().is_some()
     }
 }
 
-/// The ways in which `text` may stand in the bytes of a file, where ASCII is compared without regard to case: in its own letters, in
-/// small ones and in capitals, and each so as JSON has it.
+/// The ways in which `text` may occur in the bytes of a file, if ASCII is compared case-insensitively: as written, in
+/// lower
+/// case and in upper case, and each of them escaped as in JSON.
 pub(crate) fn forms(text: &str) -> BTreeSet<String> {
     let mut forms = BTreeSet::from([text.to_ascii_lowercase()]);
     if !text.is_ascii() {
@@ -126,19 +129,19 @@ pub(crate) fn forms(text: &str) -> BTreeSet<String> {
     forms
 }
 
-/// `text` as it stands between quotes in JSON.
+/// `text` as it appears between the quotes of a JSON string.
 fn escaped(text: &str) -> String {
     let json = serde_json::Value::String(text.to_owned()).to_string();
     json[1..json.len() - 1].to_owned()
 }
 
-/// What the texts in `line` of JSON say, whole or torn: every character that stands there as a code, as itself.
+/// The texts in `line` of JSON, whole or torn, with every escaped character decoded.
 pub(crate) fn unescaped(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
     let mut rest = line;
     while let Some((before, after)) = rest.split_once('\\') {
         text.push_str(before);
-        // Two codes make one character beyond the first 65,536.
+        // Two escapes make one character beyond the first 65,536.
         let code = [12, 6, 2].into_iter().find_map(|length| {
             let code = rest.get(before.len()..before.len() + length)?;
             let said: String = serde_json::from_str(&format!("\"{code}\"")).ok()?;
@@ -159,12 +162,12 @@ pub(crate) fn unescaped(line: &str) -> String {
     text
 }
 
-/// The note that is written `note`, without what was said.
+/// The note in the JSON text `note`, without the words that were said.
 pub(crate) fn without_words(note: &str) -> serde_json::Result<String> {
     serde_json::to_string(&serde_json::from_str::<TraceNote>(note)?.without_words())
 }
 
-/// Tells that something stands at `place`.
+/// Reports that a text occurs at `place`.
 pub(crate) fn tell(residue: &mut Residue, place: String) {
     if residue.found.len() < TOLD && !residue.found.contains(&place) {
         residue.found.push(place);

@@ -1,45 +1,53 @@
-//! Who is there, drives runs, and was silent for too long: whether that is its fault.
+//! Decides whether an owner that drives runs and was silent for too long is to blame for that.
 //!
-//! After a sleep of the whole machine, or when its clock was set forward, all were silent for too long: so whoever holds its lock has
-//! the time to say once more that it goes on while somebody looks (decision 0096). Every store that has a lock for each owner goes by it.
+//! After the whole machine slept, or its clock was set forward, all owners have been silent for too long. Therefore
+//! an
+//! owner that holds its lock gets time to renew its sign of life while somebody watches (decision 0096). This applies
+//! to
+//! every store with a lock for each owner.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long somebody who was silent and holds its lock may need to say that it goes on, besides the time between two signs of life. So may
-/// whoever lost every connection, as everybody does when a server restarts.
+/// How long a silent owner that holds its lock may take to renew its sign of life, in addition to the time between
+/// two such
+/// signs. The same time is given to a process that lost all its connections, as happens when a server restarts.
 pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long somebody who wants to drive a run waits before they look again whether its driver, who is there and was silent, goes on.
+/// How long a process that wants to drive a run waits before it checks again whether the run's silent driver goes on.
 pub(crate) const ASKED_AGAIN: Duration = Duration::from_millis(250);
 
-/// Nobody says at once that it goes on for longer than this: an hour is the longest lease, and the longest that a file may take to be written
-/// anew. What says so was written before the clock was set back, and is as good as a lease that is over.
+/// No sign of life is valid for longer than this: an hour is the longest lease, and the longest that rewriting a file
+/// may
+/// take. A later time was written before the clock was set back, and counts as an expired lease.
 const LONGEST: Duration = Duration::from_secs(61 * 60);
 
-/// What is known of an owner.
+/// What is known about an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// It is there and goes on.
+    /// The owner is there and goes on.
     GoesOn,
-    /// It is there. It was silent for too long, but not yet while this process was looking.
+    /// The owner is there, but has been silent for too long, though not yet while this process was watching.
     Silent,
-    /// It is gone, or hangs.
+    /// The owner is gone, or hangs.
     Gone,
 }
 
-/// An owner that is there, and that was first seen to be silent at an instant of this process's own, which stands still while the machine sleeps.
+/// An owner that is there but silent, with the moment when that was first seen by this process's monotonic clock,
+/// which
+/// stands still while the machine sleeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Silence {
-    /// Until when it had said last that it goes on; nothing if nobody knows any more.
+    /// Until when the owner last said that it goes on; `None` if that is not known any more.
     until: Option<i64>,
     since: Instant,
 }
 
 impl Silence {
-    /// What is known of an owner that is there, has said that it goes on `until`, and is seen `at`, when the database's clock says `now`, both
-    /// in milliseconds. What was seen `before` of its silence is put right.
+    /// Judges an owner that is there and said that it goes on `until`, seen `at`, when the database's clock says
+    /// `now`; `until`
+    /// and `now` are in milliseconds. Updates `before`, what was seen of its silence earlier.
     pub(crate) fn judged(
         before: &mut Option<Self>,
         (until, now): (Option<i64>, i64),
@@ -61,7 +69,7 @@ impl Silence {
     }
 }
 
-/// `duration` as a column keeps it.
+/// `duration` in milliseconds, as a column stores it.
 pub(crate) fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX / 2)
 }

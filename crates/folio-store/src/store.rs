@@ -1,4 +1,4 @@
-//! The seam to a database: one write, a few reads, and a wake-up.
+//! The interface of a database: one write, a few reads, and a wake-up.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -26,44 +26,44 @@ use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 /// One row of the log: a commit as it was made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogRow {
-    /// Its number.
+    /// The commit's number.
     pub seq: Seq,
-    /// When.
+    /// When the commit was made.
     pub at: Timestamp,
-    /// Who.
+    /// The actor who made it.
     pub actor: Actor,
-    /// Its key, if it had one.
+    /// Its idempotency key, if it has one.
     pub idempotency_key: Option<String>,
-    /// What it did.
+    /// What the commit did.
     pub record: Record,
 }
 
 /// One change of one entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Revision {
-    /// The commit.
+    /// The commit that made the change.
     pub seq: Seq,
-    /// When.
+    /// When the change was made.
     pub at: Timestamp,
-    /// Who.
+    /// The actor who made it.
     pub actor: Actor,
     /// The entry's version after it.
     pub version: u32,
     /// What changed.
     pub change: Change,
-    /// Why, in the writer's words.
+    /// Why the change was made, in the writer's words.
     pub reason: Option<String>,
 }
 
 /// A run, as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunRow {
-    /// For ever.
+    /// The run's permanent id.
     #[serde(rename = "run_id")]
     pub id: RunId,
-    /// In its space.
+    /// The run's handle in its space.
     pub handle: RunHandle,
-    /// One line.
+    /// The run's one-line title.
     pub title: String,
     /// `running`, or how it ended: `ok`, `partial`, `failed`, `cancelled`.
     pub status: String,
@@ -73,34 +73,34 @@ pub struct RunRow {
     pub updated_at: Timestamp,
     /// The commit at which its journal ends.
     pub head: Seq,
-    /// Whether a living process drives it.
+    /// Whether a living process drives the run.
     pub driven: bool,
-    /// Whether anybody has ever driven it. Until then, whoever submitted it may be about to.
+    /// Whether any process has ever driven the run. Until then, the process that submitted it may be about to.
     #[serde(skip)]
     pub was_driven: bool,
 }
 
 impl RunRow {
-    /// Whether its last event is recorded: nobody drives it any more.
+    /// Whether the run's last event is recorded, so that nobody drives it any more.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.status != Run::RUNNING
     }
 }
 
-/// A question for runs, newest first.
+/// A query for runs, newest first.
 #[derive(Debug, Clone, Default)]
 pub struct RunQuery {
-    /// In one of these statuses; empty restricts nothing.
+    /// Only runs in one of these statuses; empty means any status.
     pub status: Vec<String>,
-    /// Older than the run with this number.
+    /// Only runs older than the run with this number.
     pub before: Option<u64>,
-    /// How many at most; 0 means 100.
+    /// The most runs to return; 0 means 100.
     pub limit: u32,
 }
 
 impl RunQuery {
-    /// Runs that have not ended, `limit` of them.
+    /// A query for up to `limit` runs that have not ended.
     #[must_use]
     pub fn running(limit: u32) -> Self {
         Self {
@@ -114,23 +114,26 @@ impl RunQuery {
 /// What happened in a run, in order, up to `head`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Journal {
-    /// The events with the instant of the commit that recorded them.
+    /// The events, each with the time of the commit that recorded it.
     pub events: Vec<(Timestamp, Event)>,
     /// The last commit that was read.
     pub head: Seq,
-    /// Whether that was the last there was. Otherwise more can be read after `head`.
+    /// Whether that was the last commit of the run. Otherwise more can be read after `head`.
     pub is_whole: bool,
-    /// Bytes of the records that were read for it.
+    /// The size in bytes of the records that were read.
     pub bytes: usize,
 }
 
-/// After how many bytes of what a run's commits say a part of its journal ends. What is read of them is in memory many times as large.
+/// Size in bytes of a run's records after which a part of its journal ends. Once read, they take many times as much
+/// memory.
 pub const JOURNAL_PART_BYTES: usize = 1 << 20;
 
-/// After how many bytes of records an answer to [`Store::changes`] ends. What is read of them is in memory some times as large.
+/// Size in bytes of records after which an answer to [`Store::changes`] ends. Once read, they take several times as
+/// much
+/// memory.
 pub const CHANGES_BYTES: usize = 4 << 20;
 
-/// Names a process that drives runs. Drawn once a process.
+/// The name of a process that drives runs, drawn once for each process.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct OwnerId(pub String);
 
@@ -140,34 +143,35 @@ impl fmt::Debug for OwnerId {
     }
 }
 
-/// What lists of memory tell, at some moment: as long as the number is the same, they tell the same.
+/// Marks what lists of memory show at some moment: as long as the number is the same, they show the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryMark {
-    /// Names it; of one open store only.
+    /// Identifies the mark, within one open store only.
     pub number: u64,
-    /// Names what stands on pages of runs, as far as anybody but the run itself wrote it: as long as it is the same, a run finds on its pages
-    /// what it wrote, and what it found there before.
+    /// Identifies what is on the pages of runs, as far as it was written by anybody but the run itself: as long as
+    /// this is the
+    /// same, a run finds on its pages only what it wrote and what it found there before.
     pub pages: u64,
-    /// The last commit that may have changed what they tell.
+    /// The last commit that may have changed what the lists show.
     pub since: Seq,
-    /// The last commit that was there when somebody asked.
+    /// The last commit at the time of the question.
     pub as_of: Seq,
 }
 
 /// What the doctor found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Checkup {
-    /// What was looked at, with counts.
+    /// What was checked, with counts.
     pub checked: Vec<String>,
-    /// What is wrong; empty is healthy.
+    /// What is wrong; empty if the store is healthy.
     pub problems: Vec<String>,
 }
 
 impl Checkup {
-    /// Most problems that are told; beyond, one knows that it is bad.
+    /// The most problems that are reported; more would add nothing to the verdict.
     pub const PROBLEMS_MAX: usize = 20;
 
-    /// Whether as many problems are known as are told.
+    /// Whether as many problems were found as are reported.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.problems.len() >= Self::PROBLEMS_MAX
@@ -178,47 +182,57 @@ impl Checkup {
 ///
 /// # What every store promises
 ///
-/// - An acknowledged commit survives `kill -9` and power loss, and is there exactly once, with any number of processes.
+/// - An acknowledged commit survives `kill -9` and power loss, and is there exactly once, with any number of
+///   processes.
 /// - Commits of a space are numbered 1, 2, 3 … without gaps; a reader that has seen `n` sees everything up to `n`.
-/// - A commit that was refused has changed nothing.
-/// - After `Unavailable` from [`Store::commit`] the outcome is unknown; the same idempotency key asks safely again.
-/// - Nothing that is asked of one space is answered from another.
+/// - A refused commit has changed nothing.
+/// - After `Unavailable` from [`Store::commit`] the outcome is unknown; it is safe to repeat it with the same
+///   idempotency key.
+/// - A question about one space is never answered from another.
 #[async_trait]
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Where it is, for messages: a path or an address without secrets.
+    /// Where the store is, for messages: a path, or an address without secrets.
     fn location(&self) -> String;
 
-    /// What time it is for everybody who writes to it (M7.1.9): the clock of the machine, unless many machines share it.
+    /// The clock that applies to all who write to the store (M7.1.9): that of the machine, unless many machines share
+    /// the store.
     fn clock(&self) -> Arc<dyn Clock> {
         Arc::new(SystemClock)
     }
 
-    /// Counts how often another store has taken the place of the one before, as far as this process knows: a server that may lack the last
-    /// commits after a failover, and gives their numbers to others. What was known before may be untrue then.
+    /// Counts how often, as far as this process knows, another store has taken the place of the previous one: after a
+    /// failover,
+    /// a server may lack the last commits and assign their numbers again. Anything known from before may then be
+    /// wrong.
     fn lineage(&self) -> u64 {
         0
     }
 
-    /// Writes `commit`; durable when this returns.
+    /// Writes `commit`, which is durable when this returns.
     ///
-    /// Handles and the sequence number are given in the same transaction. Concurrent commits of a process share a
+    /// Handles and the sequence number are assigned in the same transaction. Concurrent commits of a process share a
     /// transaction.
     ///
     /// # Errors
     ///
-    /// `Conflict` if what is expected does not hold, `NotFound` if an entry or page is not there, `Invalid` if the commit
+    /// `Conflict` if a precondition does not hold, `NotFound` if an entry or page does not exist, `Invalid` if the
+    /// commit
     /// contradicts itself, `Unavailable` if it cannot be written now: then its outcome is unknown.
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError>;
 
-    /// Writes the commits that `parts` are, one behind the other, as if they were one: all of them are there, or none, and nobody sees
-    /// some of them without the others. They are of one space, to which nobody else writes meanwhile, so whoever gives them
-    /// does not write there either, and lets nobody wait. Has but a few of them in memory at one time.
+    /// Writes the commits that `parts` yields, one after the other, as if they were one: all or none of them are
+    /// written, and
+    /// nobody sees some of them without the others. All belong to one space, to which nobody else can write
+    /// meanwhile. So the
+    /// sender must not write to that space either, and must send without delay. Only a few parts are in memory at a
+    /// time.
     ///
-    /// If the first one was written before, under the same key, nothing is written, and the answer says so.
+    /// If the first part was written before under the same key, nothing is written, and the answer says so.
     ///
     /// # Errors
     ///
-    /// As [`Store::commit`], for any of them; `Invalid` if there is none, or `parts` end before their last one.
+    /// As for [`Store::commit`], for any of the parts; `Invalid` if there is no part, or `parts` end before the last
+    /// one.
     async fn commit_parts(&self, parts: Parts) -> Result<CommittedParts, StoreError>;
 
     /// The number of the last commit of `space`; zero if there is none.
@@ -228,15 +242,18 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError>;
 
-    /// The instant of the last commit of `space`: its own time is no earlier (M7.1.9). The first instant of all if there is none.
+    /// The time of the last commit of `space`, before which no later commit is dated (M7.1.9). The earliest possible
+    /// time if
+    /// there is none.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn latest(&self, space: &SpaceName) -> Result<Timestamp, StoreError>;
 
-    /// Up to `limit` commits of `space` after `since`, in order: at least one, if there is one, and no more once they have about
-    /// [`CHANGES_BYTES`]. Empty if there is none.
+    /// Up to `limit` commits of `space` after `since`, in order: at least one, if there is one, and no more once
+    /// their records
+    /// have about [`CHANGES_BYTES`]. Empty if there is none.
     ///
     /// # Errors
     ///
@@ -245,7 +262,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Waits until `space` has a commit after `since`, made by this or another process, and returns the last one.
     ///
-    /// Returns at once if there is one already. May be dropped at any time.
+    /// Returns at once if there is one already. Cancel-safe.
     ///
     /// # Errors
     ///
@@ -264,12 +281,13 @@ pub trait Store: Send + Sync + fmt::Debug {
         now: Timestamp,
     ) -> Result<ListAnswer<Entry>, StoreError>;
 
-    /// The answers to several questions for entries, each at its place. Costs less than asking them one after the other.
-    /// Where none looks for words, a database answers them out of one state; of which commit it is, each of them says.
+    /// The answers to several entry queries, in the order of the queries. Cheaper than one query after the other. If
+    /// none of
+    /// them searches for words, a database answers them all from one state; each answer says from which commit.
     ///
     /// # Errors
     ///
-    /// As [`Store::entries`].
+    /// As for [`Store::entries`].
     async fn entries_of_each(
         &self,
         space: &SpaceName,
@@ -279,11 +297,16 @@ pub trait Store: Send + Sync + fmt::Debug {
         one_by_one(self, space, &queries, now).await
     }
 
-    /// A mark of what lists of memory tell at `now`; none if nobody keeps account of it, or something changes at this moment.
+    /// A mark of what lists of memory show at `now`; `None` if the store does not keep track of it, or something is
+    /// changing
+    /// right now.
     ///
-    /// Whoever reads after it and finds the same mark later need not read again: neither a commit of any process nor time has changed what
-    /// is observed, noted or known, nor the policy, nor which pages belong to a thread. Blocks of logs, steps of plans and the summaries
-    /// of runs are no part of it: they change with everything that a run does.
+    /// A caller that reads after it and later finds the same mark need not read again: neither a commit of any
+    /// process nor the
+    /// passing of time has changed observations, notes or knowledge, the policy, or which pages belong to a thread.
+    /// Blocks of
+    /// logs, steps of plans and the summaries of runs are not covered, because they change with everything that a run
+    /// does.
     ///
     /// # Errors
     ///
@@ -320,7 +343,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `NotFound`; `Unavailable` or `Corrupt`.
     async fn page(&self, space: &SpaceName, page: PageRef) -> Result<Page, StoreError>;
 
-    /// How many pages `query` asks for, wherever it goes on and however many it wants.
+    /// The number of pages that match `query`, regardless of its cursor and limit.
     ///
     /// # Errors
     ///
@@ -334,15 +357,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn links(&self, space: &SpaceName, end: &str) -> Result<Vec<Link>, StoreError>;
 
-    /// Those of `links` that are there: of many in one question.
+    /// Those of `links` that exist, looked up together.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError>;
 
-    /// Up to `limit` entries of `space` whose time is past at `by` without a revision that says so, the first first, each
-    /// with the instant at which it ended. What is pinned or archived does not end.
+    /// Up to `limit` entries of `space` whose lifetime has ended at `by` although no revision says so, in the order
+    /// in which they
+    /// ended, each with the time at which it did. Pinned and archived entries do not end.
     ///
     /// # Errors
     ///
@@ -354,7 +378,7 @@ pub trait Store: Send + Sync + fmt::Debug {
         limit: u32,
     ) -> Result<Vec<(EntryId, Timestamp)>, StoreError>;
 
-    /// What holds in `space`: that of a new space if nobody has set anything.
+    /// The policy of `space`; that of a new space if none has been set.
     ///
     /// # Errors
     ///
@@ -365,7 +389,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// `NotFound`; `Corrupt` if they do not have the hash that they are kept under; `Unavailable`.
+    /// `NotFound`; `Corrupt` if the bytes do not match the hash under which they are kept; `Unavailable`.
     async fn blob(&self, space: &SpaceName, hash: &BlobHash) -> Result<Vec<u8>, StoreError>;
 
     /// The turns that `query` asks for, newest first.
@@ -396,22 +420,25 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `NotFound`; `Unavailable` or `Corrupt`.
     async fn run(&self, space: &SpaceName, run: RunRef) -> Result<RunRow, StoreError>;
 
-    /// Where the journals of `runs` end: of many runs in one question. A run that is not there is left out.
+    /// The ends of the journals of `runs`, looked up together. A run that does not exist is left out.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError>;
 
-    /// What the last commit of each of `runs` says of it ([`RunAppend::so_far`](crate::RunAppend::so_far)): of many runs in one question. A run
-    /// whose last commit says nothing is left out, as one that is not there.
+    /// What the last commit of each of `runs` says of the run ([`RunAppend::so_far`](crate::RunAppend::so_far)),
+    /// looked up
+    /// together. A run whose last commit says nothing, or that does not exist, is left out.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError>;
 
-    /// What happened in a run after `since`: at least one commit, if there is one, and no more once they have `bytes`.
+    /// The events of a run after `since`: those of at least one commit, if there is one, and no more once their
+    /// records have
+    /// `bytes`.
     ///
     /// # Errors
     ///
@@ -424,7 +451,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         bytes: usize,
     ) -> Result<Journal, StoreError>;
 
-    /// All that happened in a run after `since`. Of a long run that is much: whoever only folds it reads it in parts.
+    /// All events of a run after `since`. A long run has many: a caller that only folds them should read the journal
+    /// in parts.
     ///
     /// # Errors
     ///
@@ -442,28 +470,29 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Makes this process (`owner`) the only driver of a run, and returns the fence that its commits must carry.
     ///
-    /// Succeeds if nobody drives the run, its driver is dead, or its driver is `owner` already. Each claim has a fence of its own, so that
-    /// nothing counts any more that whoever held the run before, also `owner` itself, has on its way here.
+    /// Succeeds if nobody drives the run, its driver is dead, or its driver is `owner` already. Each claim gets a
+    /// fence of its
+    /// own, so that writes still on their way from an earlier claim, even one of `owner` itself, no longer count.
     ///
     /// # Errors
     ///
     /// `Conflict` if a living process drives it; `NotFound`; `Unavailable`.
     async fn claim_run(&self, space: &SpaceName, run: RunId, owner: &OwnerId) -> Result<u64, StoreError>;
 
-    /// Gives a run up. Does nothing if `fence` is no longer the current one.
+    /// Releases a run. Does nothing if `fence` is no longer the current one.
     ///
     /// # Errors
     ///
     /// `Unavailable`.
     async fn release_run(&self, space: &SpaceName, run: RunId, fence: u64) -> Result<(), StoreError>;
 
-    /// Keeps notes of what happened besides the log, in the order given, and lets go of what is beyond `kept`.
+    /// Keeps notes of the trace, in the order given, and drops those beyond `kept`.
     ///
-    /// Notes are no commits: they have no number, wake nobody, and may be lost when the power fails.
+    /// Notes are not commits: they have no number, wake nobody, and may be lost in a power failure.
     ///
     /// # Errors
     ///
-    /// `Unavailable`: then none of them, or all, are kept.
+    /// `Unavailable`: then either none or all of them are kept.
     async fn append_trace(&self, space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<(), StoreError>;
 
     /// The notes that `query` asks for, in the order in which they were kept.
@@ -473,96 +502,108 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn notes(&self, space: &SpaceName, query: &NoteQuery) -> Result<Vec<TraceNote>, StoreError>;
 
-    /// The entries of `space` that are watched as `query` says, by their instants.
+    /// The entries of `space` that are watched as `query` says, in the order of their times.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn watched(&self, space: &SpaceName, query: &WatchQuery) -> Result<WatchAnswer, StoreError>;
 
-    /// How many observations of `space` are neither archived nor past their time at `now`. Counts no further than `most`.
+    /// The number of observations of `space` that are neither archived nor expired at `now`. Counts no further than
+    /// `most`.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn live_observations(&self, space: &SpaceName, now: Timestamp, most: u64) -> Result<u64, StoreError>;
 
-    /// Makes what is kept of `space` smaller. What is answered stays the same, but for tombstones that are given up.
+    /// Makes the stored data of `space` smaller. Answers stay the same, except for tombstones that are dropped.
     ///
     /// # Errors
     ///
     /// `Unavailable`: then nothing was done.
     async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError>;
 
-    /// Takes away the notes of `space` that say one of `texts`, however it is spelled, or its beginning where the note was cut.
+    /// Deletes the notes of `space` that contain one of `texts`, in any spelling, or its beginning where the note was
+    /// cut.
     ///
     /// # Errors
     ///
     /// `Unavailable`: then nothing was done.
     async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError>;
 
-    /// Overwrites what was erased wherever it may still lie in what belongs to the store, whichever space it is of: for whoever does not
-    /// know any more what it said, and could not look whether it is gone. Costs as much as writing the store anew.
+    /// Overwrites erased content wherever it may still lie in what belongs to the store, in all spaces. Meant for
+    /// callers that no
+    /// longer know what the content was and cannot check whether it is gone. Costs as much as writing the whole store
+    /// anew.
     ///
     /// # Errors
     ///
     /// `Unavailable` if it cannot be overwritten now.
     async fn write_anew(&self) -> Result<(), StoreError>;
 
-    /// Does what [`Store::forget_notes`] does, overwrites what was erased wherever it may still lie in what belongs to the store, whichever space it is of, and looks
-    /// for `texts` in what `space` has and in the bytes of the files. What another space says is neither told nor touched.
+    /// Does what [`Store::forget_notes`] does, overwrites erased content wherever it may still lie in what belongs to
+    /// the store,
+    /// in all spaces, and searches for `texts` in the rows of `space` and in the bytes of the files. What other
+    /// spaces contain is
+    /// neither reported nor changed.
     ///
     /// # Errors
     ///
     /// `Unavailable` if it cannot be overwritten now.
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError>;
 
-    /// Every space in which there is anything, by their names.
+    /// All spaces that contain anything, by name.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError>;
 
-    /// Writes `commits` of another store as they stand in its log: with their numbers, instants, writers and keys. What comes of
-    /// them is what came of them there. The last number, zero of none.
+    /// Writes `commits` of another store as they are in its log, with their numbers, times, actors and keys, and with
+    /// the same
+    /// outcome as there. Returns the last number, or zero if there are no commits.
     ///
     /// # Errors
     ///
-    /// `StaleSpace` if the first does not follow the last commit of `space`; `Invalid` if they contradict themselves or what
-    /// is there; `Unavailable`. Then the first few may have been written, each as a whole.
+    /// `StaleSpace` if the first commit does not follow the last one of `space`; `Invalid` if the commits contradict
+    /// themselves
+    /// or the data; `Unavailable`. In each case the first few may have been written, each as a whole.
     async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError>;
 
-    /// Keeps a token of a server; one with its id ends, or is taken back, as this one says.
+    /// Keeps an access token of a server. If its id is known, sets when that token expires and whether it is revoked.
     ///
     /// # Errors
     ///
     /// `Invalid` if there are too many; `Unavailable`.
     async fn keep_token(&self, token: KeptToken) -> Result<(), StoreError>;
 
-    /// Every token that was kept, whichever space it opens, the oldest first; those, too, that open nothing any more.
+    /// All access tokens, whichever space they open, oldest first, including those that are no longer valid.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn tokens(&self) -> Result<Vec<KeptToken>, StoreError>;
 
-    /// Looks for damage: the file itself, gaps in the numbering, and rows that do not follow from the log.
+    /// Looks for damage: in the file itself, gaps in the numbering, and rows that do not follow from the log.
     ///
     /// # Errors
     ///
     /// `Unavailable`; damage is an answer, not an error.
     async fn check(&self) -> Result<Checkup, StoreError>;
 
-    /// Copies everything, as it is at one moment, into a file at `to` that [`crate::sqlite::restore`] reads. Whole and durable once
-    /// it has its name; others go on writing meanwhile.
+    /// Copies everything, as it is at one moment, into a file at `to` that [`crate::sqlite::restore`] reads. The file
+    /// is complete
+    /// and durable once it has its name; others can write to the store meanwhile.
     ///
     /// # Errors
     ///
-    /// `Invalid` if something is there already; `Unavailable`.
+    /// `Invalid` if `to` exists already; `Unavailable`.
     async fn back_up(&self, to: &Path) -> Result<(), StoreError>;
 
-    /// Bytes of its files; `None` if it has none of its own: a database knows better what it takes, and what is in memory is nowhere.
+    /// The size of the store's files; `None` if it has no files of its own: a database server knows its size better,
+    /// and a store
+    /// in memory has none.
     ///
     /// # Errors
     ///

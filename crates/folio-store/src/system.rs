@@ -16,8 +16,8 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else asks")]
     fn now(&self) -> Timestamp {
-        // A clock before 1970 is a clock that was never set; the store keeps a space's instants
-        // from running backwards in any case.
+        // A clock before 1970 was never set. The store makes sure that the times of a space never run backwards in
+        // any case.
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_nanos(i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX))
     }
@@ -39,7 +39,7 @@ impl IdSource for RandomIds {
         *last = if millis > last.timestamp_ms() {
             drawn(millis)
         } else {
-            // Only 2^80 ids later does counting up fail; the next millisecond is then as good.
+            // Incrementing fails only after 2^80 ids; then the next millisecond is used.
             last.increment().unwrap_or_else(|_| drawn(last.timestamp_ms() + 1))
         };
         *last
@@ -53,7 +53,7 @@ impl fmt::Debug for RandomIds {
 }
 
 impl OwnerId {
-    /// A name for this process that no other has: 128 random bits.
+    /// A unique name for this process: 128 random bits.
     #[must_use]
     pub fn random() -> Self {
         Self(format!("{:032x}", u128::from_le_bytes(random_bytes())))

@@ -1,8 +1,9 @@
-//! Where a search goes on.
+//! Cursors of searches.
 //!
-//! How well an entry fits depends on all the others, so the order by relevance moves with every write, and a place in it
-//! says nothing. The cursor therefore carries which entries were given, in few bytes, and nothing is given twice or left
-//! out that still matches.
+//! How well an entry matches depends on all other entries, so the order by relevance changes with every write, and a
+//! position in it means nothing. The cursor therefore carries, in few bytes, which entries were returned, so that
+//! nothing is
+//! returned twice and nothing that still matches is left out.
 
 use std::collections::BTreeSet;
 
@@ -13,30 +14,30 @@ use crate::cursor::at_of;
 use crate::error::StoreError;
 use crate::place::Place;
 
-/// Most entries that a cursor remembers: where a list by relevance ends.
+/// The most entries that a cursor remembers: a list by relevance ends there.
 const GIVEN_MAX: usize = 10_000;
 
-/// Where a search goes on, and what it sees.
+/// Where a search continues, and what it sees.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// The commit after which nothing that was added counts.
+    /// The last commit that counts: entries added later are left out.
     pub(crate) as_of: Seq,
     pub(crate) position: Position,
-    /// The instant that the first page was of (M7.2.15). None from a version that did not say so.
+    /// The time of the first page (M7.2.15). `None` in a cursor of a version that did not include it.
     pub(crate) at: Option<Timestamp>,
 }
 
-/// Where a search goes on.
+/// Where a search continues.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Position {
     /// After the entry with this number.
     After(u64),
-    /// With all but the entries with these numbers.
+    /// With all entries except those with these numbers.
     Given(BTreeSet<u64>),
 }
 
 impl Position {
-    /// Whether it is small enough to be handed out.
+    /// Whether the position is small enough for a cursor.
     pub(crate) fn can_be_written(&self) -> bool {
         match self {
             Self::After(_) => true,
@@ -46,7 +47,7 @@ impl Position {
 }
 
 impl Cursor {
-    /// As text that is bound to a query.
+    /// The cursor as text that is bound to a query.
     pub(crate) fn to_text(&self, binding: &str) -> String {
         let position = match &self.position {
             Position::After(number) => number.to_string(),
@@ -56,7 +57,7 @@ impl Cursor {
         format!("{binding}.{}.{position}{at}", self.as_of)
     }
 
-    /// Reads what [`Self::to_text`] gives.
+    /// Parses the output of [`Self::to_text`].
     pub(crate) fn parse(text: &str, binding: &str) -> Result<Self, StoreError> {
         let malformed = || StoreError::Invalid(format!("{text:?} is not a cursor"));
         let parts: Vec<_> = text.split('.').collect();
@@ -77,7 +78,7 @@ impl Cursor {
     }
 }
 
-/// The differences of the numbers, seven bits to a byte.
+/// The numbers as differences, with seven bits to a byte.
 fn packed(numbers: &BTreeSet<u64>) -> String {
     let mut bytes = Vec::new();
     let mut last = 0;
@@ -93,7 +94,7 @@ fn packed(numbers: &BTreeSet<u64>) -> String {
     BASE64URL_NOPAD.encode(&bytes)
 }
 
-/// What [`packed`] has packed.
+/// Reverses [`packed`].
 fn unpacked(text: &str) -> Option<BTreeSet<u64>> {
     let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
     let mut numbers = BTreeSet::new();
@@ -111,16 +112,16 @@ fn unpacked(text: &str) -> Option<BTreeSet<u64>> {
     (shift == 0 && numbers.len() <= GIVEN_MAX).then_some(numbers)
 }
 
-/// An entry that is found.
+/// An entry that was found.
 #[derive(Debug)]
 pub(crate) struct Hit {
     pub(crate) place: Place,
     pub(crate) score: f64,
-    /// As it was, if it has changed since the state of memory that is asked for.
+    /// The entry as it was, if it has changed since the state of memory that is asked for.
     pub(crate) before: Option<Box<Entry>>,
 }
 
-/// The hits that are given now, and where to go on if there are more.
+/// The hits of this page, and where to continue if there are more.
 pub(crate) fn part(hits: Vec<Hit>, from: Option<Position>, query: &EntryQuery) -> (Vec<Hit>, Option<Position>) {
     let limit = usize::try_from(query.limit()).unwrap_or(usize::MAX);
     let is_left = |hit: &Hit| match &from {

@@ -1,5 +1,6 @@
-//! What a store does besides writing and answering: finding what is due, making it smaller, and proving that what was
-//! erased is gone.
+//! What a store does apart from reads and writes: finding what is due, making data smaller, and proving that erased
+//! content
+//! is gone.
 
 use folio_memory::keeping::Watch;
 use folio_memory::{Entry, EntryHandle, Timestamp};
@@ -8,30 +9,32 @@ use serde::Serialize;
 
 use crate::error::StoreError;
 
-/// What the name of a store's file gets for that of its outbox, where answers of tools wait while it cannot be written.
+/// The suffix that turns the name of a store's file into that of its outbox, where answers of tools wait while the
+/// store cannot be
+/// written.
 pub const OUTBOX_SUFFIX: &str = "-outbox.jsonl";
 
-/// A question for entries that are watched, in the order of their instants.
+/// A query for watched entries, in the order of their times.
 #[derive(Debug, Clone)]
 pub struct WatchQuery {
-    /// For what.
+    /// What the entries are watched for.
     pub what: Watch,
-    /// Whose instant is not after this one.
+    /// Only entries whose time is not after this one.
     pub until: Timestamp,
-    /// For which nobody has cared after this instant.
+    /// Only entries that nobody has touched after this time.
     pub idle_since: Timestamp,
     /// Where an earlier answer ended.
     pub after: Option<WatchPlace>,
-    /// How many at most.
+    /// The most entries to return.
     pub limit: u32,
 }
 
-/// Where an entry stands in the order of what is watched.
+/// The position of an entry in the order of watched entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WatchPlace {
-    /// Its instant.
+    /// The entry's time.
     pub at: Timestamp,
-    /// Which one, among those of the same instant.
+    /// The entry, among those with the same time.
     pub entry: EntryHandle,
 }
 
@@ -40,52 +43,54 @@ pub struct WatchPlace {
 pub struct WatchAnswer {
     /// The entries, in order.
     pub entries: Vec<Entry>,
-    /// What to ask with to go on; nothing if there is no more.
+    /// Where the next query continues; `None` if there is no more.
     pub next: Option<WatchPlace>,
 }
 
-/// What of a space is to be made smaller.
+/// Which data of a space to make smaller.
 #[derive(Debug, Clone, Copy)]
 pub struct Compaction {
-    /// Tombstones of purged content that were set at this instant or before are given up but for their numbers.
+    /// Drops tombstones of purged content that were set at this time or earlier, except for their numbers.
     pub bury_until: Option<Timestamp>,
-    /// Pieces of texts that came at this instant or before, and that nothing names, are given up: whoever brought them ended
-    /// before the text did.
+    /// Drops pieces of texts that arrived at this time or earlier and that nothing refers to: their writer ended
+    /// before the text
+    /// was complete.
     pub give_up_until: Option<Timestamp>,
-    /// Entries that are looked at, at most.
+    /// The most entries to look at.
     pub limit: u32,
 }
 
 /// What was made smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Compacted {
-    /// Archived entries that are kept compressed from now on.
+    /// Number of archived entries that are kept compressed from now on.
     pub packed: u64,
-    /// Entries of which only the numbers are left.
+    /// Number of entries of which only the numbers are left.
     pub buried: u64,
-    /// Pieces of texts that nothing names, and that are gone.
+    /// Number of pieces of texts that nothing referred to and that are gone.
     pub given_up: u64,
     /// Whether the limit was reached, so that there may be more.
     pub more: bool,
 }
 
-/// What is left, in everything that belongs to a store, of texts that should be gone.
+/// What is left, anywhere in a store, of texts that should be gone.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Residue {
-    /// What was searched: files with their bytes, and rows that are compressed.
+    /// What was searched: files, byte by byte, and compressed rows.
     pub searched: Vec<String>,
     /// Where a text still is, in words: another entry, a run, free space of a file.
     pub found: Vec<String>,
-    /// How many texts were not looked for: they are so short that they stand anywhere by chance.
+    /// How many texts were not searched for, because they are so short that they occur by chance.
     pub not_looked_for: u64,
-    /// Of how many entries nobody knows any more what they said, so that nothing of it was looked for: they were forgotten before, and what is
-    /// left of that was written anew.
+    /// How many entries were forgotten earlier, so that their text is not known any more and was not searched for.
+    /// What may be
+    /// left of it was overwritten.
     pub no_longer_known: u64,
-    /// Copies that were made before a migration. They hold what the store held then; nobody but people should remove them.
+    /// Copies that were made before a migration. They hold what the store held then; only people should remove them.
     pub backups: Vec<String>,
 }
 
-/// How a row names what is watched. These numbers are stored.
+/// The number by which a row names what is watched for. These numbers are stored.
 pub(crate) fn watch_code(what: Watch) -> Result<i64, StoreError> {
     Ok(match what {
         Watch::Live => 1,

@@ -1,51 +1,53 @@
-//! How words are put to an index of words, which costs as much as entries have them.
+//! How words are looked up in an index, which costs in proportion to the number of entries that have them.
 
 use std::fmt;
 
 use folio_memory::{FOUND_MAX, Order, TextMatch, TextQuery};
 
-/// How many entries may have a word before it is left out of the reckoning if others are rare: it would cost most and say
+/// How many entries may have a word before it is left out of the ranking if others are rarer: it would cost most and
+/// tell
 /// least.
 pub(crate) const COMMON: u32 = 20_000;
-/// How many entries may have a term before nothing is ranked by it: FTS5 counts them all before it ranks the first, which
+/// How many entries may have a term before it is not used for ranking: FTS5 counts them all before it ranks the
+/// first, which
 /// takes 30 to 40 ns each.
 pub(crate) const EVERYWHERE: u64 = 250_000;
 
-/// What the index is asked. An entry that several expressions find has the best of their scores.
+/// A query to the index. An entry that several expressions find gets the best of their scores.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) expressions: Vec<Expression>,
-    /// What has to hold as well, without being reckoned with. Few entries are found by it.
+    /// An expression that has to match as well, without counting in the score. Few entries match it.
     pub(crate) only: Option<Expression>,
-    /// What tells how well an entry fits.
+    /// What determines how well an entry matches.
     pub(crate) ranking: Ranking,
-    /// Whether that finds all there is.
+    /// Whether the query finds all matches.
     pub(crate) is_whole: bool,
 }
 
-/// What tells how well an entry fits that was found.
+/// What determines how well a found entry matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ranking {
-    /// What found it.
+    /// The expression that found it.
     Finder,
-    /// These expressions; an entry that none of them finds fits worst.
+    /// These expressions; an entry that none of them finds ranks last.
     By(Vec<Expression>),
-    /// Nothing: all fit alike.
+    /// Nothing: all match equally well.
     Nothing,
 }
 
-/// A word that is asked for. The rarer come first.
+/// A word of a query. Rarer words come first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Counted {
-    /// How many entries have it, counted up to [`COMMON`].
+    /// How many entries have the word, counted up to [`COMMON`].
     pub(crate) count: u32,
-    /// Whether one of its terms is one of [`EVERYWHERE`].
+    /// Whether one of the word's terms occurs in [`EVERYWHERE`] entries.
     pub(crate) is_everywhere: bool,
     pub(crate) terms: Vec<String>,
 }
 
 impl Asked {
-    /// What finds everything with `words`.
+    /// A query that finds everything with `words`.
     pub(crate) fn whole(words: &TextQuery) -> Self {
         Self {
             expressions: vec![Expression::of(words.words(), words.how())],
@@ -55,7 +57,7 @@ impl Asked {
         }
     }
 
-    /// What finds everything with `words`, ranked as this is.
+    /// A query that finds everything with `words`, ranked as in this one.
     pub(crate) fn wholly(&self, words: &TextQuery) -> Self {
         let whole = Self::whole(words);
         let ranking = match &self.ranking {
@@ -65,15 +67,17 @@ impl Asked {
         Self { ranking, ..whole }
     }
 
-    /// What finds the best of what has `words` in `order`.
+    /// A query that finds the best matches of `words` in `order`.
     ///
-    /// Of what has any of several words, so much may be found that the newest are not the best: then those with the rarest
-    /// words are looked for, and the other words only tell which of them are better. Of what has all of them, a word that
-    /// very many entries have tells nothing: everything that is found has it.
+    /// For a search for any of several words, so many entries may match that the newest of them are not the best:
+    /// then the
+    /// rarest words are searched for, and the other words only affect the ranking. For a search for all words, a word
+    /// that very
+    /// many entries have tells nothing, because everything that is found has it.
     ///
-    /// By words that hundreds of thousands have nothing is ranked.
+    /// Words that hundreds of thousands of entries have are not used for ranking.
     ///
-    /// `counted` tells how many entries have each of the words; `last` is the number of the newest entry.
+    /// `counted` returns how many entries have each of the words; `last` is the number of the newest entry.
     pub(crate) fn best<E>(
         last: u64,
         words: &TextQuery,
@@ -86,13 +90,13 @@ impl Asked {
         Ok(Self::by_counts(counted()?, words, order))
     }
 
-    /// Whether the words are asked for as they are, however many entries have them.
+    /// Whether the words can be searched for as they are, however many entries have them.
     pub(crate) fn needs_no_counts(last: u64, words: &TextQuery, order: Order) -> bool {
         let by_age = matches!(order, Order::Newest | Order::Oldest);
         last < EVERYWHERE && (by_age || words.words().len() < 2)
     }
 
-    /// What finds the best of words that were counted.
+    /// A query that finds the best matches of words that were counted.
     pub(crate) fn by_counts(counted: Vec<Counted>, words: &TextQuery, order: Order) -> Self {
         let by_age = matches!(order, Order::Newest | Order::Oldest);
         match words.how() {
@@ -102,7 +106,7 @@ impl Asked {
         }
     }
 
-    /// What finds everything, ranked by the words that are not everywhere.
+    /// A query that finds everything, ranked by the words that do not occur everywhere.
     fn by_telling(counted: &[Counted], words: &TextQuery) -> Self {
         let telling: Vec<_> = counted.iter().filter(|word| !word.is_everywhere).cloned().collect();
         let ranking = match telling.len() {
@@ -161,11 +165,11 @@ impl Asked {
     }
 }
 
-/// Which words an entry has to have: of every group all, or any.
+/// Which words an entry must have: all or any of each group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expression(pub(crate) Vec<Group>);
 
-/// Words of which an entry has all, or any. A word may be several terms, of which it has all.
+/// Words of which an entry must have all, or any. A word may consist of several terms, all of which are required.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) words: Vec<Vec<String>>,
@@ -185,7 +189,9 @@ impl Expression {
     }
 }
 
-/// As FTS5 reads it. Terms have no signs, so quotes keep every one of them from being a word of its language.
+/// The expression in the syntax of FTS5. Terms contain no punctuation, so quotes keep each of them from being read as
+/// an
+/// operator.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let group = |group: &Group| {
