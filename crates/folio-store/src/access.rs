@@ -1,8 +1,6 @@
-//! Access tokens, by which programs identify themselves to a server: each opens one space in one role (M7.6.51,
-//! M7.7).
+//! Access tokens, by which programs identify themselves to a server: each opens one space in one role (M7.6.51, M7.7).
 //!
-//! A token is shown once, when it is made. The store keeps only its hash, from which the token cannot be recovered,
-//! so
+//! A token is shown once, when it is made. The store keeps only its hash, from which the token cannot be recovered, so
 //! a reader of the store cannot use what it finds there.
 
 use std::fmt;

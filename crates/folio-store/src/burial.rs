@@ -1,6 +1,5 @@
 //! Decides which purged entries are dropped except for their numbers, and what is left of the commits that mention
-//! them.
-//! The stores look the entries up and write the outcome; the decision is the same in all of them.
+//! them. The stores look the entries up and write the outcome; the decision is the same in all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

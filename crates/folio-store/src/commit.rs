@@ -28,9 +28,8 @@ pub struct Commit {
     pub at: Timestamp,
     /// The actor who makes the commit.
     pub actor: Actor,
-    /// A second commit in the space with the same key does nothing and returns the answer of the first. If the
-    /// records of
-    /// both say what was requested and the requests differ, the second is refused.
+    /// A second commit in the space with the same key does nothing and returns the answer of the first. If the records
+    /// of both say what was requested and the requests differ, the second is refused.
     pub idempotency_key: Option<String>,
     /// Preconditions; if one does not hold, nothing is written.
     pub expected: Vec<Expected>,
@@ -42,8 +41,7 @@ pub struct Commit {
 
 impl Commit {
     /// Whether hashing, compressing and serialising the commit takes so long that it belongs on a thread for blocking
-    /// work.
-    /// Counts sizes only until that is clear, and serialises nothing.
+    /// work. Counts sizes only until that is clear, and serialises nothing.
     pub(crate) fn is_large(&self) -> bool {
         let blobs = self.blobs.iter().map(|blob| blob.bytes().len() as u64);
         let changes = self.record.changes.iter().map(Change::bytes);
@@ -72,19 +70,16 @@ pub enum Expected {
     },
     /// The space has not grown beyond this commit.
     SpaceHead(Seq),
-    /// The policy of the space is at this version, so the rules that the writer followed still apply. Not checked for
-    /// a
+    /// The policy of the space is at this version, so the rules that the writer followed still apply. Not checked for a
     /// replay.
     Policy(u32),
     /// The resources that calls of this run write from this commit on, as a complete list. None of them may overlap
-    /// with what
-    /// calls of another run write while the driver of that run may still write (E9.15). The run holds these names
-    /// until a
-    /// commit says otherwise or its driver may no longer write. Must come after the run's [`RunHead`](Self::RunHead).
+    /// with what calls of another run write while the driver of that run may still write (E9.15). The run holds these
+    /// names until a commit says otherwise or its driver may no longer write. Must come after the run's
+    /// [`RunHead`](Self::RunHead).
     ///
     /// If another run holds an overlapping name, and its driver is gone or has been silent for longer than its lease,
-    /// that run
-    /// is released in its driver's name: the fence then refuses whatever that driver writes later.
+    /// that run is released in its driver's name: the fence then refuses whatever that driver writes later.
     Writes {
         /// The run.
         run: RunId,
@@ -111,16 +106,14 @@ pub struct Record {
     /// A fingerprint of the request that was made under the commit's key, if the caller gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Fingerprint>,
-    /// Set if only numbers are left of this commit: which other commits it stands for. It is a row of the log like
-    /// any
+    /// Set if only numbers are left of this commit: which other commits it stands for. It is a row of the log like any
     /// other, but the missing numbers before it are not gaps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folded: Option<Folded>,
 }
 
-/// An idempotency key with a fingerprint of its request. A store refuses a different request under the same key
-/// instead of
-/// returning the first answer.
+/// An idempotency key with a fingerprint of its request. A store refuses a different request under the same key instead
+/// of returning the first answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestKey {
     key: String,
@@ -131,8 +124,7 @@ impl RequestKey {
     /// The key `key` for the request that consists of `parts`; `secret` is the caller's own key.
     ///
     /// The request may contain something that is forgotten later. Therefore it is hashed together with the secret,
-    /// which is
-    /// not stored where `key` is derived from it, and only a short part of the hash is kept.
+    /// which is not stored where `key` is derived from it, and only a short part of the hash is kept.
     #[must_use]
     pub fn new(key: impl Into<String>, secret: &str, parts: &[&[u8]]) -> Self {
         let digest = digest_of([secret.as_bytes()].iter().chain(parts).copied());
@@ -179,8 +171,7 @@ pub struct Asking<'a> {
 
 impl Asking<'_> {
     /// The key under which the store knows the request that its caller names `key` and that consists of `parts`. It
-    /// does not
-    /// contain the caller's own key, which may hold something that must not be kept.
+    /// does not contain the caller's own key, which may hold something that must not be kept.
     #[must_use]
     pub fn under(&self, key: &str, parts: &[&[u8]]) -> RequestKey {
         let actor = self.actor.to_string();
@@ -237,9 +228,8 @@ pub struct RunAppend {
     /// The run's one-line title; only with the first event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What lists show of the run from now on. It can be derived from the journal, and is stored so that lists need
-    /// not fold
-    /// that. Older versions, which did not write it, leave it out.
+    /// What lists show of the run from now on. It can be derived from the journal, and is stored so that lists need not
+    /// fold that. Older versions, which did not write it, leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub so_far: Option<SoFar>,
 }
@@ -337,8 +327,7 @@ pub struct CommittedEntry {
     /// Whether the entry changed at all: a patch that sets what is already there changes nothing.
     pub changed: bool,
     /// Fields that the commit overwrote although others had changed them since the version that the writer had read.
-    /// Empty for
-    /// a replay.
+    /// Empty for a replay.
     pub conflicts: Vec<FieldConflict>,
 }
 

@@ -13,12 +13,10 @@ pub(crate) struct Cursor {
     pub(crate) after: After,
     pub(crate) as_of: Seq,
     /// The time of the first page: an entry that expires between two pages is on both or on neither (M7.2.15). `None`
-    /// in a
-    /// cursor of a version that did not include it.
+    /// in a cursor of a version that did not include it.
     pub(crate) at: Option<Timestamp>,
     /// How many entries matched at the first page, counted once for all pages. `None` in a cursor of a version that
-    /// counted for
-    /// every page.
+    /// counted for every page.
     pub(crate) total: Option<u64>,
 }
 
@@ -107,9 +105,8 @@ impl Cursor {
 /// Which of the entries that changed since the first page have to be rebuilt for a page.
 ///
 /// All of them, as long as the total number of matches is unknown. After that, a list by age needs only the entries
-/// between the previous page and the last entry of this one. In a list by rank, the rank of an entry is known only
-/// once it
-/// is rebuilt.
+/// between the previous page and the last entry of this one. In a list by rank, the rank of an entry is known only once
+/// it is rebuilt.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Part {
     order: Order,

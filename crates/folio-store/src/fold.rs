@@ -87,10 +87,8 @@ impl Revisions {
 /// Which fields of `found` its last version changed, judged by `commit`, which made that version.
 ///
 /// `None` if the commit alone does not tell. The log also contains patches that changed nothing, and only the state
-/// that a
-/// patch was applied to tells them apart. But if a commit made a version and has only one change of the entry, that
-/// change
-/// made it.
+/// that a patch was applied to tells them apart. But if a commit made a version and has only one change of the entry,
+/// that change made it.
 pub(crate) fn changed_last(found: &Entry, commit: &LogRow) -> Option<HashMap<&'static str, u32>> {
     let of_entry = |change: &&Change| match change {
         Change::AddEntry(new) => new.id == found.id,
@@ -183,8 +181,7 @@ pub(crate) fn record_of(text: &str) -> Result<Record, String> {
 }
 
 /// The events in a record's text, without reading the rest. If this version does not know some of them, and an event
-/// before
-/// them says that a newer version wrote them, returns the events up to that one ([`is_beyond`]).
+/// before them says that a newer version wrote them, returns the events up to that one ([`is_beyond`]).
 pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
     #[derive(Deserialize)]
     struct OnlyRun {
@@ -226,8 +223,7 @@ impl Part {
         self.left == 0
     }
 
-    /// Takes in the next commit with its record's text; returns false if nothing after it can be read
-    /// ([`is_beyond`]).
+    /// Takes in the next commit with its record's text; returns false if nothing after it can be read ([`is_beyond`]).
     pub(crate) fn take(&mut self, seq: Seq, at: Timestamp, text: &str) -> serde_json::Result<bool> {
         self.left = self.left.saturating_sub(text.len());
         self.journal.bytes += text.len();
@@ -239,8 +235,7 @@ impl Part {
     }
 }
 
-/// A limit on the commits that are read at once: as many as have no more bytes in their records than are wanted, but
-/// at
+/// A limit on the commits that are read at once: as many as have no more bytes in their records than are wanted, but at
 /// least one.
 #[derive(Debug)]
 pub(crate) struct Room {
@@ -275,16 +270,14 @@ fn format_beyond(event: &Event) -> Option<u32> {
 }
 
 /// The error that commit `seq` of `run` cannot be read because a newer version wrote it; `None` unless `journal`, the
-/// one of
-/// `run`, says so there or earlier.
+/// one of `run`, says so there or earlier.
 pub(crate) fn too_new(run: RunId, journal: &Journal, seq: Seq) -> Option<StoreError> {
     let found = journal.events.iter().find_map(|(_, event)| format_beyond(event))?;
     (journal.head <= seq).then_some(StoreError::RunTooNew { run, found })
 }
 
 /// A record from which something is removed. Its changes are parsed; everything else stays as it was written, so the
-/// events
-/// of a run stay the same whichever version wrote them.
+/// events of a run stay the same whichever version wrote them.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Rewritten {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -300,8 +293,7 @@ impl Rewritten {
     }
 
     /// Removes the commit's reason, which may reveal the erased content. Reasons for erasing content, and rules by
-    /// which
-    /// something was archived, are kept. Returns whether anything was removed.
+    /// which something was archived, are kept. Returns whether anything was removed.
     pub(crate) fn forget_reason(&mut self) -> bool {
         let is_by_rule = |field: &FieldChange| matches!(field, FieldChange::ArchivedFor(Some(_)));
         let says_why_it_went = |change: &Change| match change {

@@ -28,8 +28,7 @@ pub(crate) fn pack(text: &str) -> Option<Vec<u8>> {
 /// Size in bytes from which a record is packed.
 const RECORD_FROM: usize = 512;
 
-/// Packs a commit's record; `None` if that is not worth it, or if it belongs to a run, whose commits are read again
-/// and
+/// Packs a commit's record; `None` if that is not worth it, or if it belongs to a run, whose commits are read again and
 /// again.
 pub(crate) fn pack_record(text: &str) -> Option<Vec<u8>> {
     let is_packed = text.len() > RECORD_FROM && fold::run_of(text).is_none();

@@ -1,6 +1,5 @@
 //! The work on a commit that happens before it enters the writer's queue: validating it by itself, serialising it,
-//! packing
-//! its bodies.
+//! packing its bodies.
 
 use folio_engine::Event;
 use folio_memory::{Change, EntryFields, PageFields, Seq, SpaceName, Timestamp};

@@ -1,5 +1,4 @@
-//! Files and folders that only their owner may read, because memory is private unless its owner decides otherwise.
-//! The
+//! Files and folders that only their owner may read, because memory is private unless its owner decides otherwise. The
 //! rights of existing files and folders are not changed.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -16,8 +15,7 @@ pub fn options() -> OpenOptions {
 }
 
 /// Gives `file`, which lies beside `store`, the rights and the group of `store`, and its owner if this user may do
-/// that, as
-/// SQLite does for its own files. Whatever cannot be set stays as it is.
+/// that, as SQLite does for its own files. Whatever cannot be set stays as it is.
 pub(crate) fn share_as(file: &File, store: &Path) {
     let Ok(store) = store.metadata() else { return };
     let (user, group) = (Some(store.uid()), Some(store.gid()));

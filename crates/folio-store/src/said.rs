@@ -19,9 +19,8 @@ const BEGINNING_BYTES: usize = 256;
 
 /// The sign that marks where a note, or a quotation in it, cut a text.
 const CUT: char = '…';
-/// How many bytes before such a sign are searched for the beginning of a text: more than a note keeps of one, even
-/// when it
-/// is escaped.
+/// How many bytes before such a sign are searched for the beginning of a text: more than a note keeps of one, even when
+/// it is escaped.
 const BEFORE_CUT_BYTES: usize = 8 * NOTE_TEXT_BYTES;
 
 /// Those of `texts` that are long enough to be searched for.
@@ -117,8 +116,7 @@ impl<'t> Wanted<'t> {
 }
 
 /// The ways in which `text` may occur in the bytes of a file, if ASCII is compared case-insensitively: as written, in
-/// lower
-/// case and in upper case, and each of them escaped as in JSON.
+/// lower case and in upper case, and each of them escaped as in JSON.
 pub(crate) fn forms(text: &str) -> BTreeSet<String> {
     let mut forms = BTreeSet::from([text.to_ascii_lowercase()]);
     if !text.is_ascii() {

@@ -1,26 +1,22 @@
 //! Decides whether an owner that drives runs and was silent for too long is to blame for that.
 //!
-//! After the whole machine slept, or its clock was set forward, all owners have been silent for too long. Therefore
-//! an
+//! After the whole machine slept, or its clock was set forward, all owners have been silent for too long. Therefore an
 //! owner that holds its lock gets time to renew its sign of life while somebody watches (decision 0096). This applies
-//! to
-//! every store with a lock for each owner.
+//! to every store with a lock for each owner.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a silent owner that holds its lock may take to renew its sign of life, in addition to the time between
-/// two such
-/// signs. The same time is given to a process that lost all its connections, as happens when a server restarts.
+/// How long a silent owner that holds its lock may take to renew its sign of life, in addition to the time between two
+/// such signs. The same time is given to a process that lost all its connections, as happens when a server restarts.
 pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long a process that wants to drive a run waits before it checks again whether the run's silent driver goes on.
 pub(crate) const ASKED_AGAIN: Duration = Duration::from_millis(250);
 
 /// No sign of life is valid for longer than this: an hour is the longest lease, and the longest that rewriting a file
-/// may
-/// take. A later time was written before the clock was set back, and counts as an expired lease.
+/// may take. A later time was written before the clock was set back, and counts as an expired lease.
 const LONGEST: Duration = Duration::from_secs(61 * 60);
 
 /// What is known about an owner.
@@ -34,8 +30,7 @@ pub(crate) enum Life {
     Gone,
 }
 
-/// An owner that is there but silent, with the moment when that was first seen by this process's monotonic clock,
-/// which
+/// An owner that is there but silent, with the moment when that was first seen by this process's monotonic clock, which
 /// stands still while the machine sleeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Silence {
@@ -45,9 +40,8 @@ pub(crate) struct Silence {
 }
 
 impl Silence {
-    /// Judges an owner that is there and said that it goes on `until`, seen `at`, when the database's clock says
-    /// `now`; `until`
-    /// and `now` are in milliseconds. Updates `before`, what was seen of its silence earlier.
+    /// Judges an owner that is there and said that it goes on `until`, seen `at`, when the database's clock says `now`;
+    /// `until` and `now` are in milliseconds. Updates `before`, what was seen of its silence earlier.
     pub(crate) fn judged(
         before: &mut Option<Self>,
         (until, now): (Option<i64>, i64),
@@ -85,7 +79,8 @@ mod tests {
     fn who_holds_its_lock_is_dead_once_it_was_silent_while_somebody_looked() {
         let began = Instant::now();
         let mut silence = None;
-        // Until when it goes on, and what the database's clock says, in milliseconds; and the seconds for which this process has looked.
+        // The end of the lease and the database's clock, in milliseconds; and for how many seconds this process has
+        // watched.
         let mut seen = |until: Option<i64>, now: i64, looked: u64| {
             let at = began + Duration::from_secs(looked);
             Silence::judged(&mut silence, (until, now), at, PATIENCE)

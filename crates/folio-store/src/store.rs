@@ -129,8 +129,7 @@ pub struct Journal {
 pub const JOURNAL_PART_BYTES: usize = 1 << 20;
 
 /// Size in bytes of records after which an answer to [`Store::changes`] ends. Once read, they take several times as
-/// much
-/// memory.
+/// much memory.
 pub const CHANGES_BYTES: usize = 4 << 20;
 
 /// The name of a process that drives runs, drawn once for each process.
@@ -148,9 +147,8 @@ impl fmt::Debug for OwnerId {
 pub struct MemoryMark {
     /// Identifies the mark, within one open store only.
     pub number: u64,
-    /// Identifies what is on the pages of runs, as far as it was written by anybody but the run itself: as long as
-    /// this is the
-    /// same, a run finds on its pages only what it wrote and what it found there before.
+    /// Identifies what is on the pages of runs, as far as it was written by anybody but the run itself: as long as this
+    /// is the same, a run finds on its pages only what it wrote and what it found there before.
     pub pages: u64,
     /// The last commit that may have changed what the lists show.
     pub since: Seq,
@@ -182,8 +180,7 @@ impl Checkup {
 ///
 /// # What every store promises
 ///
-/// - An acknowledged commit survives `kill -9` and power loss, and is there exactly once, with any number of
-///   processes.
+/// - An acknowledged commit survives `kill -9` and power loss, and is there exactly once, with any number of processes.
 /// - Commits of a space are numbered 1, 2, 3 … without gaps; a reader that has seen `n` sees everything up to `n`.
 /// - A refused commit has changed nothing.
 /// - After `Unavailable` from [`Store::commit`] the outcome is unknown; it is safe to repeat it with the same
@@ -201,9 +198,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 
     /// Counts how often, as far as this process knows, another store has taken the place of the previous one: after a
-    /// failover,
-    /// a server may lack the last commits and assign their numbers again. Anything known from before may then be
-    /// wrong.
+    /// failover, a server may lack the last commits and assign their numbers again. Anything known from before may then
+    /// be wrong.
     fn lineage(&self) -> u64 {
         0
     }
@@ -216,16 +212,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// `Conflict` if a precondition does not hold, `NotFound` if an entry or page does not exist, `Invalid` if the
-    /// commit
-    /// contradicts itself, `Unavailable` if it cannot be written now: then its outcome is unknown.
+    /// commit contradicts itself, `Unavailable` if it cannot be written now: then its outcome is unknown.
     async fn commit(&self, commit: Commit) -> Result<Committed, StoreError>;
 
     /// Writes the commits that `parts` yields, one after the other, as if they were one: all or none of them are
-    /// written, and
-    /// nobody sees some of them without the others. All belong to one space, to which nobody else can write
-    /// meanwhile. So the
-    /// sender must not write to that space either, and must send without delay. Only a few parts are in memory at a
-    /// time.
+    /// written, and nobody sees some of them without the others. All belong to one space, to which nobody else can
+    /// write meanwhile. So the sender must not write to that space either, and must send without delay. Only a few
+    /// parts are in memory at a time.
     ///
     /// If the first part was written before under the same key, nothing is written, and the answer says so.
     ///
@@ -243,17 +236,15 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError>;
 
     /// The time of the last commit of `space`, before which no later commit is dated (M7.1.9). The earliest possible
-    /// time if
-    /// there is none.
+    /// time if there is none.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn latest(&self, space: &SpaceName) -> Result<Timestamp, StoreError>;
 
-    /// Up to `limit` commits of `space` after `since`, in order: at least one, if there is one, and no more once
-    /// their records
-    /// have about [`CHANGES_BYTES`]. Empty if there is none.
+    /// Up to `limit` commits of `space` after `since`, in order: at least one, if there is one, and no more once their
+    /// records have about [`CHANGES_BYTES`]. Empty if there is none.
     ///
     /// # Errors
     ///
@@ -282,8 +273,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     ) -> Result<ListAnswer<Entry>, StoreError>;
 
     /// The answers to several entry queries, in the order of the queries. Cheaper than one query after the other. If
-    /// none of
-    /// them searches for words, a database answers them all from one state; each answer says from which commit.
+    /// none of them searches for words, a database answers them all from one state; each answer says from which commit.
     ///
     /// # Errors
     ///
@@ -298,15 +288,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     }
 
     /// A mark of what lists of memory show at `now`; `None` if the store does not keep track of it, or something is
-    /// changing
-    /// right now.
+    /// changing right now.
     ///
-    /// A caller that reads after it and later finds the same mark need not read again: neither a commit of any
-    /// process nor the
-    /// passing of time has changed observations, notes or knowledge, the policy, or which pages belong to a thread.
-    /// Blocks of
-    /// logs, steps of plans and the summaries of runs are not covered, because they change with everything that a run
-    /// does.
+    /// A caller that reads after it and later finds the same mark need not read again: neither a commit of any process
+    /// nor the passing of time has changed observations, notes or knowledge, the policy, or which pages belong to a
+    /// thread. Blocks of logs, steps of plans and the summaries of runs are not covered, because they change with
+    /// everything that a run does.
     ///
     /// # Errors
     ///
@@ -364,9 +351,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn kept_links(&self, space: &SpaceName, links: Vec<Link>) -> Result<HashSet<Link>, StoreError>;
 
-    /// Up to `limit` entries of `space` whose lifetime has ended at `by` although no revision says so, in the order
-    /// in which they
-    /// ended, each with the time at which it did. Pinned and archived entries do not end.
+    /// Up to `limit` entries of `space` whose lifetime has ended at `by` although no revision says so, in the order in
+    /// which they ended, each with the time at which it did. Pinned and archived entries do not end.
     ///
     /// # Errors
     ///
@@ -427,18 +413,16 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// `Unavailable` or `Corrupt`.
     async fn run_heads(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, Seq)>, StoreError>;
 
-    /// What the last commit of each of `runs` says of the run ([`RunAppend::so_far`](crate::RunAppend::so_far)),
-    /// looked up
-    /// together. A run whose last commit says nothing, or that does not exist, is left out.
+    /// What the last commit of each of `runs` says of the run ([`RunAppend::so_far`](crate::RunAppend::so_far)), looked
+    /// up together. A run whose last commit says nothing, or that does not exist, is left out.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
     async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError>;
 
-    /// The events of a run after `since`: those of at least one commit, if there is one, and no more once their
-    /// records have
-    /// `bytes`.
+    /// The events of a run after `since`: those of at least one commit, if there is one, and no more once their records
+    /// have `bytes`.
     ///
     /// # Errors
     ///
@@ -451,8 +435,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         bytes: usize,
     ) -> Result<Journal, StoreError>;
 
-    /// All events of a run after `since`. A long run has many: a caller that only folds them should read the journal
-    /// in parts.
+    /// All events of a run after `since`. A long run has many: a caller that only folds them should read the journal in
+    /// parts.
     ///
     /// # Errors
     ///
@@ -470,9 +454,9 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Makes this process (`owner`) the only driver of a run, and returns the fence that its commits must carry.
     ///
-    /// Succeeds if nobody drives the run, its driver is dead, or its driver is `owner` already. Each claim gets a
-    /// fence of its
-    /// own, so that writes still on their way from an earlier claim, even one of `owner` itself, no longer count.
+    /// Succeeds if nobody drives the run, its driver is dead, or its driver is `owner` already. Each claim gets a fence
+    /// of its own, so that writes still on their way from an earlier claim, even one of `owner` itself, no longer
+    /// count.
     ///
     /// # Errors
     ///
@@ -533,9 +517,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError>;
 
     /// Overwrites erased content wherever it may still lie in what belongs to the store, in all spaces. Meant for
-    /// callers that no
-    /// longer know what the content was and cannot check whether it is gone. Costs as much as writing the whole store
-    /// anew.
+    /// callers that no longer know what the content was and cannot check whether it is gone. Costs as much as writing
+    /// the whole store anew.
     ///
     /// # Errors
     ///
@@ -543,10 +526,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn write_anew(&self) -> Result<(), StoreError>;
 
     /// Does what [`Store::forget_notes`] does, overwrites erased content wherever it may still lie in what belongs to
-    /// the store,
-    /// in all spaces, and searches for `texts` in the rows of `space` and in the bytes of the files. What other
-    /// spaces contain is
-    /// neither reported nor changed.
+    /// the store, in all spaces, and searches for `texts` in the rows of `space` and in the bytes of the files. What
+    /// other spaces contain is neither reported nor changed.
     ///
     /// # Errors
     ///
@@ -561,14 +542,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn spaces(&self) -> Result<Vec<SpaceName>, StoreError>;
 
     /// Writes `commits` of another store as they are in its log, with their numbers, times, actors and keys, and with
-    /// the same
-    /// outcome as there. Returns the last number, or zero if there are no commits.
+    /// the same outcome as there. Returns the last number, or zero if there are no commits.
     ///
     /// # Errors
     ///
     /// `StaleSpace` if the first commit does not follow the last one of `space`; `Invalid` if the commits contradict
-    /// themselves
-    /// or the data; `Unavailable`. In each case the first few may have been written, each as a whole.
+    /// themselves or the data; `Unavailable`. In each case the first few may have been written, each as a whole.
     async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError>;
 
     /// Keeps an access token of a server. If its id is known, sets when that token expires and whether it is revoked.
@@ -593,8 +572,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn check(&self) -> Result<Checkup, StoreError>;
 
     /// Copies everything, as it is at one moment, into a file at `to` that [`crate::sqlite::restore`] reads. The file
-    /// is complete
-    /// and durable once it has its name; others can write to the store meanwhile.
+    /// is complete and durable once it has its name; others can write to the store meanwhile.
     ///
     /// # Errors
     ///
@@ -602,8 +580,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn back_up(&self, to: &Path) -> Result<(), StoreError>;
 
     /// The size of the store's files; `None` if it has no files of its own: a database server knows its size better,
-    /// and a store
-    /// in memory has none.
+    /// and a store in memory has none.
     ///
     /// # Errors
     ///

@@ -16,8 +16,8 @@ pub struct SystemClock;
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock that everybody else asks")]
     fn now(&self) -> Timestamp {
-        // A clock before 1970 was never set. The store makes sure that the times of a space never run backwards in
-        // any case.
+        // A clock before 1970 was never set. The store makes sure that the times of a space never run backwards in any
+        // case.
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_nanos(i64::try_from(since_epoch.as_nanos()).unwrap_or(i64::MAX))
     }

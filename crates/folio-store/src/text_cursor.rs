@@ -2,8 +2,7 @@
 //!
 //! How well an entry matches depends on all other entries, so the order by relevance changes with every write, and a
 //! position in it means nothing. The cursor therefore carries, in few bytes, which entries were returned, so that
-//! nothing is
-//! returned twice and nothing that still matches is left out.
+//! nothing is returned twice and nothing that still matches is left out.
 
 use std::collections::BTreeSet;
 

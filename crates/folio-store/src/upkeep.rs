@@ -1,6 +1,5 @@
 //! What a store does apart from reads and writes: finding what is due, making data smaller, and proving that erased
-//! content
-//! is gone.
+//! content is gone.
 
 use folio_memory::keeping::Watch;
 use folio_memory::{Entry, EntryHandle, Timestamp};
@@ -10,8 +9,7 @@ use serde::Serialize;
 use crate::error::StoreError;
 
 /// The suffix that turns the name of a store's file into that of its outbox, where answers of tools wait while the
-/// store cannot be
-/// written.
+/// store cannot be written.
 pub const OUTBOX_SUFFIX: &str = "-outbox.jsonl";
 
 /// A query for watched entries, in the order of their times.
@@ -52,9 +50,8 @@ pub struct WatchAnswer {
 pub struct Compaction {
     /// Drops tombstones of purged content that were set at this time or earlier, except for their numbers.
     pub bury_until: Option<Timestamp>,
-    /// Drops pieces of texts that arrived at this time or earlier and that nothing refers to: their writer ended
-    /// before the text
-    /// was complete.
+    /// Drops pieces of texts that arrived at this time or earlier and that nothing refers to: their writer ended before
+    /// the text was complete.
     pub give_up_until: Option<Timestamp>,
     /// The most entries to look at.
     pub limit: u32,
@@ -82,9 +79,8 @@ pub struct Residue {
     pub found: Vec<String>,
     /// How many texts were not searched for, because they are so short that they occur by chance.
     pub not_looked_for: u64,
-    /// How many entries were forgotten earlier, so that their text is not known any more and was not searched for.
-    /// What may be
-    /// left of it was overwritten.
+    /// How many entries were forgotten earlier, so that their text is not known any more and was not searched for. What
+    /// may be left of it was overwritten.
     pub no_longer_known: u64,
     /// Copies that were made before a migration. They hold what the store held then; only people should remove them.
     pub backups: Vec<String>,

@@ -5,12 +5,10 @@ use std::fmt;
 use folio_memory::{FOUND_MAX, Order, TextMatch, TextQuery};
 
 /// How many entries may have a word before it is left out of the ranking if others are rarer: it would cost most and
-/// tell
-/// least.
+/// tell least.
 pub(crate) const COMMON: u32 = 20_000;
-/// How many entries may have a term before it is not used for ranking: FTS5 counts them all before it ranks the
-/// first, which
-/// takes 30 to 40 ns each.
+/// How many entries may have a term before it is not used for ranking: FTS5 counts them all before it ranks the first,
+/// which takes 30 to 40 ns each.
 pub(crate) const EVERYWHERE: u64 = 250_000;
 
 /// A query to the index. An entry that several expressions find gets the best of their scores.
@@ -69,11 +67,9 @@ impl Asked {
 
     /// A query that finds the best matches of `words` in `order`.
     ///
-    /// For a search for any of several words, so many entries may match that the newest of them are not the best:
-    /// then the
-    /// rarest words are searched for, and the other words only affect the ranking. For a search for all words, a word
-    /// that very
-    /// many entries have tells nothing, because everything that is found has it.
+    /// For a search for any of several words, so many entries may match that the newest of them are not the best: then
+    /// the rarest words are searched for, and the other words only affect the ranking. For a search for all words, a
+    /// word that very many entries have tells nothing, because everything that is found has it.
     ///
     /// Words that hundreds of thousands of entries have are not used for ranking.
     ///
@@ -190,8 +186,7 @@ impl Expression {
 }
 
 /// The expression in the syntax of FTS5. Terms contain no punctuation, so quotes keep each of them from being read as
-/// an
-/// operator.
+/// an operator.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let group = |group: &Group| {

@@ -1,4 +1,4 @@
-//! Copies of the file, and a place for them.
+//! Copies of the store's file, and putting a copy in its place.
 
 use std::fs::File;
 use std::io;
@@ -14,29 +14,30 @@ use crate::error::StoreError;
 use crate::private;
 use crate::store::OwnerId;
 
-/// Copies aside that are made of one file, at most.
+/// The most replaced stores that are kept beside one file.
 const ASIDE_MAX: u32 = 1_000;
 
-/// What a store is called whose place another one took, behind its name.
+/// The suffix for the name of a store that was replaced by another one.
 const REPLACED: &str = ".replaced-";
 
-/// What SQLite puts beside a file, and takes for a part of whatever has the name of that file.
+/// The suffixes of the files that SQLite puts beside a database, and takes for part of any file with the matching name.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Copies all that `conn` sees into a file at `to`, which is whole and durable once it has its name. Whether it was made: what
-/// is there already stays.
+/// Copies all that `conn` sees into a file at `to`, which is complete and durable once it has its name. Returns whether
+/// the copy was made: an existing file is not replaced.
 pub(super) fn copy(conn: &Connection, to: &Path) -> Result<bool, Failure> {
     Unfinished::of(conn, to)?.take_name(to)
 }
 
-/// The same for whoever wants a file of his own.
+/// The same, but fails if a file exists already.
 pub(super) fn copy_anew(conn: &Connection, to: &Path) -> Result<(), Failure> {
-    // Before a long time is spent on it.
+    // Checked first, because copying may take long.
     nothing_at(to)?;
     if copy(conn, to)? { Ok(()) } else { Err(is_there(to)) }
 }
 
-/// Refuses a name that a file has, and one that leftovers of another file would be taken for a part of.
+/// Refuses a name that is taken by a file, or beside which leftovers of another file would be taken for part of the
+/// copy.
 pub(super) fn nothing_at(to: &Path) -> Result<(), Failure> {
     if to.exists() {
         return Err(is_there(to));
@@ -63,24 +64,25 @@ pub(super) fn is_there(to: &Path) -> Failure {
     StoreError::Invalid(format!("{} is there already, and stays as it is", to.display())).into()
 }
 
-/// What the names of copies end with that are not whole yet.
+/// The suffix of copies that are not complete yet.
 const UNFINISHED: &str = ".unfinished";
 
-/// A copy that is whole and durable, and has no name yet that anybody looks for. It is locked: what nobody holds is left of somebody who died.
+/// A copy that is complete and durable, but does not have its final name yet. It is locked while it is being made: an
+/// unlocked one was left behind by a process that died.
 pub(super) struct Unfinished {
-    /// Where it is until then.
+    /// The path of the copy until it gets its name.
     pub(super) path: PathBuf,
     _lock: File,
 }
 
 impl Unfinished {
-    /// A copy of all that `conn` sees, beside `to`.
+    /// Copies all that `conn` sees into a file beside `to`.
     pub(super) fn of(conn: &Connection, to: &Path) -> Result<Self, Failure> {
         let cannot = |error| unavailable("back up to", to, error);
         let to_write = std::path::absolute(to).map_err(cannot)?;
         remove_left_over(&to_write);
         let unfinished = Self::begin(&to_write).map_err(|error| not_begun(error, to))?;
-        // As bytes: names of files need not be text.
+        // As bytes, because file names need not be UTF-8.
         let name = ToSqlOutput::Borrowed(ValueRef::Text(unfinished.path.as_os_str().as_bytes()));
         conn.execute("VACUUM INTO ?1", [name])
             .map_err(|error| not_copied(error, to))?;
@@ -90,22 +92,22 @@ impl Unfinished {
         Ok(unfinished)
     }
 
-    /// An empty file of nobody else, locked.
+    /// Creates a new, empty, locked file.
     fn begin(to: &Path) -> io::Result<Self> {
         loop {
             let path = with(to, &format!("-{}{UNFINISHED}", OwnerId::random().0));
             let lock = private::options().write(true).create_new(true).open(&path)?;
             lock.lock()?;
-            // Whoever tidies up may have found it before it was locked.
+            // A process that cleans up may have removed the file before it was locked.
             if path.exists() {
                 return Ok(Self { path, _lock: lock });
             }
         }
     }
 
-    /// Gives it the name `to`, unless something has that name.
+    /// Gives the copy the name `to`, unless that name is taken.
     pub(super) fn take_name(self, to: &Path) -> Result<bool, Failure> {
-        // A link, because a renamed file would take the place of what is there.
+        // A hard link, because renaming would replace an existing file.
         let is_new = match std::fs::hard_link(&self.path, to) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             linked => linked
@@ -116,16 +118,17 @@ impl Unfinished {
         Ok(is_new)
     }
 
-    /// Gives it the name `to`, and what has that name another one; which. There is a store at `to` at every moment.
+    /// Gives the copy the name `to`, and another name to the file that had it; returns that other name. There is a
+    /// store at `to` at every moment.
     pub(super) fn take_place(self, to: &Path) -> Result<PathBuf, Failure> {
         if let Ok(before) = to.metadata() {
-            // Whoever shares the store with others has set its rights once.
+            // The owner of a shared store may have set its permissions.
             let same = std::fs::set_permissions(&self.path, before.permissions());
             same.map_err(|error| unavailable("replace", to, error))?;
         }
         let aside = Aside::of(to)?;
         let placed = aside.make().and_then(|()| {
-            // A renamed file takes the place of what is there, all at once.
+            // Renaming replaces the existing file atomically.
             std::fs::rename(&self.path, to).inspect_err(|_| aside.unlink())
         });
         if let Err(error) = placed {
@@ -144,12 +147,12 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // It has its name by now, or is of no use.
+        // The copy has its final name by now, or is of no use.
         std::fs::remove_file(&self.path).unwrap_or_default();
     }
 }
 
-/// Removes copies in the folder of `to` that nobody is making any more. That one cannot be removed keeps nobody from making his.
+/// Removes copies in the folder of `to` that nobody is making any more. A failure does not prevent a new copy.
 fn remove_left_over(to: &Path) {
     let beside = to.parent().and_then(|folder| std::fs::read_dir(folder).ok());
     for path in beside.into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -167,23 +170,23 @@ fn remove_left_over(to: &Path) {
     }
 }
 
-/// Whether `name` is one as [`OwnerId::random`] gives it.
+/// Whether `name` looks like one from [`OwnerId::random`].
 fn is_drawn(name: &[u8]) -> bool {
     name.len() == 32 && name.iter().all(u8::is_ascii_hexdigit)
 }
 
-/// Other names for a file and what SQLite put beside it.
+/// The new names for a file and for what SQLite put beside it.
 struct Aside {
-    /// Those that are there, with what they are called then.
+    /// The existing files beside it, each with its new name.
     moved: Vec<(PathBuf, PathBuf)>,
-    /// The file that is there, as it is called then.
+    /// The file itself, if it exists, with its new name.
     file: Option<(PathBuf, PathBuf)>,
-    /// What people are told of.
+    /// The name that is reported to people.
     name: PathBuf,
 }
 
 impl Aside {
-    /// Names that nothing has yet.
+    /// Chooses names that are not taken yet.
     fn of(to: &Path) -> Result<Self, Failure> {
         let whole = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
         for number in 1..=ASIDE_MAX {
@@ -204,7 +207,7 @@ impl Aside {
         Err(StoreError::Invalid(reason).into())
     }
 
-    /// Moves what stands beside the file, and gives the file a second name.
+    /// Renames the files beside the store's file, and gives that file a second name.
     fn make(&self) -> io::Result<()> {
         for (path, aside) in &self.moved {
             std::fs::rename(path, aside)?;
@@ -214,14 +217,14 @@ impl Aside {
             .map_or(Ok(()), |(file, aside)| std::fs::hard_link(file, aside))
     }
 
-    /// Takes the second name of the file away.
+    /// Removes the second name of the file.
     fn unlink(&self) {
         if let Some((_, aside)) = &self.file {
             std::fs::remove_file(aside).unwrap_or_default();
         }
     }
 
-    /// Puts back what stood beside the file, as far as that can be done.
+    /// Moves the files beside the store's file back, as far as possible.
     fn put_back(&self) {
         for (path, aside) in &self.moved {
             std::fs::rename(aside, path).unwrap_or_default();
@@ -229,21 +232,21 @@ impl Aside {
     }
 }
 
-/// Whether what is at `path` is another store than `file` beside which it stands: one that was replaced, with what SQLite put beside it, or a
-/// copy that somebody makes.
+/// Whether the file at `path`, which lies beside the store `file`, belongs to another store: one that was replaced,
+/// with the files of SQLite beside it, or a copy that is being made.
 pub(super) fn is_copy(file: &Path, path: &Path) -> bool {
     let end = path.as_os_str().as_bytes().strip_prefix(file.as_os_str().as_bytes());
     end.is_some_and(|end| end.starts_with(REPLACED.as_bytes()) || end.ends_with(UNFINISHED.as_bytes()))
 }
 
-/// `path` with `suffix` behind its name.
+/// `path` with `suffix` appended to its name.
 fn with(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.to_owned().into_os_string();
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Why there is no file to copy to: what is wrong with the place is said of that.
+/// The error if a copy could not be created. An obstacle in its path is reported with its own location.
 fn not_begun(error: io::Error, to: &Path) -> StoreError {
     let to = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
     let (location, why) = obstacle(&to).unwrap_or_else(|| (to.display().to_string(), error));
@@ -255,10 +258,10 @@ fn not_begun(error: io::Error, to: &Path) -> StoreError {
     }
 }
 
-/// Why the copy was not made: what is wrong with the place where it goes is said of that place.
+/// The error if the copy failed. An obstacle in its path is reported with its own location.
 fn not_copied(error: rusqlite::Error, to: &Path) -> Failure {
     match error.sqlite_error_code() {
-        // A name alone is in a folder, too.
+        // A bare file name lies in a folder, too.
         Some(ErrorCode::CannotOpen)
             if let Some((place, why)) = obstacle(&std::path::absolute(to).unwrap_or_else(|_| to.to_owned())) =>
         {
@@ -270,7 +273,7 @@ fn not_copied(error: rusqlite::Error, to: &Path) -> Failure {
             }
             .into()
         }
-        // Only the copy is written.
+        // Only the copy is written, so the fault is there.
         Some(ErrorCode::SystemIoFailure) if is_of_writing(&error) => {
             explained(error, "write to", &to.display().to_string()).into()
         }

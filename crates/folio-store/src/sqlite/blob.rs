@@ -1,4 +1,4 @@
-//! Bodies that are kept under the hash of their content.
+//! Bodies, kept under the hash of their content.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -8,7 +8,7 @@ use super::unclaimed;
 use crate::body::{Packed, parse_hash, unpack};
 use crate::commit::BlobHash;
 
-/// Keeps `blob`, unless it is there; whether it is new.
+/// Stores `blob`, unless it is there already; returns whether it is new.
 pub(super) fn insert(conn: &Connection, space: SpaceId, blob: &Packed) -> Result<bool, Failure> {
     let sql = "INSERT INTO blob (space, hash, size, encoding, bytes) VALUES (?1, ?2, ?3, ?4, ?5)
                ON CONFLICT (hash, space) DO NOTHING";
@@ -16,14 +16,14 @@ pub(super) fn insert(conn: &Connection, space: SpaceId, blob: &Packed) -> Result
     Ok(conn.prepare_cached(sql)?.execute(row)? > 0)
 }
 
-/// Gives up what is kept as `hash`, if anything is.
+/// Deletes the body with the hash `hash`, if there is one.
 pub(super) fn delete(conn: &Connection, space: SpaceId, hash: &[u8; 32]) -> Result<(), Failure> {
     let sql = "DELETE FROM blob WHERE hash = ?1 AND space = ?2";
     conn.prepare_cached(sql)?.execute(params![hash, space])?;
     unclaimed::forget(conn, space, hash)
 }
 
-/// Whether anything is kept as `hash`.
+/// Whether there is a body with the hash `hash`.
 pub(super) fn is_kept(conn: &Connection, space: SpaceId, hash: &str) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM blob WHERE hash = ?1 AND space = ?2)";
     let Some(hash) = parse_hash(hash) else {
@@ -34,7 +34,7 @@ pub(super) fn is_kept(conn: &Connection, space: SpaceId, hash: &str) -> Result<b
         .query_row(params![hash, space], |row| row.get(0))?)
 }
 
-/// The bytes that are kept as `hash`.
+/// The bytes of the body with the hash `hash`.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -> Result<Vec<u8>, Failure> {
     let missing = || not_found("blob", hash);
     let (space, wanted) = (space.ok_or_else(missing)?, parse_hash(&hash.0).ok_or_else(missing)?);

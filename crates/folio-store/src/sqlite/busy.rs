@@ -1,4 +1,4 @@
-//! Waiting for another process that writes to the same file.
+//! Waiting while another process writes to the same file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,13 +8,13 @@ use rusqlite::ErrorCode;
 
 const SHORTEST: Duration = Duration::from_micros(100);
 
-/// The longest pause of somebody who has just come, and of somebody whose patience is about to end.
+/// The longest pause at the beginning of the wait, and shortly before it times out.
 ///
-/// Hundreds who ask every other millisecond take the processor from the one they wait for.
+/// Hundreds of waiters that poll every other millisecond would take the processor from the writer they wait for.
 const LONGEST_AT_FIRST: Duration = Duration::from_millis(50);
 const LONGEST_AT_LAST: Duration = Duration::from_millis(2);
 
-/// What SQLite asks whether it should try again: sleeps a little, and gives up after `limit` of real time.
+/// A busy handler for SQLite: sleeps a little before each retry, and gives up after `limit` of real time.
 pub(super) fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
     let mut noise = Noise::new();
     let mut since = now();
@@ -23,7 +23,7 @@ pub(super) fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'sta
             since = now();
         }
         let waited = since.elapsed();
-        // Whoever is woken late has had no turn since: he tries once more before he gives up.
+        // A waiter that was woken late has had no turn since its pause: it tries once more before it gives up.
         let Some(left) = limit.checked_sub(waited).filter(|left| !left.is_zero()) else {
             return false;
         };
@@ -37,11 +37,12 @@ pub(super) fn patience(limit: Duration) -> impl FnMut(i32) -> bool + Send + 'sta
     }
 }
 
-/// How long somebody pauses who has `waited` so long and has patience for `limit`; `share`, of 0 to 1, makes pauses different, so that two
-/// who wait for each other do not do so for ever.
+/// The next pause of a waiter that has `waited` so far and gives up after `limit`. `share`, from 0 to 1, varies the
+/// pauses, so that two waiters do not keep blocking each other for ever.
 ///
-/// At first the pause grows with the wait: a short transaction is met soon, a long one costs little. It can only grow so far, and then
-/// shrinks again: among many who wait, those who have waited longest ask most often, and are first.
+/// At first the pause grows with the wait: the end of a short transaction is noticed soon, and a long one costs little.
+/// It grows only up to a limit, and then shrinks again: of many waiters, those who have waited longest ask most often,
+/// and so come first.
 fn pause(waited: Duration, limit: Duration, share: f64) -> Duration {
     let part = (waited.as_secs_f64() / limit.as_secs_f64().max(f64::MIN_POSITIVE)).min(1.0);
     let longest = LONGEST_AT_FIRST.mul_f64(1.0 - part) + LONGEST_AT_LAST.mul_f64(part);
@@ -57,7 +58,7 @@ fn now() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-/// As [`patience`], but gives up at once while `is_in_a_hurry` is set.
+/// Like [`patience`], but gives up at once while `is_in_a_hurry` is set.
 pub(super) fn patience_unless(
     is_in_a_hurry: Arc<AtomicBool>,
     limit: Duration,
@@ -66,7 +67,7 @@ pub(super) fn patience_unless(
     move |tries| !is_in_a_hurry.load(Ordering::Relaxed) && again(tries)
 }
 
-/// Repeats `step` while another process is in its way, for the steps for which SQLite does not ask.
+/// Retries `step` while another process is in its way. For steps for which SQLite does not call the busy handler.
 pub(super) fn insist<T>(limit: Duration, mut step: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let mut again = patience(limit);
     let mut tries = 0;
@@ -78,7 +79,7 @@ pub(super) fn insist<T>(limit: Duration, mut step: impl FnMut() -> rusqlite::Res
     }
 }
 
-/// Whether somebody else was in the way.
+/// Whether the error means that the database was busy or locked.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
@@ -86,7 +87,7 @@ pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Numbers that differ between those who wait.
+/// A source of numbers that differ between waiters.
 struct Noise(u64);
 
 impl Noise {
@@ -96,7 +97,7 @@ impl Noise {
         Self(getrandom::fill(&mut bytes).map_or(1, |()| u64::from_le_bytes(bytes) | 1))
     }
 
-    /// From 0 to 1.
+    /// A number from 0 to 1.
     fn share(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,4 +1,4 @@
-//! Whether the file is whole, and whether its rows follow from the log.
+//! Checks whether the file is intact, and whether its rows follow from the log.
 
 use std::hash::Hash;
 
@@ -18,10 +18,10 @@ use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, There, lasting_watche
 use crate::checkup::rows::Rows;
 use crate::store::Checkup;
 
-/// Lines about pages that are told of one database.
+/// The most lines that are reported about the pages of one database.
 const LINES_OF_PAGES: usize = 10;
 
-/// Looks at everything. What cannot be looked at is told among what is wrong, and hides nothing else.
+/// Runs all checks. A check that cannot be made is reported as a problem and does not stop the others.
 pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
     let pages = check_file(conn, &mut findings);
@@ -50,7 +50,7 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
         findings.add_space(&name, replay.findings);
     }
     if is_whole {
-        // What was not read was not counted, either.
+        // Rows that were not read were not counted, either.
         let totals = check_totals(conn, &counts, &mut findings);
         looked("the number of rows", totals, &mut findings)?;
     }
@@ -67,11 +67,11 @@ fn spaces(conn: &Connection) -> Result<Vec<(SpaceId, String)>, Failure> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Whether `what` was looked at. That the file is too damaged for it is a finding.
+/// Returns whether the check of `what` could be made. Damage that prevents it is added to the findings.
 ///
 /// # Errors
 ///
-/// Whatever is no damage of the file.
+/// Any failure that is not damage of the file.
 fn looked<T>(what: &str, done: Result<T, Failure>, findings: &mut Findings) -> Result<bool, Failure> {
     let Err(failure) = done else { return Ok(true) };
     let reason = match failure {
@@ -83,19 +83,20 @@ fn looked<T>(what: &str, done: Result<T, Failure>, findings: &mut Findings) -> R
     Ok(false)
 }
 
-/// Whether `error` tells of a file that is damaged: of its pages, or of what a row holds.
+/// Whether `error` reports a damaged file: its pages, or the content of a row.
 fn is_damage(error: &rusqlite::Error) -> bool {
-    // Without a code it is not from the database but from reading a row.
+    // An error without a code comes from reading a row, not from the database.
     error.sqlite_error_code().is_none() || is_damaged_file(error)
 }
 
-/// SQLite's own look at its pages and indexes.
+/// SQLite's own check of its pages and indexes.
 fn check_file(conn: &Connection, findings: &mut Findings) -> Result<(), Failure> {
     let mut statement = conn.prepare("PRAGMA integrity_check(20)")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let found: String = row.get(0)?;
-        // Several of one database come in one row, below its name. Not all of them: other parts have something to tell, too.
+        // The problems of one database come in one row, below its name. They are limited, to leave room for other
+        // problems.
         let told = found.lines().filter(|line| *line != "ok" && !line.starts_with("***"));
         for line in told.take(LINES_OF_PAGES) {
             findings.add(|| line.to_owned());
@@ -105,7 +106,7 @@ fn check_file(conn: &Connection, findings: &mut Findings) -> Result<(), Failure>
     Ok(())
 }
 
-/// Makes the rows of one space again.
+/// Rebuilds the rows of one space from its log.
 struct Replay<'c> {
     conn: &'c Connection,
     space: SpaceId,
@@ -119,7 +120,7 @@ impl Replay<'_> {
             let rows = match read(journal::changes(self.conn, self.space, self.rebuilt.last(), CHUNK))? {
                 Ok(rows) => rows,
                 Err(reason) => {
-                    // What comes behind it cannot be made without it.
+                    // Later commits cannot be rebuilt without this one.
                     self.findings.add(|| reason);
                     return Ok(());
                 }
@@ -144,7 +145,7 @@ impl Replay<'_> {
         self.rest()
     }
 
-    /// What is there of what is `named`.
+    /// The stored rows of everything that is `named`.
     fn there(&self, named: &Named) -> Result<There, Failure> {
         let (conn, space) = (self.conn, self.space);
         Ok(There {
@@ -209,7 +210,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether an entry is found by what it is found by.
+    /// Whether an entry can be found by every index that should contain it.
     fn compare_filing(&mut self, made: &Entry) -> Result<(), Failure> {
         let handle = made.handle;
         let place = Place::of(self.space, handle.0);
@@ -259,7 +260,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether what is noted besides the log can be read.
+    /// Whether the notes of the trace can be read.
     fn check_notes(&mut self) -> Result<(), Failure> {
         let sql = "SELECT place, note FROM trace WHERE place BETWEEN ?1 AND ?2";
         let mut statement = self.conn.prepare(sql)?;
@@ -301,7 +302,7 @@ fn is_misfiled(name: &std::fmt::Arguments<'_>) -> String {
     format!("{name} is filed under something that it is not")
 }
 
-/// What `ask` finds of each of `ids`.
+/// What `ask` finds for each of `ids`.
 fn there<'i, I: Copy + Eq + Hash + 'i, T>(
     ids: impl IntoIterator<Item = &'i I>,
     ask: impl Fn(&I) -> Result<Option<T>, Failure>,
@@ -315,7 +316,7 @@ fn there<'i, I: Copy + Eq + Hash + 'i, T>(
     Ok(rows)
 }
 
-/// Damage of one row is a finding, not the end of the check.
+/// Turns damage of one row into a finding, so that the check goes on.
 fn read<T>(row: Result<T, Failure>) -> Result<Result<T, String>, Failure> {
     match row {
         Err(Failure::Damaged(reason)) => Ok(Err(reason)),
@@ -323,7 +324,7 @@ fn read<T>(row: Result<T, Failure>) -> Result<Result<T, String>, Failure> {
     }
 }
 
-/// Whether there are rows that the log knows nothing of.
+/// Whether there are rows that do not come from the log.
 fn check_totals(conn: &Connection, counts: &Counts, findings: &mut Findings) -> Result<(), Failure> {
     for rows in counts.each() {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", rows.table, rows.which);
@@ -334,7 +335,7 @@ fn check_totals(conn: &Connection, counts: &Counts, findings: &mut Findings) -> 
     Ok(())
 }
 
-/// Whether every body has the hash that it is kept under.
+/// Whether every body matches the hash under which it is kept.
 fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure> {
     let mut statement = conn.prepare("SELECT hash, size, encoding, bytes FROM blob ORDER BY id")?;
     let mut rows = statement.query([])?;

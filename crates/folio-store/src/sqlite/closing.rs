@@ -1,4 +1,4 @@
-//! Which files this process has open, so that it can end when they are closed.
+//! Counts the files that this process has open, so that it can end when they are closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,12 +8,12 @@ use parking_lot::{Condvar, Mutex};
 static OPEN: Mutex<usize> = Mutex::new(0);
 static CLOSED: Condvar = Condvar::new();
 
-/// Counts as an open file for as long as anything that may have a connection to it lives.
+/// Counts as one open file for as long as anything lives that may have a connection to it.
 #[derive(Debug)]
 pub(super) struct Open(());
 
 impl Open {
-    /// One more.
+    /// Counts one more open file.
     pub(super) fn new() -> Arc<Self> {
         *OPEN.lock() += 1;
         Arc::new(Self(()))
@@ -27,10 +27,11 @@ impl Drop for Open {
     }
 }
 
-/// Waits until everything that was open in this process is closed, `patience` at most; whether it is. Blocks.
+/// Waits until every store that was open in this process is closed, for `patience` at most; returns whether all are.
+/// Blocks.
 ///
-/// Whoever closes a file last moves its write-ahead log into it. A program that ends while something still has a store open leaves the
-/// log lying, where it could be taken for that of another file.
+/// The last connection that closes a file moves the write-ahead log into it. A program that ends while a store is still
+/// open leaves that log behind, where it could be taken for the log of another file.
 pub fn wait_until_closed(patience: Duration) -> bool {
     let mut open = OPEN.lock();
     CLOSED.wait_while_for(&mut open, |open| *open > 0, patience);

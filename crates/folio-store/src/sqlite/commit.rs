@@ -1,4 +1,4 @@
-//! Applying one commit: what was decided is written, and nothing if it was refused.
+//! Applies one commit: writes what was decided, or nothing if it was refused.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use crate::store::OwnerId;
 ///
 /// # Errors
 ///
-/// `Refused` with nothing written, or whatever the database says; then the transaction must be rolled back.
+/// `Refused` with nothing written, or any error of the database; then the transaction must be rolled back.
 pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared, owners: &Owners) -> Result<Committed, Failure> {
     let known = scope.space(&commit.space)?;
     if let (Some(space), Some(key)) = (known, &commit.key)
@@ -30,18 +30,19 @@ pub(super) fn apply(scope: &mut Scope<'_>, commit: &Prepared, owners: &Owners) -
         check_repeated(commit, &row)?;
         return replay::committed(scope.conn, space, &row);
     }
-    // A space without commits has no row. It gets one when it is certain that this commit will be its first.
+    // A space without commits has no row. It gets one once it is certain that this commit will be its first.
     let space = known.map_or_else(|| scope.next_space(), Ok)?;
     let ends = scope.ends(space)?;
     let decided = decide(&mut InScope { scope, space, owners }, space, ends, commit)?;
     write(scope, space, known.is_none(), commit, decided)
 }
 
-/// Writes `commits` of another store, which go on where the space ends; the last number.
+/// Writes `commits` of another store, which must follow the last one of the space; returns the last number.
 ///
 /// # Errors
 ///
-/// `Refused` if they do not, with nothing written, or whatever is wrong; then the transaction must be rolled back.
+/// `Refused` with nothing written if they do not follow, or any other failure; then the transaction must be rolled
+/// back.
 pub(super) fn take_over(scope: &mut Scope<'_>, commits: &[Prepared], owners: &Owners) -> Result<Seq, Failure> {
     let mut last = Seq(0);
     for (index, commit) in commits.iter().enumerate() {
@@ -54,11 +55,12 @@ pub(super) fn take_over(scope: &mut Scope<'_>, commits: &[Prepared], owners: &Ow
     Ok(last)
 }
 
-/// Writes what comes in `parts`, until their end.
+/// Writes the commits that `parts` yields, until their end.
 ///
 /// # Errors
 ///
-/// As [`apply`], if one of them is refused, or nothing comes any more and there was no end; then the transaction must be rolled back.
+/// As for [`apply`], if one of them is refused, or the parts stop without an end; then the transaction must be rolled
+/// back.
 pub(super) fn in_parts(scope: &mut Scope<'_>, parts: &InParts, owners: &Owners) -> Result<CommittedParts, Failure> {
     let mut rest = parts.rest.lock();
     let mut committed = CommittedParts::begin(apply(scope, &parts.first, owners)?);
@@ -69,12 +71,12 @@ pub(super) fn in_parts(scope: &mut Scope<'_>, parts: &InParts, owners: &Owners) 
             None => return Err(Failure::Undone(parts::given_up())),
         }
     }
-    // Whoever gives more hears that nobody wants them.
+    // This tells the sender that no more parts are wanted.
     rest.close();
     Ok(committed)
 }
 
-/// That something is refused when others were written in the same transaction.
+/// Marks a refusal that comes after other commits were written in the same transaction.
 fn undone(failure: Failure) -> Failure {
     match failure {
         Failure::Refused(error) => Failure::Undone(error),
@@ -82,7 +84,7 @@ fn undone(failure: Failure) -> Failure {
     }
 }
 
-/// What a transaction finds in a space.
+/// A space as a transaction sees it.
 struct InScope<'s, 'w> {
     scope: &'s mut Scope<'w>,
     space: SpaceId,
@@ -210,7 +212,7 @@ fn write(
     Ok(decided.answer())
 }
 
-/// Whether a commit writes onto pages of runs otherwise than the run itself does. Where it is not known, the answer is yes.
+/// Whether a commit writes to pages of runs in another way than the run itself does. In doubt, true.
 fn changes_pages(
     scope: &mut Scope<'_>,
     space: SpaceId,

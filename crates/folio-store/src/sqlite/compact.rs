@@ -1,4 +1,4 @@
-//! Making smaller what is kept: archived content is packed, and of old tombstones only the numbers stay.
+//! Makes stored data smaller: packs archived content, and drops old tombstones except for their numbers.
 
 use std::collections::BTreeSet;
 
@@ -15,14 +15,14 @@ use crate::commit::Folded;
 use crate::fold::{self, Rewritten};
 use crate::upkeep::{Compacted, Compaction, WatchQuery};
 
-/// Which space is to be made smaller, and how.
+/// Which space to make smaller, and how.
 #[derive(Debug)]
 pub(super) struct Compact {
     pub(super) space: SpaceName,
     pub(super) compaction: Compaction,
 }
 
-/// Does it, for as many entries as it says at most.
+/// Does so, for no more entries than `compaction` allows.
 pub(super) fn compact(conn: &Connection, space: SpaceId, compaction: &Compaction) -> Result<Compacted, Failure> {
     let query = |what, until| WatchQuery {
         what,
@@ -45,7 +45,7 @@ pub(super) fn compact(conn: &Connection, space: SpaceId, compaction: &Compaction
         done.more |= is_full(&tombstones);
         done.buried = Tombstones::of(conn, space, until)?.bury(&tombstones)?;
         for (at, place) in tombstones {
-            // What has to stay is not looked at again.
+            // A tombstone that has to stay is not looked at again.
             watch::remove(conn, place, Watch::Tombstone, at)?;
         }
     }
@@ -57,7 +57,8 @@ pub(super) fn compact(conn: &Connection, space: SpaceId, compaction: &Compaction
     Ok(done)
 }
 
-/// Packs the body of the entry at `place`, and the record of the commit that added it; whether it got smaller.
+/// Packs the body of the entry at `place`, and the record of the commit that added it; returns whether that saved
+/// space.
 fn pack(conn: &Connection, place: Place) -> Result<bool, Failure> {
     let Some(mut entry) = entry::at(conn, place)? else {
         return Ok(false);
@@ -77,7 +78,7 @@ fn pack(conn: &Connection, place: Place) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Giving up tombstones.
+/// The dropping of tombstones.
 struct Tombstones<'c> {
     conn: &'c Connection,
     space: SpaceId,
@@ -98,7 +99,7 @@ impl<'c> Tombstones<'c> {
         })
     }
 
-    /// Gives up as many of `tombstones` as can be.
+    /// Drops as many of `tombstones` as possible.
     fn bury(mut self, tombstones: &[(Timestamp, Place)]) -> Result<u64, Failure> {
         for (_, place) in tombstones {
             if let Some(entry) = entry::at(self.conn, *place)?
@@ -129,7 +130,7 @@ impl<'c> Tombstones<'c> {
         Ok(buried)
     }
 
-    /// Notes `entry` as one that goes, with all that were added by the same commit; none of them if one has to stay.
+    /// Marks `entry` as one to drop, with all entries that the same commit added; none of them if one has to stay.
     fn choose(&mut self, entry: &Entry) -> Result<(), Failure> {
         let Some(together) = burial::added_together(&self.record(entry.created_seq)?) else {
             return Ok(());
@@ -156,7 +157,8 @@ impl<'c> Tombstones<'c> {
         serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))
     }
 
-    /// Makes commit `seq`, of which nothing is left but the numbers of `entries`, one with its neighbours of whom the same is true.
+    /// Merges commit `seq`, of which only the numbers of `entries` are left, with neighbouring commits of which the
+    /// same is true.
     fn fold(&self, seq: Seq, entries: u64) -> Result<(), Failure> {
         let neighbour = |sql: &str| -> Result<Option<(Place, Folded)>, Failure> {
             let values = params![

@@ -10,7 +10,7 @@ use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column, to_column};
 use super::text;
 
-// `COLUMNS`, for questions that are put together before the program runs: every patch asks one.
+// `COLUMNS` as a macro, for statements that are assembled at compile time: every patch runs one.
 macro_rules! columns {
     () => {
         "place, id, (SELECT page.id FROM page WHERE page.place = entry.page), kind, version, \
@@ -19,24 +19,25 @@ macro_rules! columns {
     };
 }
 
-/// What [`from_row`] reads.
+/// The columns that [`from_row`] reads.
 pub(super) const COLUMNS: &str = columns!();
 
-/// That a row is memory, in the words of the indexes that are made for it: otherwise they are not known to have every row.
+/// Restricts rows to memory, in exactly the words of the partial indexes: otherwise SQLite does not know that those
+/// have every row.
 ///
-/// Kinds are compared one by one: for a list of them SQLite makes a table, in each statement that writes a row.
+/// Kinds are compared one by one, because for a list of them SQLite builds a table in each statement that writes a row.
 pub(super) const OF_MEMORY: &str = "kind <> 'log' AND kind <> 'step' AND kind <> 'summary'";
 
-/// That it is not, in the same way.
+/// Restricts rows to those of runs, in the same way.
 pub(super) const OF_RUNS: &str = "(kind = 'log' OR kind = 'step' OR kind = 'summary')";
 
-/// The kinds of which that is true, as a list in SQL.
+/// The kinds that are memory, as a list in SQL.
 pub(super) fn memory_kinds() -> String {
     let kinds = EntryKind::ALL.into_iter().filter(|kind| kind.is_memory());
     kinds.map(|kind| format!("'{kind}'")).collect::<Vec<_>>().join(", ")
 }
 
-/// Where the entry called `id` stands.
+/// The place of the entry with the id `id`.
 pub(super) fn place_of(conn: &Connection, space: SpaceId, id: EntryId) -> Result<Option<Place>, Failure> {
     let sql = "SELECT place FROM entry WHERE id = ?1 AND space = ?2";
     Ok(conn
@@ -45,7 +46,7 @@ pub(super) fn place_of(conn: &Connection, space: SpaceId, id: EntryId) -> Result
         .optional()?)
 }
 
-/// The entry called `id`.
+/// The entry with the id `id`.
 pub(super) fn by_id(conn: &Connection, space: SpaceId, id: EntryId) -> Result<Option<Entry>, Failure> {
     let sql = concat!("SELECT ", columns!(), " FROM entry WHERE id = ?1 AND space = ?2");
     one(conn, sql, params![id.to_bytes(), space])
@@ -60,7 +61,7 @@ pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Entry>, Failu
     )
 }
 
-/// The entry that `entry` names.
+/// The entry to which `entry` refers.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, entry: EntryRef) -> Result<Entry, Failure> {
     let missing = || not_found("entry", entry);
     let space = space.ok_or_else(missing)?;
@@ -71,7 +72,7 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, entry: EntryRef) -
     Ok(found.ok_or_else(missing)?)
 }
 
-/// Writes the row of an entry that a commit adds, and its tags.
+/// Inserts the row of an entry that a commit adds, and its terms.
 pub(super) fn insert(conn: &Connection, row: &EntryRow<'_>) -> Result<(), Failure> {
     let sql = "INSERT INTO entry (place, space, id, page, kind, type, status, owner, pinned, expires_at, superseded,
                confidence, version, created_at, updated_at, created_seq, updated_seq, fields)
@@ -101,7 +102,7 @@ pub(super) fn insert(conn: &Connection, row: &EntryRow<'_>) -> Result<(), Failur
     insert_terms(conn, row.place, &terms_of(fields))
 }
 
-/// Writes what a commit has changed of an entry that was found by `old_terms`.
+/// Updates the row of an entry that a commit changed; `old_terms` are those by which it was found before.
 pub(super) fn update(conn: &Connection, row: &EntryRow<'_>, old_terms: &[String]) -> Result<(), Failure> {
     let sql = "UPDATE entry SET type = ?2, status = ?3, owner = ?4, pinned = ?5, expires_at = ?6, superseded = ?7,
                confidence = ?8, version = ?9, updated_at = ?10, updated_seq = ?11, fields = ?12 WHERE place = ?1";
@@ -133,7 +134,7 @@ pub(super) fn update(conn: &Connection, row: &EntryRow<'_>, old_terms: &[String]
     Ok(())
 }
 
-/// What is written of an entry.
+/// The values of an entry's row.
 #[derive(Debug)]
 pub(super) struct EntryRow<'e> {
     pub(super) place: Place,
@@ -150,7 +151,7 @@ pub(super) struct EntryRow<'e> {
 }
 
 impl<'e> EntryRow<'e> {
-    /// The row of `entry` as it stands.
+    /// The row of `entry` in its current state.
     pub(super) fn of(entry: &'e Entry, place: Place, page: Place, fields_json: &'e str) -> Self {
         Self {
             place,
@@ -178,7 +179,7 @@ pub(super) fn filters(fields: &EntryFields) -> (bool, Option<i64>, bool, Option<
     )
 }
 
-/// Whether the columns by which lists filter say what `entry` says.
+/// Whether the columns by which lists filter match `entry`.
 pub(super) fn has_columns(conn: &Connection, place: Place, entry: &Entry) -> Result<bool, Failure> {
     let sql = "SELECT count(*) FROM entry WHERE place = ?1 AND id = ?2 AND kind = ?3 AND type IS ?4 AND status = ?5
                AND owner = ?6 AND pinned = ?7 AND expires_at IS ?8 AND superseded = ?9 AND confidence IS ?10";
@@ -226,9 +227,9 @@ pub(super) fn last_number(conn: &Connection, space: SpaceId) -> Result<u64, Fail
     Ok(last.map_or(0, Place::number))
 }
 
-/// The number of the last entry that was there at commit `seq`; zero if none was.
+/// The number of the last entry that existed at commit `seq`; zero if there was none.
 ///
-/// Numbers are given in the order of commits, so it is found by halving.
+/// Numbers are assigned in the order of commits, so a binary search finds it.
 pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64, Failure> {
     let sql = "SELECT place, created_seq FROM entry WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT 1";
     let mut next = conn.prepare_cached(sql)?;
@@ -262,7 +263,8 @@ pub(super) fn has_less_memory_than(conn: &Connection, space: SpaceId, count: u64
     Ok(from_column(found) < count)
 }
 
-/// Where the entries stand that changed after commit `seq`, those added since aside; only what is memory of its own.
+/// The places of the entries that changed after commit `seq`, without those added since; only memory of the space
+/// itself.
 pub(super) fn changed_after(conn: &Connection, space: SpaceId, seq: Seq) -> Result<Vec<Place>, Failure> {
     let sql = format!(
         "SELECT place FROM entry INDEXED BY entry_changed WHERE space = ?1 AND updated_seq > ?2
@@ -273,7 +275,7 @@ pub(super) fn changed_after(conn: &Connection, space: SpaceId, seq: Seq) -> Resu
     Ok(places.collect::<Result<_, _>>()?)
 }
 
-/// Writes the words for values in contexts of entries that were written before there were any.
+/// Adds the terms for values in contexts to entries that were written before such terms existed.
 pub(super) fn find_by_context(conn: &Connection) -> Result<(), Failure> {
     let mut statement = conn.prepare("SELECT place, fields FROM entry WHERE fields LIKE '%\"context\":%'")?;
     let mut rows = statement.query([])?;
@@ -339,7 +341,7 @@ pub(super) fn set_fields(conn: &Connection, place: Place, fields_json: &str) -> 
     Ok(())
 }
 
-/// Removes the row of a tombstone, and what leads to it.
+/// Removes the row of a tombstone, and the rows that refer to it.
 pub(super) fn remove(conn: &Connection, place: Place) -> Result<(), Failure> {
     conn.prepare_cached("DELETE FROM entry WHERE place = ?1")?
         .execute([place])?;

@@ -1,4 +1,4 @@
-//! Rewriting the log: the content of entries is taken out of every commit that added or changed them.
+//! Rewrites the log: removes the content of entries from every commit that added or changed them.
 
 use std::collections::BTreeSet;
 
@@ -12,14 +12,14 @@ use crate::body::parse_hash;
 use crate::fold::{self, Rewritten};
 use crate::plan::{Bodies, Gone};
 
-/// Makes what is deleted from now on be overwritten at once, in free space too.
+/// Sets whether content deleted from now on is overwritten at once, also in free space.
 pub(super) fn overwrite_deleted(conn: &Connection, overwrite: bool) -> Result<(), Failure> {
-    // FAST overwrites what lies on pages that are written anyway, and costs nothing.
+    // FAST overwrites deleted content on pages that are written anyway, at no cost.
     let how = if overwrite { "ON" } else { "FAST" };
     Ok(conn.query_row(&format!("PRAGMA secure_delete = {how}"), [], |_| Ok(()))?)
 }
 
-/// Takes the content of `gone` out of the log of `space`, and out of the bodies that only they referred to.
+/// Removes the content of `gone` from the log of `space`, and the bodies to which nothing else refers.
 pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Result<(), Failure> {
     let mut commits = BTreeSet::new();
     for entry in gone {
@@ -59,7 +59,8 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
     Ok(())
 }
 
-/// Those of `bodies` that no commit of `space` names. Looks through the whole log, once for all of them, which only what had a body costs.
+/// Those of `bodies` that no commit of `space` names. Searches the whole log, once for all of them; only needed if the
+/// erased content had bodies.
 fn unnamed(conn: &Connection, space: SpaceId, bodies: BTreeSet<String>) -> Result<BTreeSet<String>, Failure> {
     let Some(mut sought) = Bodies::of(bodies) else {
         return Ok(BTreeSet::new());

@@ -1,31 +1,31 @@
-//! What SQLite says, in words that people understand.
+//! Turns errors of SQLite into messages that people understand.
 
 use rusqlite::{ErrorCode, ffi};
 
 use crate::error::StoreError;
 pub(super) use crate::error::not_found;
 
-/// Why a file is no store.
+/// Why a file is not a store.
 pub(super) const NO_DATABASE: &str = "it is not an SQLite file";
-/// Why an empty file is none either.
+/// Why an empty file is not a store.
 pub(super) const CUT_OFF: &str = "it is empty, and the log of a store stands beside it: if the store was renamed, put it back in place of \
     the empty file; otherwise keep that log, and restore the file from a backup";
-/// Why none is made where only the log of one is.
+/// Why no store is created where only the log of one exists.
 pub(super) const WITHOUT_FILE: &str = "there is no such file, but its -wal is there: if the store was renamed, put it back; if it was \
     removed on purpose, end whoever has it open and remove its -wal and -shm, too; otherwise keep them, and restore it from a backup";
-/// What is to be done where nothing more can be written.
+/// What to do if the disk is full.
 const DISK_FULL: &str = "the disk is full; free some space and try again";
 
-/// Why a step of the embedded store failed, before it is known what it was a step of.
+/// Why a step of the embedded store failed, before the caller adds what the step belonged to.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The call cannot be granted. Nothing was written for it.
+    /// The call is refused. Nothing was written for it.
     Refused(StoreError),
-    /// The call cannot be granted, and what was written for it before that was known has to be undone.
+    /// The call is refused, and what was already written for it must be undone.
     Undone(StoreError),
-    /// The database could not do it.
+    /// An error of the database.
     Sql(rusqlite::Error),
-    /// What was read cannot be right.
+    /// Something that was read cannot be right.
     Damaged(String),
 }
 
@@ -42,7 +42,7 @@ impl From<StoreError> for Failure {
 }
 
 impl Failure {
-    /// The error that a caller sees who was `doing` something at `location`.
+    /// The error for a caller that was `doing` something at `location`.
     pub(super) fn into_error(self, doing: &'static str, location: &str) -> StoreError {
         match self {
             Self::Refused(error) | Self::Undone(error) => error,
@@ -56,12 +56,12 @@ impl Failure {
     }
 }
 
-/// What could not be read as the thing that it should be.
+/// The failure that `what` could not be read.
 pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Damaged(format!("{what} cannot be read: {error}"))
 }
 
-/// `error` once more, for another caller that it concerns as well.
+/// A copy of `error`, for another caller that it affects as well.
 pub(super) fn repeated(error: &rusqlite::Error) -> rusqlite::Error {
     match error {
         rusqlite::Error::SqliteFailure(code, message) => rusqlite::Error::SqliteFailure(*code, message.clone()),
@@ -69,11 +69,11 @@ pub(super) fn repeated(error: &rusqlite::Error) -> rusqlite::Error {
     }
 }
 
-/// `error` with what can be done about it.
+/// `error` with advice on what to do about it.
 pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &str) -> StoreError {
     let location = location.to_owned();
     let Some(code) = error.sqlite_error_code() else {
-        // Not from the database but from reading a row: a column does not hold what it must.
+        // An error without a code comes from reading a row: a column does not hold what it must.
         let reason = format!("a row cannot be read: {error}");
         return StoreError::Corrupt {
             location,
@@ -93,7 +93,8 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
             "others had it locked for ten seconds: one of them all the time, or many in turn; try again, or find out which"
         }
-        // The index of the write-ahead log is made longer before anything is read, and only that fails where there is no space.
+        // The index of the write-ahead log is extended before anything is read; only that step fails this way on a full
+        // disk.
         ErrorCode::SystemIoFailure if extended == Some(ffi::SQLITE_IOERR_SHMSIZE) => DISK_FULL,
         ErrorCode::SystemIoFailure => "the disk reports a fault",
         ErrorCode::TooBig => "a text or body is larger than a row can be",
@@ -120,7 +121,7 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
     }
 }
 
-/// Whether `error` tells of a file that is damaged, or no database at all.
+/// Whether `error` reports a file that is damaged, or not a database at all.
 pub(super) fn is_damaged_file(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),

@@ -1,4 +1,4 @@
-//! The filters of a query as SQL.
+//! The filters of a query in SQL.
 
 use folio_memory::terms::context_term;
 use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
@@ -11,30 +11,30 @@ use super::page::place_value;
 use super::place::{Place, SpaceId, to_column};
 use crate::cursor::After;
 
-/// Entries that are kept while the best of all are looked for.
+/// How many entries are held while the best of all are searched for.
 const KEPT: usize = 4_096;
 
-/// How many newer entries are looked at in the time in which one is found in the index of memory.
+/// How many newer entries can be looked at in the time that it takes to find one in the index of memory.
 const NEWER: u64 = 16;
 
-/// How far the entries of a word are counted to see which word leads to fewer.
+/// How far the entries of a word are counted to see which word has fewer.
 const COUNTED: u32 = 5_000;
 
 /// Conditions in SQL, with their values.
 pub(super) struct Filter {
-    /// Where rows are looked for when they are wanted in order.
+    /// The table or index to search for rows in order.
     ordered: Conditions,
-    /// Where rows are looked for when they are counted.
+    /// The table or index to search for counting rows.
     counted: Conditions,
-    /// What holds for the rows that are wanted.
+    /// The conditions that wanted rows meet.
     wanted: Conditions,
 }
 
-/// The state of memory that is asked about.
+/// The state of memory that the query is about.
 pub(super) struct When<'q> {
     pub(super) as_of: Seq,
     pub(super) now: Timestamp,
-    /// What has changed since.
+    /// The entries that have changed since.
     pub(super) changed: &'q [Place],
 }
 
@@ -47,11 +47,12 @@ pub(super) struct Conditions {
 
 const BY_NUMBER: &str = "entry";
 const BY_WORD: &str = "entry_term AS led CROSS JOIN entry ON entry.place = led.entry";
-/// The index that knows everything that memory is filtered by, sorted by kind and page.
+/// The index with all columns by which memory is filtered, sorted by kind and page.
 const BY_KIND: &str = "entry INDEXED BY entry_list";
 
 impl Filter {
-    /// Everything that `query` asks for, but for entries that have changed since; its context only if `by_context`.
+    /// All conditions of `query`, except for entries that have changed since; those on its context only if
+    /// `by_context`.
     pub(super) fn of(
         conn: &Connection,
         space: SpaceId,
@@ -68,9 +69,9 @@ impl Filter {
         let newer = newer.map(|since| newer_than(conn, space, since)).transpose()?.flatten();
         let only_of_runs = !query.kinds.is_empty() && query.kinds.iter().all(|kind| !kind.is_memory());
         let rows = || match (&led, page) {
-            // The word that fewest have leads to the entries.
+            // The rarest word leads to the entries.
             (Some(term), page) => led_by(space, term, page),
-            // What is newer than a commit is seldom much.
+            // There is seldom much that is newer than a commit.
             (None, page) if only_memory => match &newer {
                 Some(newer) => newer.clone().on(page),
                 None => listed(space, page),
@@ -93,7 +94,7 @@ impl Filter {
         })
     }
 
-    /// The same, as conditions on a row, with the words in `terms`.
+    /// The same as conditions on a row, with the words in `terms`.
     pub(super) fn wanted(query: &EntryQuery, as_of: Seq, now: Timestamp, terms: &[String]) -> Conditions {
         let mut filter = Conditions::default();
         filter.and_any_of("kind", query.kinds.iter().map(|kind| kind.as_str()));
@@ -133,7 +134,7 @@ impl Filter {
         filter
     }
 
-    /// The first `limit` entries after the one where the list goes on.
+    /// The first `limit` entries after the position at which the list continues.
     pub(super) fn first(
         &self,
         conn: &Connection,
@@ -146,10 +147,10 @@ impl Filter {
         let rest = after.map(|after| order.beyond(after, space)).unwrap_or_default();
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let conditions = [&self.ordered, &self.wanted, &rest];
-        // Which ones these are is found in the index alone, where that is possible; only they are read.
+        // Where possible, the index alone tells which entries these are, and only they are read.
         let order_by = &order.sql;
         let inner = match self.ordered.table {
-            // As the words stand in their index.
+            // The columns as the index of words names them.
             BY_WORD => order_by.replace("place", "led.entry"),
             _ => order_by.clone(),
         };
@@ -165,7 +166,7 @@ impl Filter {
         Ok(entries)
     }
 
-    /// How many entries there are.
+    /// The number of matching entries.
     pub(super) fn count(&self, conn: &Connection) -> Result<u64, Failure> {
         let conditions = [&self.counted, &self.wanted];
         let mut statement = conn.prepare_cached(&select("count(*)", &conditions, ""))?;
@@ -206,11 +207,11 @@ impl Filter {
     }
 }
 
-/// An order as SQL.
+/// An order in SQL.
 struct Ordered<'q> {
     query: &'q EntryQuery,
     sql: String,
-    /// Of what stands in `sql`.
+    /// The values for `sql`.
     values: Vec<Value>,
 }
 
@@ -231,7 +232,7 @@ impl<'q> Ordered<'q> {
     fn rank(query: &EntryQuery) -> (String, Vec<Value>) {
         let other = query.ranks.other;
         if query.ranks.known.is_empty() {
-            // No number by itself, which would name a column.
+            // A bare number would mean the number of a column.
             return (format!("0 + {other}"), Vec::new());
         }
         let cases: Vec<_> = query
@@ -244,7 +245,7 @@ impl<'q> Ordered<'q> {
         (format!("CASE type {} ELSE {other} END", cases.join(" ")), values)
     }
 
-    /// What comes behind `after`.
+    /// The condition for rows behind `after`.
     fn beyond(&self, after: After, space: SpaceId) -> Conditions {
         let mut rest = Conditions::default();
         let place = place_value(Place::of(space, after.number));
@@ -276,7 +277,7 @@ impl Conditions {
         self.values.extend(values);
     }
 
-    /// The same for what stands at `page`, if one is given.
+    /// Restricts the conditions to the page at `page`, if one is given.
     fn on(mut self, page: Option<Place>) -> Self {
         if let Some(page) = page {
             self.and("page = ?", [place_value(page)]);
@@ -291,7 +292,7 @@ impl Conditions {
         }
     }
 
-    /// Entries that are, or are not, found by one of `terms`.
+    /// Restricts the conditions to entries that are, or are not, found by one of `terms`.
     fn and_words(&mut self, exists: &str, terms: &[String]) {
         let marks = marks(terms.len());
         let condition = format!("{exists} (SELECT 1 FROM entry_term WHERE term IN ({marks}) AND entry = place)");
@@ -299,7 +300,7 @@ impl Conditions {
     }
 }
 
-/// The words that every entry must have.
+/// The words that every matching entry must have.
 pub(super) fn required(query: &EntryQuery, by_context: bool) -> Vec<String> {
     let tags = query.tags.iter().map(|tag| tag.as_str().to_owned());
     let context = query.context.iter().filter(|_| by_context);
@@ -307,7 +308,7 @@ pub(super) fn required(query: &EntryQuery, by_context: bool) -> Vec<String> {
         .collect()
 }
 
-/// The one of `terms` that fewest entries of `space` have, as far as that is worth counting.
+/// The one of `terms` that the fewest entries of `space` have, as far as counting is worth it.
 fn rarest(conn: &Connection, space: SpaceId, terms: &[String]) -> Result<Option<String>, Failure> {
     if terms.len() < 2 {
         return Ok(terms.first().cloned());
@@ -341,7 +342,7 @@ fn led_by(space: SpaceId, term: &str, page: Option<Place>) -> Conditions {
     conditions.on(page)
 }
 
-/// The entries of `space`, found by their numbers.
+/// The entries of `space`, by number.
 fn numbered(space: SpaceId) -> Conditions {
     let mut conditions = Conditions {
         table: BY_NUMBER,
@@ -352,7 +353,7 @@ fn numbered(space: SpaceId) -> Conditions {
     conditions
 }
 
-/// The entries on the page that stands at `page`, of all kinds.
+/// The entries of all kinds on the page at `page`.
 fn on(page: Place) -> Conditions {
     let mut conditions = Conditions {
         table: BY_NUMBER,
@@ -367,8 +368,8 @@ fn on(page: Place) -> Conditions {
     conditions
 }
 
-/// The memory of `space` that was added or changed after commit `since`, and what was added to it besides; nothing if there is
-/// less memory in the whole space than was written by runs since then.
+/// The memory of `space` that was added or changed after commit `since`, together with other rows added since then;
+/// `None` if there is less memory in the whole space than runs have written since.
 fn newer_than(conn: &Connection, space: SpaceId, since: Seq) -> Result<Option<Conditions>, Failure> {
     let last = entry::last_at(conn, space, since)?;
     let newer = entry::last_number(conn, space)?.saturating_sub(last);
@@ -390,7 +391,7 @@ fn newer_than(conn: &Connection, space: SpaceId, since: Seq) -> Result<Option<Co
     Ok(Some(conditions))
 }
 
-/// What runs wrote on the page that stands at `page`: blocks of a log, steps and summaries.
+/// What runs wrote on the page at `page`: blocks of a log, steps and summaries.
 fn written_on(page: Place) -> Conditions {
     let mut conditions = Conditions {
         table: "entry INDEXED BY entry_page",
@@ -400,7 +401,7 @@ fn written_on(page: Place) -> Conditions {
     conditions
 }
 
-/// The memory of `space`, or what of it stands at `page`, found in the index that is sorted by kind and page.
+/// The memory of `space`, on `page` if one is given, from the index that is sorted by kind and page.
 fn listed(space: SpaceId, page: Option<Place>) -> Conditions {
     let mut conditions = Conditions {
         table: BY_KIND,

@@ -1,4 +1,4 @@
-//! What can be asked of the writer, and what becomes of it.
+//! The jobs of the writer, and their outcomes.
 
 use std::sync::Arc;
 
@@ -21,55 +21,55 @@ use crate::prepare::Prepared;
 use crate::store::OwnerId;
 use crate::upkeep::Compacted;
 
-/// Bytes of a commit that is small.
+/// The most bytes of a small commit.
 const SMALL: usize = 64 * 1024;
 
-/// What fills a transaction, so that nothing more comes into it.
+/// A size that fills a transaction, so that nothing else is added to it.
 const ENOUGH: usize = usize::MAX / 2;
 
-/// Where an answer goes.
+/// Where the answer to a job goes.
 pub(super) type Answer<T> = oneshot::Sender<Result<T, StoreError>>;
 
-/// Something to write.
+/// A job for the writer.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// Whoever brings it holds it, too: so it is taken apart there, and not by the thread that all wait for.
+    /// Shared with the caller, so that it is dropped there and not on the writer's thread, for which everybody waits.
     Commit(Arc<Prepared>, Answer<Committed>),
-    /// Commits that come one after the other: all of them, or none. Has a transaction to itself.
+    /// Consecutive commits, all or none of which are written. Has a transaction to itself.
     Parts(Box<InParts>, Answer<CommittedParts>),
-    /// Commits of another store, of one space: all of them, or none.
+    /// Commits of another store, of one space, all or none of which are written.
     TakeOver(Vec<Prepared>, Answer<Seq>),
     Claim(RunClaim, Answer<Option<u64>>),
     Release(RunRelease, Answer<()>),
     Trace(Notes, Answer<()>),
-    /// The index of words of a space catches up with its log, for a while.
+    /// Lets the index of words of a space catch up with its log, for a limited time.
     Index(SpaceId, Answer<Seq>),
     Compact(Compact, Answer<Compacted>),
-    /// Lets go of notes that say one of the texts.
+    /// Deletes notes that contain one of the texts.
     ForgetNotes(Gone, Answer<()>),
-    /// A part of the index of words of a space is written anew; whether that was the last.
+    /// Rewrites a part of the index of words of a space; answers whether it was the last part.
     CleanUp(SpaceId, Answer<bool>),
     Token(Box<KeptToken>, Answer<()>),
-    /// The owners of this process say that they go on.
+    /// Renews the leases of this process's owners.
     Renew,
 }
 
 /// A write in parts.
 #[derive(Debug)]
 pub(super) struct InParts {
-    /// Nothing is begun before there is one.
+    /// Nothing is begun before the first part is there.
     pub(super) first: Prepared,
     pub(super) rest: Mutex<mpsc::Receiver<Next>>,
 }
 
-/// What comes behind a part. If nothing comes any more and nothing has said that there is an end, all of it was given up.
+/// What follows a part. If nothing follows and there was no `End`, the whole write was given up.
 #[derive(Debug)]
 pub(super) enum Next {
     Part(Box<Prepared>),
     End,
 }
 
-/// Who wants to drive which run.
+/// A claim to drive a run.
 #[derive(Debug, Clone)]
 pub(super) struct RunClaim {
     pub(super) space: SpaceName,
@@ -77,7 +77,7 @@ pub(super) struct RunClaim {
     pub(super) owner: OwnerId,
 }
 
-/// Which run is given up, and under which number it was held.
+/// A run to release, with the fence under which it was held.
 #[derive(Debug)]
 pub(super) struct RunRelease {
     pub(super) space: SpaceName,
@@ -85,19 +85,19 @@ pub(super) struct RunRelease {
     pub(super) fence: u64,
 }
 
-/// Texts that are to be gone from the notes of a space.
+/// Texts that must disappear from the notes of a space.
 #[derive(Debug)]
 pub(super) struct Gone {
     pub(super) space: SpaceName,
     pub(super) texts: Arc<Vec<String>>,
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Debug)]
 pub(super) enum Done {
     Committed(Box<Committed>),
     InParts(Box<CommittedParts>),
-    /// Under this fence, or not yet.
+    /// The fence of the claim; `None` if it has to be tried again later.
     Claimed(Option<u64>),
     TakenOver(Seq),
     Indexed(Seq),
@@ -107,7 +107,7 @@ pub(super) enum Done {
 }
 
 impl Job {
-    /// About how much it adds to a transaction.
+    /// Roughly how many bytes the job adds to a transaction.
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Commit(commit, _) => commit.bytes(),
@@ -118,12 +118,12 @@ impl Job {
         }
     }
 
-    /// Whether it is done in a moment. Who claims a run may have to look at files, and wait for them.
+    /// Whether the job takes only a moment. A claim may have to look at files, and wait for them.
     pub(super) fn is_small(&self) -> bool {
         match self {
             Self::Commit(commit, _) => commit.bytes() <= SMALL,
             Self::Release(..) | Self::Token(..) => true,
-            // Nobody waits for what is only noted.
+            // Nobody waits for notes.
             Self::Parts(..)
             | Self::TakeOver(..)
             | Self::Claim(..)
@@ -136,23 +136,23 @@ impl Job {
         }
     }
 
-    /// Whether it may be lost when the power fails, so that nobody has to wait for the disk.
+    /// Whether the job may be lost in a power failure, so that nobody has to wait for the disk.
     pub(super) fn may_be_lost(&self) -> bool {
         matches!(self, Self::Trace(..) | Self::Index(..))
     }
 
-    /// Whether it cannot be done a second time, and so not together with others, that may fail.
+    /// Whether the job cannot be repeated, and so must not share a transaction with others that may fail.
     pub(super) fn is_alone(&self) -> bool {
         matches!(self, Self::Parts(..))
     }
 
-    /// Does it within a transaction. Nothing is written by a job that is refused.
+    /// Does the job within a transaction. A refused job writes nothing.
     pub(super) fn apply(&self, scope: &mut Scope<'_>, owners: &Owners) -> Result<Done, Failure> {
         Ok(match self {
             Self::Commit(prepared, _) => Done::Committed(Box::new(commit::apply(scope, prepared, owners)?)),
             Self::Parts(parts, _) => {
                 let committed = commit::in_parts(scope, parts, owners)?;
-                // Nobody could say so while they came.
+                // The leases could not be renewed while the parts came.
                 if owners.are_driving() {
                     owners.renew_all(scope.conn, owners.lease())?;
                 }
@@ -200,7 +200,7 @@ impl Job {
         })
     }
 
-    /// Tells whoever waits for it. Somebody who does not wait any more is no reason to do anything differently.
+    /// Sends the answer to whoever waits for it. It does not matter if nobody waits any more.
     pub(super) fn answer(self, done: Result<Done, StoreError>, owners: &Owners) {
         match (self, done) {
             (Self::Commit(prepared, answer), Ok(Done::Committed(committed))) => {

@@ -13,7 +13,7 @@ use crate::fold::{self, Revisions, Room, States};
 use crate::prepare::Prepared;
 use crate::store::{Journal, LogRow, Revision};
 
-/// The last commit of `space` and its instant.
+/// The last commit of `space` and its time.
 pub(super) fn last(conn: &Connection, space: SpaceId) -> Result<Option<(Seq, Timestamp)>, Failure> {
     let sql = "SELECT place, at FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1";
     let row = conn
@@ -27,8 +27,8 @@ pub(super) fn last(conn: &Connection, space: SpaceId) -> Result<Option<(Seq, Tim
     Ok(row.optional()?)
 }
 
-/// The instant by which it is judged what had expired when `space` came to commit `seq`, at `now`: what was live then and has expired since is part
-/// of memory as it was. Of what was given up the numbers are left, and not the time.
+/// The time at which expiry is judged for memory as of commit `seq`, when asked at `now`: what was live then and has
+/// expired since belongs to memory as it was. Dropped commits leave their numbers, but not their times.
 pub(super) fn judged_at(conn: &Connection, space: SpaceId, seq: Seq, now: Timestamp) -> Result<Timestamp, Failure> {
     let sql = "SELECT at FROM log WHERE place BETWEEN ?1 AND ?2 ORDER BY place DESC LIMIT 1";
     let mut statement = conn.prepare_cached(sql)?;
@@ -37,7 +37,7 @@ pub(super) fn judged_at(conn: &Connection, space: SpaceId, seq: Seq, now: Timest
     Ok(came_to.map_or(now, Timestamp::from_nanos).min(now))
 }
 
-/// When the commit at `place` was made.
+/// The time of the commit at `place`.
 pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Timestamp>, Failure> {
     let mut statement = conn.prepare_cached("SELECT at FROM log WHERE place = ?1")?;
     Ok(statement
@@ -46,7 +46,7 @@ pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Timestamp>, F
         .map(Timestamp::from_nanos))
 }
 
-/// The commit of `space` that carries `key`.
+/// The commit of `space` with the idempotency key `key`.
 pub(super) fn with_key(conn: &Connection, space: SpaceId, key: &str) -> Result<Option<LogRow>, Failure> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM log WHERE key = ?1 AND space = ?2"))?;
     let mut rows = statement.query(params![key, space])?;
@@ -68,7 +68,7 @@ pub(super) fn insert(conn: &Connection, place: Place, at: Timestamp, commit: &Pr
     Ok(())
 }
 
-/// Notes that commit `seq` has to do with what stands at `place`.
+/// Records that commit `seq` touched the row at `place`.
 pub(super) fn touch(conn: &Connection, what: Touched, place: Place, seq: Seq) -> Result<(), Failure> {
     let sql = "INSERT INTO touch (what, place, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     conn.prepare_cached(sql)?
@@ -76,7 +76,7 @@ pub(super) fn touch(conn: &Connection, what: Touched, place: Place, seq: Seq) ->
     Ok(())
 }
 
-/// Whether commit `seq` is noted to have to do with what stands at `place`.
+/// Whether it is recorded that commit `seq` touched the row at `place`.
 pub(super) fn is_touched(conn: &Connection, what: Touched, place: Place, seq: Seq) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM touch WHERE what = ?1 AND place = ?2 AND seq = ?3)";
     Ok(conn
@@ -84,7 +84,7 @@ pub(super) fn is_touched(conn: &Connection, what: Touched, place: Place, seq: Se
         .query_row(params![what.letter(), place, to_column(seq.0)], |row| row.get(0))?)
 }
 
-/// The last commit that touched what stands at `place`; zero if none did.
+/// The last commit that touched the row at `place`; zero if there is none.
 pub(super) fn last_touch(conn: &Connection, what: Touched, place: Place) -> Result<Seq, Failure> {
     let sql = "SELECT max(seq) FROM touch WHERE what = ?1 AND place = ?2";
     let seq: Option<i64> = conn
@@ -116,7 +116,7 @@ fn commit_at(conn: &Connection, place: Place) -> Result<Option<LogRow>, Failure>
     rows.next()?.map(|row| from_row(conn, row)).transpose()
 }
 
-/// Gives the commits that added and changed the entry at `place`, in order, to `each`, one at a time.
+/// Passes the commits that added and changed the entry at `place` to `each`, one at a time and in order.
 fn commits_of_entry(
     conn: &Connection,
     place: Place,
@@ -138,7 +138,8 @@ fn commits_of_entry(
     Ok(())
 }
 
-/// The fields of `entry` that were changed since its version `base`, each with the version that last did; what is being committed aside.
+/// The fields of `entry` that were changed since its version `base`, each with the version that last changed it;
+/// without the commit that is being made.
 pub(super) fn changed_since(
     conn: &Connection,
     entry: &Entry,
@@ -149,7 +150,7 @@ pub(super) fn changed_since(
     let Some(entry) = entry::at(conn, place)?.filter(|entry| entry.version > base) else {
         return Ok(HashMap::new());
     };
-    // The usual case: somebody was quicker by one change.
+    // The usual case: the entry was changed once in between.
     if entry.version - base == 1
         && let Some(last) = commit_at(conn, Place::of(space, entry.updated_seq.0))?
         && let Some(changed) = fold::changed_last(&entry, &last)
@@ -177,9 +178,9 @@ fn revisions(conn: &Connection, place: Place, found: &Entry) -> Result<Revisions
     Ok(revisions)
 }
 
-/// What stands at `places` as it stood at commit `last`, those that were there, in their order.
+/// The entries at `places` as they were at commit `last`, in their order, without those that did not exist.
 pub(super) fn as_of(conn: &Connection, places: &[Place], last: Seq) -> Result<Vec<Entry>, Failure> {
-    // A commit that has to do with many of them is read once.
+    // A commit that touched many of them is read once.
     let (mut found, mut commits) = (Vec::with_capacity(places.len()), BTreeSet::new());
     let mut touched =
         conn.prepare_cached("SELECT seq FROM touch WHERE what = 'e' AND place = ?1 AND seq > ?2 AND seq <= ?3")?;
@@ -204,7 +205,7 @@ pub(super) fn as_of(conn: &Connection, places: &[Place], last: Seq) -> Result<Ve
     Ok(states.into_entries())
 }
 
-/// What happened in `id` after `since`, up to the commit with which it has `bytes`.
+/// The events of `id` after `since`, up to the commit that brings them to `bytes`.
 pub(super) fn of_run(
     conn: &Connection,
     space: Option<SpaceId>,
@@ -236,7 +237,7 @@ pub(super) fn of_run(
     Ok(part.journal)
 }
 
-/// What [`from_row`] reads.
+/// The columns that [`from_row`] reads.
 pub(super) const COLUMNS: &str = "log.place, at, key, actor, record, CASE WHEN record = '{}' THEN \
                                   (SELECT bytes FROM packed_log WHERE packed_log.place = log.place) END";
 
@@ -245,7 +246,7 @@ fn from_row(conn: &Connection, row: &Row<'_>) -> Result<LogRow, Failure> {
     as_known(row).map_err(|failure| too_new(conn, row).map_or(failure, Failure::Refused))
 }
 
-/// That a newer version wrote the commit in `row`, if that is why it cannot be read.
+/// The error that a newer version wrote the commit in `row`, if that is why it cannot be read.
 fn too_new(conn: &Connection, row: &Row<'_>) -> Option<StoreError> {
     let place: Place = row.get(0).ok()?;
     let text = rewrite::text_of(row.get_ref(4).ok()?, row.get_ref(5).ok()?).ok()?;

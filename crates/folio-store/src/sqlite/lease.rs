@@ -1,10 +1,10 @@
-//! Whether a process that drives runs is still there.
+//! Tells whether a process that drives runs is still alive.
 //!
-//! Two signs must agree. It holds a lock on a file beside the database, which the kernel takes away the moment the process
-//! is gone, so a run whose driver was killed can be taken up at once. And it says every few seconds that it goes on, so
-//! that one which hangs can be replaced; when it wakes up again, its fence is no longer the current one. After a sleep of
-//! the whole machine, or when its clock was set forward, all were silent for too long: so whoever holds its lock has the
-//! time to say it once more while somebody looks (decision 0096).
+//! Two signs must agree. The process holds a lock on a file beside the database, which the kernel releases the moment
+//! the process is gone, so that a run whose driver was killed can be taken over at once. And it renews its lease every
+//! few seconds, so that a process that hangs can be replaced; when it wakes up again, its fence is no longer the
+//! current one. After the whole machine slept, or its clock was set forward, all leases have expired: therefore an
+//! owner that holds its lock gets time to renew its lease while somebody watches (decision 0096).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{File, TryLockError};
@@ -25,16 +25,16 @@ use crate::private;
 use crate::silence::{BACK_WITHIN, Life, Silence, millis};
 use crate::store::OwnerId;
 
-/// The database's clock, in milliseconds: one clock for all processes.
+/// The database's clock in milliseconds: one clock for all processes.
 const NOW: &str = "CAST(unixepoch('subsec') * 1000 AS INTEGER)";
 
-/// Rows of owners that were silent for this long are of no use to anybody.
+/// Rows of owners that were silent for this long are deleted.
 const FORGOTTEN_AFTER_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// The owners that live in this process, and a way to ask after others.
+/// The owners in this process, and a way to ask about others.
 #[derive(Debug)]
 pub(super) struct Owners {
-    /// The database file; none if it is in memory, where nobody else can be.
+    /// The database file; `None` if it is in memory, where there are no other processes.
     file: Option<PathBuf>,
     lease: Duration,
     here: Mutex<Here>,
@@ -45,12 +45,12 @@ struct Here {
     /// Locked files. `None` where another store of this process holds the lock for the same owner.
     locks: HashMap<OwnerId, Option<File>>,
     runs: HashSet<(SpaceName, RunId)>,
-    /// Owners of other processes that are there and were silent when they were last looked at.
+    /// Owners of other processes that are there but were silent when last looked at.
     silent: HashMap<OwnerId, Silence>,
 }
 
 impl Owners {
-    /// Nobody yet.
+    /// Starts without owners.
     pub(super) fn new(file: Option<PathBuf>, lease: Duration) -> Self {
         Self {
             file,
@@ -59,32 +59,32 @@ impl Owners {
         }
     }
 
-    /// How long somebody who drives runs counts as alive without saying that he goes on.
+    /// How long a driver of runs counts as alive without renewing its lease.
     pub(super) fn lease(&self) -> Duration {
         self.lease
     }
 
-    /// How often those who drive runs say that they go on.
+    /// How often drivers of runs renew their leases.
     pub(super) fn renewed_every(&self) -> Duration {
         self.lease / 3
     }
 
-    /// Notes that somebody of this process drives `run`.
+    /// Records that an owner in this process drives `run`.
     pub(super) fn drives(&self, space: &SpaceName, run: RunId) {
         self.here().runs.insert((space.clone(), run));
     }
 
-    /// Notes that nobody of this process drives `run` any more.
+    /// Records that no owner in this process drives `run` any more.
     pub(super) fn gave_up(&self, space: &SpaceName, run: RunId) {
         self.here().runs.remove(&(space.clone(), run));
     }
 
-    /// Whether anybody of this process drives a run.
+    /// Whether any owner in this process drives a run.
     pub(super) fn are_driving(&self) -> bool {
         !self.here().runs.is_empty()
     }
 
-    /// Makes `owner` visibly alive. Does nothing if it is already.
+    /// Takes the lock by which others see that `owner` is alive. Does nothing if it is held already.
     pub(super) fn hold(&self, owner: &OwnerId) -> Result<(), Failure> {
         let mut here = self.here();
         if here
@@ -111,12 +111,12 @@ impl Owners {
         Ok(())
     }
 
-    /// Says that `owner` goes on.
+    /// Renews the lease of `owner`.
     pub(super) fn renew(&self, conn: &Connection, owner: &OwnerId) -> Result<(), Failure> {
         renew(conn, owner, self.lease)
     }
 
-    /// Says that all owners of this process go on for so long, and forgets those who are long gone.
+    /// Renews the leases of all owners in this process for `lease`, and deletes the rows of those long gone.
     pub(super) fn renew_all(&self, conn: &Connection, lease: Duration) -> Result<(), Failure> {
         let owners: Vec<_> = self.here().locks.keys().cloned().collect();
         for owner in owners {
@@ -127,7 +127,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Whether `owner` is there and goes on, as far as that is known.
+    /// Whether `owner` is alive, as far as is known.
     pub(super) fn is_alive(&self, conn: &Connection, owner: &OwnerId) -> Result<bool, Failure> {
         Ok(self.life_of(conn, owner)? != Life::Gone)
     }
@@ -156,7 +156,7 @@ impl Owners {
         Ok(life)
     }
 
-    /// What can be said of an `owner` that is alive.
+    /// A description of an `owner` that is alive.
     pub(super) fn describe(&self, owner: &OwnerId) -> Option<String> {
         if self.here().locks.contains_key(owner) {
             return Some("another runner of this process".to_owned());
@@ -175,7 +175,7 @@ impl Drop for Owners {
         let locks = std::mem::take(&mut self.here().locks);
         for (owner, lock) in locks {
             if let (Some(file), Some(lock)) = (&self.file, lock) {
-                // What stays behind is removed by the next process that drives runs.
+                // A file that stays behind is removed by the next process that drives runs.
                 std::fs::remove_file(lock_path(file, &owner)).unwrap_or_default();
                 drop(lock);
             }
@@ -183,7 +183,7 @@ impl Drop for Owners {
     }
 }
 
-/// Says that `owner` goes on for so long.
+/// Renews the lease of `owner` for `lease`.
 fn renew(conn: &Connection, owner: &OwnerId, lease: Duration) -> Result<(), Failure> {
     let sql = format!(
         "INSERT INTO owner (id, until) VALUES (?1, {NOW} + ?2) ON CONFLICT (id) DO UPDATE SET until = excluded.until"
@@ -208,9 +208,10 @@ fn lock_path(file: &Path, owner: &OwnerId) -> PathBuf {
 const INFIX: &str = "-owner-";
 const SUFFIX: &str = ".lock";
 
-/// Makes and locks the file at `path`, which whoever may open the store may open, too; `None` if a namesake in this process has it.
+/// Creates and locks the file at `path`, which whoever may open the store may open, too; `None` if another store of
+/// this process has locked it for the same owner.
 fn take(path: &Path, store: &Path) -> std::io::Result<Option<File>> {
-    // Somebody who looks whether the lock is held, holds it himself for a moment; so does somebody who tidies up, and he
+    // A process that checks whether the lock is held holds it itself for a moment; so does one that cleans up, which
     // may also remove the file before it is locked.
     for _ in 0..100 {
         let mut file = private::options().create(true).truncate(false).write(true).open(path)?;
@@ -231,11 +232,11 @@ fn take(path: &Path, store: &Path) -> std::io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Whether somebody holds the lock at `path`, or nobody can tell: it is another user's, or no more files can be open. Then what its owner says
-/// decides.
+/// Whether the lock at `path` is held, or cannot be checked: the file belongs to another user, or no more files can be
+/// opened. Then the owner's lease decides.
 fn may_be_locked(path: &Path) -> bool {
     match File::open(path) {
-        // A shared lock, so that two who look at the same time do not take each other for the owner.
+        // A shared lock, so that two processes that check at the same time do not take each other for the owner.
         Ok(file) => file.try_lock_shared().is_err(),
         Err(error) => error.kind() != ErrorKind::NotFound,
     }
@@ -257,7 +258,7 @@ fn remove_left_over(file: &Path) {
             && let Ok(lock) = File::open(&path)
             && lock.try_lock().is_ok()
         {
-            // Removed while locked: its owner, should it just be making it, sees that it is gone and makes another.
+            // Removed while locked: an owner that is just creating it sees that it is gone and creates another.
             std::fs::remove_file(&path).unwrap_or_default();
         }
     }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 use super::error::{Failure, damaged};
 use super::place::SpaceId;
 
-/// Keeps `link`, unless it is there.
+/// Stores `link`, unless it is there already.
 pub(super) fn insert(conn: &Connection, space: SpaceId, link: &Link) -> Result<(), Failure> {
     let sql = "INSERT INTO link (space, src, rel, dst) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
     conn.prepare_cached(sql)?
@@ -36,7 +36,7 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, end: &str) -> Resu
     Ok(links)
 }
 
-/// Those of `links` that are there.
+/// Those of `links` that exist.
 pub(super) fn kept(conn: &Connection, space: Option<SpaceId>, links: Vec<Link>) -> Result<HashSet<Link>, Failure> {
     let Some(space) = space else { return Ok(HashSet::new()) };
     let sql = "SELECT 1 FROM link WHERE space = ?1 AND src = ?2 AND rel = ?3 AND dst = ?4";

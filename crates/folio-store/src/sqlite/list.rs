@@ -1,7 +1,8 @@
-//! Lists of entries: which of them, how many there are, and where to go on.
+//! Lists of entries: which entries match, how many there are, and where the next page begins.
 //!
-//! A list is a reading of one state of memory: that of the commit that it is asked for, or that of its first page. What has
-//! changed since is looked up in the log, and everything else is found as it stands, by the index in memory or by SQL.
+//! A list reads one state of memory: that of the commit for which it is asked, or that of its first page. What has
+//! changed since is looked up in the log; everything else is found in its current form, by the index in memory or by
+//! SQL.
 
 use folio_memory::terms::{MORE, context_term};
 use folio_memory::{Entry, EntryQuery, ListAnswer, Seq, SpaceName, Timestamp};
@@ -15,7 +16,7 @@ use super::{entry, journal, page};
 use crate::cursor::{After, Cursor, Part, binding};
 use crate::live::{Wanted, asks_for_the_living};
 
-/// The entries that `query`, which has no text, asks for, as they are at `now`.
+/// The entries that match `query`, which has no text, as they are at `now`.
 pub(super) fn entries(
     conn: &Connection,
     living: &Living,
@@ -24,7 +25,7 @@ pub(super) fn entries(
     query: &EntryQuery,
     now: Timestamp,
 ) -> Result<ListAnswer<Entry>, Failure> {
-    // Names the query in a cursor; most lists begin nowhere and are whole.
+    // Computed only if needed: most lists begin without a cursor and fit on one page.
     let binding = || binding(name, query);
     let cursor = query.cursor.as_deref();
     let cursor = cursor
@@ -89,7 +90,7 @@ pub(super) fn entries(
     })
 }
 
-/// A question that is being answered, within one transaction.
+/// A query that is being answered within one transaction.
 struct Search<'q> {
     conn: &'q Connection,
     name: &'q SpaceName,
@@ -99,9 +100,9 @@ struct Search<'q> {
     head: Seq,
     as_of: Seq,
     after: Option<After>,
-    /// How many there are, if the first page has said it.
+    /// The total number of matches, if the first page counted them.
     total: Option<u64>,
-    /// One more than are wanted, to see whether there are more.
+    /// One more than wanted, to see whether there are more.
     limit: usize,
 }
 
@@ -147,7 +148,7 @@ impl Search<'_> {
         Part::of(self.query, self.after, self.total, self.limit)
     }
 
-    /// The answer of the index in memory, if that knows what is asked.
+    /// The answer of the index in memory, if it can answer the query.
     fn in_memory(
         &self,
         living: &Living,
@@ -209,7 +210,7 @@ impl Search<'_> {
         let filter = Filter::of(conn, self.space, query, page, &when, all_have_words)?;
         if all_have_words {
             let first = filter.first(conn, query, self.after, self.space, self.limit)?;
-            // Where there was room for more, this is all there is.
+            // If the limit was not reached, these are all.
             let is_all = self.after.is_none() && first.len() < self.limit;
             let total = match self.total {
                 Some(total) => total,
@@ -228,7 +229,7 @@ impl Search<'_> {
         }
     }
 
-    /// What stands at `places` now, as it was, if that is part of the answer.
+    /// The entries at `places` as they were, if they match the query.
     fn as_they_were(&self, places: &[Place]) -> Result<Vec<Entry>, Failure> {
         let mut before = journal::as_of(self.conn, places, self.as_of)?;
         before.retain(|before| self.query.matches(before, self.now));

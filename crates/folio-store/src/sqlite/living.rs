@@ -1,7 +1,7 @@
-//! The indexes of live entries in memory, one for each space that is asked often, and how they are kept exact.
+//! The indexes of live entries in memory, one for each space that is queried often, and how they are kept exact.
 //!
-//! An index is made from one state of the file, and brought up to every later one by what has changed in between, whoever
-//! changed it. So an answer that an index gives is the answer of the file at the commit that the asking transaction sees.
+//! An index is built from one state of the file, and updated to every later one by what has changed in between, whoever
+//! changed it. So its answer is the same as that of the file at the commit that the asking transaction sees.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::open::Target;
 use super::place::{Place, SpaceId, to_column};
 use crate::live::{Facts, Held, LiveIndex, LiveOptions, NEWS_MAX, without_room};
 
-/// As many entries are sooner read than looked for where they begin.
+/// This many entries are read faster than their beginning is searched for.
 const FEW: u64 = 128;
 
-/// The indexes of the spaces of a store.
+/// The indexes of a store's spaces.
 #[derive(Debug)]
 pub(super) struct Living {
     options: LiveOptions,
@@ -32,18 +32,18 @@ pub(super) struct Living {
     makers: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The spaces of which a list was asked for.
+/// The spaces for which a list was requested.
 #[derive(Debug, Default)]
 struct Spaces {
     known: Mutex<HashMap<SpaceName, Arc<Space>>>,
-    /// How many questions there were.
+    /// The number of queries so far.
     questions: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Space {
     asked: AtomicU32,
-    /// The last question.
+    /// The number of the last query.
     asked_at: AtomicU64,
     state: RwLock<State>,
 }
@@ -52,16 +52,16 @@ struct Space {
 enum State {
     #[default]
     None,
-    /// A thread is making it.
+    /// A thread is building the index.
     InTheMaking,
-    /// It would take more memory than it may.
+    /// The index would need more memory than allowed.
     TooLarge,
-    /// It knows everything up to this commit.
+    /// The index is up to date to this commit.
     Ready(Box<LiveIndex>, Seq),
 }
 
 impl Living {
-    /// None yet.
+    /// Starts without indexes.
     pub(super) fn new(options: LiveOptions, target: Target) -> Self {
         Self {
             options,
@@ -72,7 +72,7 @@ impl Living {
         }
     }
 
-    /// Whether the space called `name` has an index, so that a list is a matter of microseconds.
+    /// Whether the space `name` has an index, so that a list takes only microseconds.
     pub(super) fn is_ready(&self, name: &SpaceName) -> bool {
         let spaces = self.spaces.known.lock();
         let state = spaces
@@ -81,8 +81,8 @@ impl Living {
         state.unwrap_or(false)
     }
 
-    /// What `question` gets from the index of `space` as it is at commit `head`, which the transaction of `conn` sees last;
-    /// nothing if there is no index that can tell.
+    /// Asks `question` of the index of `space` at commit `head`, the last one that the transaction of `conn` sees;
+    /// `None` if no index can answer.
     pub(super) fn ask<T>(
         &self,
         conn: &Connection,
@@ -106,7 +106,7 @@ impl Living {
                         return Ok(None);
                     }
                 }
-                // A transaction that sees less than the index knows.
+                // The transaction sees less than the index contains.
                 State::Ready(..) | State::InTheMaking | State::TooLarge => return Ok(None),
             }
         }
@@ -118,7 +118,7 @@ impl Living {
             return Ok(None);
         }
         if *seq < head {
-            // Whatever goes wrong in between leaves an index that knows neither state.
+            // An error in between leaves an index that matches neither state.
             let caught_up = catch_up(conn, space, index, *seq);
             *seq = head;
             match caught_up {
@@ -126,7 +126,7 @@ impl Living {
                 Ok(false) => {
                     *state = State::None;
                     drop(state);
-                    // Whoever asks gets his answer without it, as everybody does until it is made anew.
+                    // This query is answered without the index, as all are until it has been built anew.
                     known.asked.store(self.options.after, Ordering::Relaxed);
                     self.begin(conn, space, head, &known)?;
                     return Ok(None);
@@ -155,7 +155,7 @@ impl Living {
         answer
     }
 
-    /// Has an index made if the space is worth one. True if it is there already.
+    /// Starts to build an index if the space is worth one. Returns true if there is one already.
     fn begin(&self, conn: &Connection, space: SpaceId, head: Seq, known: &Arc<Space>) -> Result<bool, Failure> {
         let asked = known.asked.fetch_add(1, Ordering::Relaxed);
         if asked < self.options.after || entry::last_at(conn, space, head)? < self.options.from {
@@ -183,7 +183,7 @@ impl Living {
                     conn.execute_batch("BEGIN")?;
                     made(&conn, space, bytes_max, &is_closing)
                 });
-                // What cannot be read is said to whoever asks for it; the index is tried again later.
+                // Read errors are reported to whoever queries the data; the index is tried again later.
                 known.asked.store(0, Ordering::Relaxed);
                 *known.state.write() = made.unwrap_or_default();
                 spaces.make_room(bytes_of_all_max);
@@ -194,7 +194,7 @@ impl Living {
                 makers.retain(|maker| !maker.is_finished());
                 makers.push(maker);
             }
-            // Without a thread there is no index, and everything works.
+            // Without a thread there is no index, and everything else works.
             Err(_) => *state = State::None,
         }
         Ok(false)
@@ -202,7 +202,7 @@ impl Living {
 }
 
 impl Spaces {
-    /// The space called `name`, of which a list is asked for now.
+    /// The space `name`, of which a list is requested now.
     fn asked(&self, name: &SpaceName) -> Arc<Space> {
         let mut spaces = self.known.lock();
         let space = match spaces.get(name) {
@@ -214,7 +214,7 @@ impl Spaces {
         space
     }
 
-    /// Lets go of indexes until the others take no more than `bytes_max`. Whoever calls holds none of them.
+    /// Drops indexes until the others take no more than `bytes_max`. The caller must not hold any of them.
     fn make_room(&self, bytes_max: usize) {
         let spaces: Vec<_> = {
             let spaces = self.known.lock();
@@ -239,13 +239,13 @@ impl Drop for Living {
     fn drop(&mut self) {
         self.is_closing.store(true, Ordering::Relaxed);
         for maker in self.makers.get_mut().drain(..) {
-            // One that panicked has said so.
+            // A thread that panicked has reported it.
             maker.join().unwrap_or_default();
         }
     }
 }
 
-/// An index of `space` as the transaction of `conn` sees it.
+/// Builds an index of `space` as the transaction of `conn` sees it.
 fn made(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &AtomicBool) -> Result<State, Failure> {
     let head = journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head);
     let mut index = LiveIndex::default();
@@ -310,7 +310,7 @@ fn made(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &Atomic
     Ok(State::Ready(Box::new(index), head))
 }
 
-/// The memory between two places that was added after a commit.
+/// Selects the memory between two places that was added after a commit.
 fn newer() -> String {
     let columns = entry::COLUMNS;
     format!(
@@ -319,7 +319,8 @@ fn newer() -> String {
     )
 }
 
-/// Takes in what has changed after commit `seq`; false if that is so much that an index is better made anew, while nobody waits for it.
+/// Updates the index by what has changed after commit `seq`; false if that is so much that the index should be built
+/// anew in the background.
 fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) -> Result<bool, Failure> {
     let changed = entry::changed_after(conn, space, seq)?;
     if changed.len() > NEWS_MAX {
@@ -331,7 +332,7 @@ fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) 
         }
     }
     let mut last = index.last_number();
-    // Behind the newest of memory there may be all that runs have written since: what is known is not read again.
+    // Runs may have written a lot behind the newest entry of memory: what is already known is not read again.
     if entry::last_number(conn, space)?.saturating_sub(last) > FEW {
         last = last.max(entry::last_at(conn, space, seq)?);
     }

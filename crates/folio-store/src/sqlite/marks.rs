@@ -1,7 +1,8 @@
-//! Marks of what lists of memory tell: the same mark means that nothing of it has changed.
+//! Marks of what lists of memory show: the same mark means that nothing in them has changed.
 //!
-//! The writer of this process knows what its commits change. Whatever another process wrote may have changed everything. While a commit
-//! that changes something is on its way to the disk there is no mark, because nobody can say which state whoever reads will see.
+//! The writer of this process knows what its commits change. Commits of other processes may have changed anything.
+//! While a commit that changes something is on its way to the disk there is no mark, because it is uncertain which
+//! state a reader will see.
 
 use std::collections::HashMap;
 
@@ -11,22 +12,22 @@ use parking_lot::{Mutex, MutexGuard};
 use super::place::SpaceId;
 use crate::store::MemoryMark;
 
-/// The marks of the spaces of a store.
+/// The marks of a store's spaces.
 #[derive(Debug, Default)]
 pub(super) struct Marks(Mutex<HashMap<SpaceId, State>>);
 
-/// A commit that is written.
+/// A written commit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wrote {
     pub(super) space: SpaceId,
     pub(super) seq: Seq,
-    /// Whether lists of memory tell something else after it.
+    /// Whether the commit changes what lists of memory show.
     pub(super) changes_memory: bool,
-    /// Whether it writes onto pages of runs otherwise than the run itself does.
+    /// Whether the commit writes to pages of runs in another way than the run itself does.
     pub(super) changes_pages: bool,
 }
 
-/// What a transaction changes that is about to become durable.
+/// The changes of a transaction that is about to become durable.
 #[derive(Debug)]
 pub(super) struct Changing {
     space: SpaceId,
@@ -37,19 +38,20 @@ pub(super) struct Changing {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Up to this commit it is known what commits changed.
+    /// The last commit up to which all changes are known.
     through: Seq,
     number: u64,
     /// The last commit that may have changed something.
     since: Seq,
-    /// The same for what was written onto pages of runs by others.
+    /// The same for what others wrote to pages of runs.
     pages: u64,
-    /// Transactions under way that change something.
+    /// How many transactions that change something are under way.
     under_way: u32,
 }
 
 impl Marks {
-    /// Says that a transaction with these commits is about to become durable. What it gives goes to [`Self::settle`].
+    /// Announces that a transaction with these commits is about to become durable. The result must be passed to
+    /// [`Self::settle`].
     pub(super) fn begin(&self, wrote: &[Wrote]) -> Vec<Changing> {
         if wrote.is_empty() {
             return Vec::new();
@@ -79,7 +81,7 @@ impl Marks {
         changing
     }
 
-    /// Says what became of that transaction.
+    /// Reports the outcome of that transaction.
     pub(super) fn settle(&self, changing: &[Changing], wrote: &[Wrote], is_committed: bool) {
         if wrote.is_empty() {
             return;
@@ -102,13 +104,14 @@ impl Marks {
         }
         if !is_committed {
             for Wrote { space, .. } in wrote {
-                // These numbers will be those of other commits.
+                // These numbers will be given to other commits.
                 states.entry(*space).or_default().through = Seq(0);
             }
         }
     }
 
-    /// The mark of `space` for somebody who sees it up to commit `head`, and reads after this; none if there is none now.
+    /// The mark of `space` for a reader that sees it up to commit `head` and reads after this call; `None` if there is
+    /// none now.
     pub(super) fn at(&self, space: SpaceId, head: Seq) -> Option<MemoryMark> {
         let mut states = self.states();
         let state = states.entry(space).or_default();

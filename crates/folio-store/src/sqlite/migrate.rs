@@ -1,4 +1,4 @@
-//! The format of the file: whose it is, how old it is, and how it becomes the newest.
+//! The format of the file: which program it belongs to, how old it is, and how it is migrated to the newest format.
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +12,21 @@ use crate::error::StoreError;
 /// "Foli" in the header marks a file as ours.
 const APPLICATION_ID: i64 = 0x466F_6C69;
 
-/// One step from a format to the next.
+/// A step from one format to the next.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Migration {
-    /// What is executed, in one transaction.
+    /// The SQL of the step, executed in one transaction.
     pub(super) sql: &'static str,
-    /// What SQL cannot do, in the same transaction, behind it.
+    /// What SQL cannot do; runs after it in the same transaction.
     pub(super) then: Option<Then>,
-    /// Whether it changes what is there already, so that a copy of the file is kept.
+    /// Whether the step changes existing data, so that a copy of the file is kept.
     pub(super) changes_data: bool,
 }
 
 /// The part of a step that is code.
 type Then = fn(&Connection) -> Result<(), Failure>;
 
-/// Every step, in order. A file is at format n when the first n have been taken; a step that was published never changes.
+/// All steps, in order. A file has format n once the first n steps are done; a published step never changes.
 pub(super) const MIGRATIONS: &[Migration] = &[
     Migration {
         sql: include_str!("migrations/0001_start.sql"),
@@ -100,13 +100,13 @@ pub(super) const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// The format of the file, zero for an empty one.
+/// The format of the file; zero for an empty one.
 ///
 /// # Errors
 ///
 /// `Invalid` if it belongs to another program, `TooNew` if a newer version of this one has written it.
 pub(super) fn identify(conn: &Connection, location: &str, migrations: &[Migration]) -> Result<u32, Failure> {
-    // In one statement, because another process may be making the file at this moment.
+    // In one statement, because another process may be creating the file at this moment.
     let sql = "SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema)
                FROM pragma_application_id, pragma_user_version";
     let (application, found, is_empty): (i64, i64, bool) =
@@ -131,12 +131,12 @@ pub(super) fn identify(conn: &Connection, location: &str, migrations: &[Migratio
     Ok(found)
 }
 
-/// Whether a file at format `found` lacks none of `migrations`.
+/// Whether a file with format `found` has all of `migrations`.
 pub(super) fn is_newest(found: u32, migrations: &[Migration]) -> bool {
     usize::try_from(found).is_ok_and(|found| found >= migrations.len())
 }
 
-/// Takes the steps that are missing, all or none.
+/// Takes all missing steps, or none.
 pub(super) fn bring_up_to_date(
     conn: &Connection,
     target: &Target,
@@ -158,7 +158,8 @@ pub(super) fn bring_up_to_date(
     match taken {
         Ok(()) => Ok(conn.execute_batch("COMMIT")?),
         Err(failure) => {
-            // The first failure is what counts; a transaction that cannot be rolled back ends with the connection.
+            // The first failure is the one to report; a transaction that cannot be rolled back ends with the
+            // connection.
             conn.execute_batch("ROLLBACK").unwrap_or_default();
             Err(failure)
         }
@@ -171,7 +172,7 @@ fn take_steps<'m>(
     migrations: &'m [Migration],
     missing: impl Fn(u32) -> &'m [Migration],
 ) -> Result<(), Failure> {
-    // Again, now that nobody else can: another process may have been quicker.
+    // Checked again now that no other process can write: another one may have been faster.
     let found = identify(conn, &target.location, migrations)?;
     for step in missing(found) {
         conn.execute_batch(step.sql)?;
@@ -184,20 +185,20 @@ fn take_steps<'m>(
     Ok(())
 }
 
-/// Where the copy of a file at format `found` goes.
+/// Where the copy of a file with format `found` goes.
 pub(super) fn backup_path(file: &Path, found: u32) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(format!(".backup-v{found}"));
     name.into()
 }
 
-/// What the names of all copies of `file` begin with.
+/// How the names of all copies of `file` begin.
 pub(super) fn backup_prefix(file: &Path) -> String {
     format!("{}.backup-v", file.display())
 }
 
-/// Copies the file as it is now beside itself. A copy that is there already stays: whoever made it did so before he
-/// changed anything.
+/// Copies the current file to a place beside it. An existing copy stays, because it was made before anything was
+/// changed.
 fn back_up(conn: &Connection, file: &Path, found: u32) -> Result<(), Failure> {
     let backup = backup_path(file, found);
     if backup.exists() {
