@@ -1,22 +1,22 @@
 //! The embedded store: one SQLite file, any number of threads and processes, no daemon.
 //!
-//! - `open`, `migrate`: whose file it is, its format, how connections are set up
+//! - `open`, `migrate`: which program the file belongs to, its format, how connections are set up
 //! - `job`, `writer`, `scope`, `commit`, `planned`, `replay`: a write from the caller to the disk
-//! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`,
-//!   `turn`, `token`: the rows of one table each, written and read
-//! - `unclaimed`: bodies that nothing names yet; `written`: what calls of runs write
-//! - `trace`: notes of what happened besides the log
+//! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `turn`, `token`: the rows of one table each, written
+//!   and read
+//! - `unclaimed`: bodies that nothing refers to yet; `written`: what calls of runs write
+//! - `trace`: notes of the trace
 //! - `place`: how those rows are numbered
-//! - `readers`, `list`, `filter`: questions
-//! - `living`: indexes in memory; `marks`: whether what lists tell has changed
-//! - `text`, `text_words`, `text_list`, `text_check`: the index of words, and what is found in it
+//! - `readers`, `list`, `filter`: queries
+//! - `living`: indexes in memory; `marks`: whether what lists show has changed
+//! - `text`, `text_words`, `text_list`, `text_check`: the index of words, and searches in it
 //! - `backup`: copies of the file, and back
-//! - `closing`: waiting until a file is closed; `moved`: whether it is still at its place
+//! - `closing`: waiting until a file is closed; `moved`: whether it is still in its place
 //! - `lease`: which processes that drive runs are alive
-//! - `wake`: waiting for commits, and the thread that keeps watch
+//! - `wake`: waiting for commits, and the background thread
 //! - `busy`: waiting for another process that writes
-//! - `watch`, `compact`, `packed`: finding what is due, and keeping it in less room
-//! - `erase`, `rewrite`, `residue`: taking content out of the log, and making sure that it is gone
+//! - `watch`, `compact`, `packed`: finding what is due, and storing it in less space
+//! - `erase`, `rewrite`, `residue`: removing content from the log, and making sure that it is gone
 //! - `check`: whether the rows follow from the log
 //! - [`yardstick`]: what the disk can do at best
 
@@ -110,18 +110,18 @@ use crate::silence::ASKED_AGAIN;
 use crate::store::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
-/// Jobs that may wait for the writer before those who bring more have to wait themselves.
+/// How many jobs may wait for the writer before callers with more have to wait themselves.
 const QUEUE: usize = 1024;
 
-/// Parts of a write that are prepared while another one is written.
+/// How many parts of a write are prepared while another one is written.
 const PARTS: usize = 2;
 
-/// Pages that are read in a moment.
+/// How many pages can be read in a moment.
 const FEW_PAGES: u32 = 20;
 
 /// A store in one SQLite file.
 ///
-/// Closing waits until everything that was handed over is written.
+/// Dropping it waits until everything that was submitted is written.
 pub struct SqliteStore {
     location: String,
     file: Option<PathBuf>,
@@ -134,13 +134,13 @@ pub struct SqliteStore {
     writer: Arc<Writer>,
     jobs: Option<mpsc::Sender<Job>>,
     threads: Vec<JoinHandle<()>>,
-    // Dropped behind whatever has a connection.
+    // Dropped after everything that has a connection.
     target: Target,
 }
 
-/// What a thread of a store does.
+/// The work of a store's thread.
 type Work = Box<dyn FnOnce() + Send>;
-/// What starts a thread by name.
+/// Starts a thread with a name.
 type Start<'s> = dyn FnMut(&str, Work) -> std::io::Result<JoinHandle<()>> + 's;
 
 impl fmt::Debug for SqliteStore {
@@ -152,12 +152,12 @@ impl fmt::Debug for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens what `options` name, and makes it if it is not there. Blocks for a moment.
+    /// Opens what `options` name, creating it if it does not exist. Blocks for a moment.
     ///
     /// # Errors
     ///
-    /// `Unavailable` with the reason if it cannot be opened or made, or was written by a newer version; `Invalid` if it is
-    /// the file of another program; `Corrupt` if it is damaged or no database at all.
+    /// `Unavailable` with the reason if it cannot be opened or created, or was written by a newer version; `Invalid` if
+    /// it is the file of another program; `Corrupt` if it is damaged or not a database at all.
     pub fn open(options: &OpenOptions) -> Result<Arc<Self>, StoreError> {
         Self::open_with(options, &mut |name, work| {
             std::thread::Builder::new().name(name.to_owned()).spawn(work)
@@ -195,7 +195,7 @@ impl SqliteStore {
             threads: Vec::new(),
         };
         let (watched, weak) = (Arc::clone(&writer), jobs.downgrade());
-        // Nobody else can send: were a thread refused, the writer would otherwise be waited for without an end.
+        // The only sender: if a thread cannot be started, dropping the store must not wait for the writer for ever.
         store.jobs = Some(jobs);
         store.spawn("folio-writer", Box::new(move || writer.run(queue)), start)?;
         let watch = move || wake.keep_watch(&target, &owners, &watched, &weak);
@@ -211,7 +211,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Has a job done, and waits for what becomes of it.
+    /// Submits a job and waits for its outcome.
     async fn write<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
         let stopped = || self.unavailable("write to", "the writer has stopped", None);
         let (answer, done) = oneshot::channel();
@@ -220,14 +220,14 @@ impl SqliteStore {
         match self.writer.at_once(job(answer)) {
             Some(job) => jobs.send(job).await.map_err(|_| stopped())?,
             None => {
-                // Somebody who writes one commit after the other shall not keep everybody else from running.
+                // A caller that writes one commit after the other must not keep other tasks from running.
                 tokio::task::coop::consume_budget().await;
             }
         }
         done.await.map_err(|_| stopped())?
     }
 
-    /// Asks a question about one space.
+    /// Reads from one space.
     async fn read<T: Send + 'static>(
         &self,
         space: &SpaceName,
@@ -236,7 +236,7 @@ impl SqliteStore {
         self.readers.read(self.about(space, question)).await
     }
 
-    /// Asks a question about one space that a row or two answer.
+    /// Reads a row or two from one space.
     async fn read_one<T: Send + 'static>(
         &self,
         space: &SpaceName,
@@ -245,7 +245,7 @@ impl SqliteStore {
         self.readers.read_one(self.about(space, question)).await
     }
 
-    /// `question` about the space called `name`, as a reader is asked it.
+    /// Wraps `question` about the space `name` for a reader.
     fn about<T, Q>(&self, name: &SpaceName, question: Q) -> impl FnOnce(&Connection) -> Result<T, Failure> + use<T, Q>
     where
         Q: FnOnce(&Connection, Option<SpaceId>) -> Result<T, Failure>,
@@ -263,7 +263,7 @@ impl SqliteStore {
         self.readers.read(self.about(space, question)).await
     }
 
-    /// Takes `texts` out of the notes of `space`, and what was erased out of the indexes of words.
+    /// Removes `texts` from the notes of `space`, and erased content from the indexes of words.
     async fn clean_up(&self, space: &SpaceName, texts: &Arc<Vec<String>>) -> Result<(), StoreError> {
         let gone = Gone {
             space: space.clone(),
@@ -273,8 +273,8 @@ impl SqliteStore {
         self.clean_up_words().await
     }
 
-    /// Takes what was erased out of the indexes of words, where it lies until they are written anew: step by step, so that others write in
-    /// between, and those of this process who drive runs say that they go on.
+    /// Removes erased content from the indexes of words, where it remains until they are rewritten. Works in steps, so
+    /// that others can write in between and this process can renew its leases.
     async fn clean_up_words(&self) -> Result<(), StoreError> {
         for space in self.readers.read(text::spaces).await? {
             while !self.write(|answer| Job::CleanUp(space, answer)).await? {}
@@ -307,10 +307,10 @@ impl SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.wake.stop();
-        // The writer works off what it has, and ends when nobody can send any more.
+        // The writer finishes its queue, and ends when nobody can send any more.
         self.jobs = None;
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so, and there is nothing left of it to wait for.
+            // A thread that panicked has reported it, and there is nothing left to wait for.
             thread.join().unwrap_or_default();
         }
     }
@@ -341,14 +341,14 @@ impl Store for SqliteStore {
         };
         let first = prepare(parts.next().await?.ok_or_else(parts::nothing_given)?).await?;
         let space = first.space.clone();
-        // In memory, whoever reads waits for whoever writes: nothing is begun before all of it is there.
+        // In memory, readers wait for the writer: nothing is begun before all parts are there.
         let is_in_memory = self.file.is_none();
         let (sender, rest) = mpsc::channel(if is_in_memory { Semaphore::MAX_PERMITS } else { PARTS });
         let giving = async move {
             while let Some(commit) = parts.next().await? {
                 parts::of_one_space(&space, &commit.space)?;
                 let next = Next::Part(Box::new(prepare(commit).await?));
-                // Whoever does not want it says why.
+                // The receiver reports why it does not want more.
                 if sender.send(next).await.is_err() {
                     return Ok(());
                 }
@@ -450,7 +450,7 @@ impl Store for SqliteStore {
 
     async fn pages(&self, space: &SpaceName, query: &PageQuery) -> Result<Vec<Page>, StoreError> {
         let query = query.clone();
-        // A few pages that an index leads to.
+        // An index leads to these few pages.
         let is_small = (query.run.is_some() || query.thread.is_some()) && query.limit() <= FEW_PAGES;
         let question = move |conn: &Connection, space| page::list(conn, space, &query);
         if is_small {
@@ -475,7 +475,7 @@ impl Store for SqliteStore {
         let marks = Arc::clone(&self.marks);
         self.read_one(space, move |conn, space| {
             let Some(known) = space else { return Ok(None) };
-            // What has ended without anybody having said so is told by no commit.
+            // No commit announces an entry that expired without a revision.
             if watch::has_ended(conn, known, now)? {
                 return Ok(None);
             }
@@ -652,7 +652,7 @@ impl Store for SqliteStore {
         if !found.is_in_free_space {
             return Ok(found.residue);
         }
-        // Something lay there before it could be overwritten: in rows that changed long ago.
+        // Something was freed before it could be overwritten: in rows that changed long ago.
         self.clean_up(space, &texts).await?;
         self.cut_off(true).await?;
         Ok(self.look_for(space, texts).await?.residue)
@@ -685,7 +685,7 @@ impl Store for SqliteStore {
 
     async fn back_up(&self, to: &Path) -> Result<(), StoreError> {
         let (target, to) = (self.target.clone(), to.to_owned());
-        // A connection of its own: what copies a whole file is in no transaction.
+        // A connection of its own, because copying a whole file does not work within a transaction.
         let copied = tokio::task::spawn_blocking(move || {
             let copied = target.connect_reader().and_then(|conn| {
                 conn.pragma_update(None, "query_only", false)?;

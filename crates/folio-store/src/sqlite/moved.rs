@@ -1,6 +1,7 @@
-//! Whether the file, and what SQLite keeps beside it, is still at its place.
+//! Checks whether the file, and what SQLite keeps beside it, is still in its place.
 //!
-//! Whoever has a file open goes on with it when it is renamed, replaced or removed, and would acknowledge what nobody finds again.
+//! A process that has a file open keeps using it after it was renamed, replaced or removed, and would acknowledge
+//! writes that nobody finds again.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::open::beside;
 use crate::error::StoreError;
 
-/// What the file system knows a file by, whatever it is called.
+/// How the file system identifies a file, whatever its name: device and inode.
 type Identity = (u64, u64);
 
 /// Why nothing can be written any more.
@@ -19,21 +20,24 @@ const REPLACED: &str =
 const BESIDE: &str = "the -wal or -shm beside it was moved or removed while this process had it open; put it back at its place, or end \
     this process";
 
-/// What was at the places of an open file.
+/// The files at the paths of an open store.
 #[derive(Debug)]
 pub(super) struct Places {
     file: (PathBuf, Identity),
-    /// The write-ahead log and its index. As long as somebody has the file open, SQLite neither removes nor replaces them.
+    /// The write-ahead log and its index. As long as anybody has the file open, SQLite neither removes nor replaces
+    /// them.
     beside: Vec<(PathBuf, Identity)>,
 }
 
 impl Places {
-    /// Those of `file`, which was opened for writing just now, with what stands beside it. `None` if that cannot be told.
+    /// The identities of `file`, which was just opened for writing, and of the files beside it. `None` if they cannot
+    /// be read.
     ///
-    /// Some file systems, as those of containers, make another file of one when it is opened for writing: what it was before says nothing.
+    /// Some file systems, such as those of containers, turn a file into another one when it is opened for writing, so
+    /// its identity before that means nothing.
     pub(super) fn of(file: &Path) -> Option<Self> {
         let identity = identity_of(file).ok()?;
-        // Where the name is a link they stand beside what it leads to.
+        // If the name is a link, these files lie beside its target.
         let real = file.canonicalize().ok()?;
         let beside = ["-wal", "-shm"].map(|suffix| beside(&real, suffix));
         let beside = beside.into_iter().filter_map(|path| {
@@ -46,7 +50,7 @@ impl Places {
         })
     }
 
-    /// That everything is where it was; costs a few questions to the file system, a microsecond or two.
+    /// Checks that everything is where it was. Costs a few calls to the file system, a microsecond or two.
     pub(super) fn check(&self, doing: &'static str, location: &str) -> Result<(), StoreError> {
         let refused = |reason: &str, source: Option<std::io::Error>| StoreError::Unavailable {
             doing,
@@ -68,7 +72,7 @@ impl Places {
     }
 }
 
-/// What the file at `path` is known by.
+/// The identity of the file at `path`.
 fn identity_of(path: &Path) -> std::io::Result<Identity> {
     let about = path.metadata()?;
     Ok((about.dev(), about.ino()))

@@ -1,4 +1,4 @@
-//! Opening the file: where it is, whose it is, and how connections to it are set up.
+//! Opening the file: where it is, which program it belongs to, and how connections to it are set up.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
@@ -19,28 +19,28 @@ use crate::error::StoreError;
 use crate::live::LiveOptions;
 use crate::private;
 
-/// The path that stands for a store without a file, gone when it is closed.
+/// The path that stands for a store without a file, which is gone when it is closed.
 pub const IN_MEMORY: &str = "memory:";
 
-/// Bytes that the write-ahead log keeps on disk after it was moved: more than it usually has, so that it is written over, and not cut off
-/// and grown again each time.
+/// How many bytes of the write-ahead log stay on disk after a checkpoint: more than it usually has, so that it is
+/// overwritten instead of being truncated and extended again each time.
 const WAL_BYTES_KEPT: u32 = 32 * 1024 * 1024;
 
-/// Bytes of the smallest file that SQLite makes.
+/// Size in bytes of the smallest file that SQLite creates.
 const BYTES_MIN: u64 = 512;
 
-/// Links that are followed to where a file is made; the system follows no more.
+/// The most links that are followed to find where a file is created; the system follows no more.
 const LINKS_MAX: u32 = 40;
 
 /// How long a statement waits for another process before it gives up.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(10);
 
-/// What is opened, and how.
+/// What to open, and how.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// The file; made, with its folders, if it is not there. [`IN_MEMORY`] for none.
+    /// The file; created, with its folders, if it does not exist. [`IN_MEMORY`] for none.
     pub path: PathBuf,
-    /// How long a process that drives runs may be silent before another one may take them over.
+    /// How long a process that drives runs may be silent before another process may take them over.
     pub lease: Duration,
     /// How large the file may become; `None` for as large as the disk allows.
     pub bytes_max: Option<u64>,
@@ -49,7 +49,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// The file at `path`, with a lease of fifteen seconds.
+    /// Options for the file at `path`, with a lease of fifteen seconds.
     #[must_use]
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
@@ -60,38 +60,38 @@ impl OpenOptions {
         }
     }
 
-    /// A store without a file.
+    /// Options for a store without a file.
     #[must_use]
     pub fn in_memory() -> Self {
         Self::at(IN_MEMORY)
     }
 }
 
-/// What connections lead to.
+/// What connections connect to.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
-    /// As people see it.
+    /// The location as people see it.
     pub(super) location: String,
-    /// The file; none if everything is in memory.
+    /// The file; `None` if everything is in memory.
     pub(super) file: Option<PathBuf>,
     name: PathBuf,
-    /// Whether nothing can be written to the file or beside it, so that it is read only.
+    /// Whether neither the file nor anything beside it can be written, so that it can only be read.
     is_read_only: bool,
     pages_max: Option<u64>,
-    /// Where it was when it was made ready to be written to.
+    /// The identities of the files when they were prepared for writing.
     places: Arc<OnceLock<Places>>,
-    /// Says that it is open; none if everything is in memory.
+    /// Counts as open; `None` if everything is in memory.
     _open: Option<Arc<Open>>,
 }
 
 impl Target {
-    /// What `options` name.
+    /// The target that `options` name.
     pub(super) fn of(options: &OpenOptions) -> Self {
         static UNIQUE: AtomicU64 = AtomicU64::new(1);
         let location = options.path.display().to_string();
         let pages_max = options.bytes_max.map(|bytes| (bytes / 4096).max(1));
         if location == IN_MEMORY {
-            // A name beginning with a slash makes SQLite share one such database among the connections of a process.
+            // A name that begins with a slash makes SQLite share one such database among the connections of a process.
             let number = UNIQUE.fetch_add(1, Ordering::Relaxed);
             let name = PathBuf::from(format!("file:/folio-{number}?vfs=memdb"));
             Self {
@@ -104,7 +104,7 @@ impl Target {
                 _open: None,
             }
         } else {
-            // Absolute, so that SQLite does not take a path that begins with `file:` for something else.
+            // Absolute, so that SQLite does not take a path that begins with `file:` for a URI.
             let file = std::path::absolute(&options.path).unwrap_or_else(|_| options.path.clone());
             let is_read_only = may_only_be_read(&file);
             let name = if is_read_only { as_it_is(&file) } else { file.clone() };
@@ -120,7 +120,8 @@ impl Target {
         }
     }
 
-    /// One that is called `location` and has no file of its own: none of which a copy is kept before it is changed.
+    /// A target with the location `location` but without a file of its own, so that no copy is kept before it is
+    /// changed.
     pub(super) fn of_no_file(location: &str) -> Self {
         Self {
             location: location.to_owned(),
@@ -128,9 +129,10 @@ impl Target {
         }
     }
 
-    /// Makes the folders and the file if they are missing, checks whose file it is, and brings it to the newest format.
+    /// Creates missing folders and the file, checks which program the file belongs to, and migrates it to the newest
+    /// format.
     ///
-    /// The connection that comes back is the one to write with.
+    /// Returns the connection to write with.
     pub(super) fn prepare(&self) -> Result<Connection, StoreError> {
         self.prepare_with(MIGRATIONS)
     }
@@ -152,13 +154,14 @@ impl Target {
         if let Some(file) = self.file.as_deref().filter(|_| !self.is_read_only)
             && let Some(places) = Places::of(file)
         {
-            // Whoever was first has the same.
+            // Another connection may have set the same value first.
             self.places.set(places).unwrap_or_default();
         }
         Ok(conn)
     }
 
-    /// That the file is still where it was when it was opened, with what stands beside it. Costs a microsecond or two.
+    /// Checks that the file, and what lies beside it, is still where it was when it was opened. Costs a microsecond or
+    /// two.
     ///
     /// # Errors
     ///
@@ -169,20 +172,20 @@ impl Target {
             .map_or(Ok(()), |places| places.check(doing, &self.location))
     }
 
-    /// That `file` is there, or can be made with nothing in its way: one that is made and then refused would stand in the way of whoever
-    /// puts the right one there.
+    /// Checks that `file` exists, or can be created with nothing in its way: a file that is created and then refused
+    /// would be in the way when the right one is put there.
     fn may_be_made(&self, file: &Path) -> Result<(), StoreError> {
         if file.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
             return Err(self.unwritable("it is a device, a pipe or a socket, not a file"));
         }
         let made = made_at(file);
-        // The log first: whoever makes the store meanwhile has made the file before.
+        // The log first: another process that is creating the store meanwhile creates the file before it.
         match log_of(&made).metadata() {
-            // What SQLite makes beside it has a longer name.
+            // The names of the files beside it are longer.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename && !file.exists() => {
                 Err(self.unavailable("create", self.location.clone(), error))
             }
-            // An empty one, too: whoever has the file open under another name may write to it.
+            // Even an empty one: a process that has the file open under another name may write to it.
             Ok(_) if !file.exists() => Err(self.unwritable(WITHOUT_FILE)),
             _ => Ok(()),
         }
@@ -190,9 +193,10 @@ impl Target {
 
     /// A connection that can only read.
     pub(super) fn connect_reader(&self) -> Result<Connection, Failure> {
-        // A read-only connection could not recover the write-ahead log after a crash, so it is opened for both where that is possible.
+        // A read-only connection could not recover the write-ahead log after a crash, so it is opened for both where
+        // possible.
         let mut conn = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        // Those that are open already go on with the file that was there: a new one must not read from another.
+        // Connections that are open already keep the original file: a new one must not read from another file.
         self.is_at_its_place("read from")?;
         set_up(&mut conn)?;
         conn.execute_batch("PRAGMA query_only = on; PRAGMA cache_size = -4000")?;
@@ -201,7 +205,7 @@ impl Target {
 
     fn prepare_connection(&self, mut conn: Connection, migrations: &[Migration]) -> Result<Connection, Failure> {
         set_up(&mut conn)?;
-        // Before anything that writes: this may be the file of another program.
+        // Before anything is written: this may be the file of another program.
         if let Some(file) = &self.file {
             long_enough(file, &self.location)?;
         }
@@ -222,7 +226,7 @@ impl Target {
              PRAGMA journal_size_limit = {WAL_BYTES_KEPT};"
         ))?;
         if self.file.is_some() {
-            // Two processes that make the same file may meet here, where SQLite does not wait by itself.
+            // Two processes that create the same file may meet here, where SQLite does not wait by itself.
             busy::insist(BUSY_WAIT, || {
                 conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))
             })?;
@@ -234,7 +238,7 @@ impl Target {
         Ok(conn)
     }
 
-    /// A connection as it is `wanted`, or one that can only read where nothing else is possible.
+    /// A connection with the flags `wanted`, or a read-only one where nothing else is possible.
     fn connect(&self, wanted: OpenFlags) -> rusqlite::Result<Connection> {
         let possible = if self.is_read_only {
             OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -253,7 +257,7 @@ impl Target {
         }
     }
 
-    /// `failure` to open, with what the file system says about the file if SQLite does not say.
+    /// The error for `failure` to open, with what the file system says about the file if SQLite gives no reason.
     fn explained(&self, failure: Failure) -> StoreError {
         let cannot_open = matches!(&failure, Failure::Sql(error) if matches!(
             error.sqlite_error_code(),
@@ -281,12 +285,14 @@ impl Target {
     }
 }
 
-/// Refuses a file that is too short to be one of SQLite, which takes it for an empty one and would make it new.
+/// Refuses a file that is too short for SQLite, which would take it for an empty one and initialise it.
 ///
-/// An empty file alone is a store that is still to be made: whoever makes one makes that first, and so do programs that draw a name. With a
-/// write-ahead log beside it, which SQLite would throw away, it was a store and lost what it had: the log comes later than the first page.
+/// An empty file alone is a store that is still to be created: creating one begins like that, and so do programs that
+/// draw a temporary name. With a write-ahead log beside it, which SQLite would discard, it was a store that lost its
+/// content: the log is written after the first page.
 pub(super) fn long_enough(file: &Path, location: &str) -> Result<(), Failure> {
-    // What cannot be asked for is told when it is read. The log first: whoever makes the store meanwhile has made the file longer before.
+    // Errors are reported when the file is read. The log first: another process that is creating the store meanwhile
+    // makes the file longer before that.
     let length = |path: &Path| path.metadata().map_or(0, |about| about.len());
     let has_log = length(&log_of(file)) > 0;
     let bytes = file.metadata().map_or(BYTES_MIN, |about| about.len());
@@ -303,30 +309,30 @@ pub(super) fn long_enough(file: &Path, location: &str) -> Result<(), Failure> {
     .into())
 }
 
-/// Where the write-ahead log of `file` is.
+/// The path of the write-ahead log of `file`.
 fn log_of(file: &Path) -> PathBuf {
     beside(file, "-wal")
 }
 
-/// Where that stands beside `file` whose name has this `suffix`.
+/// The path beside `file` whose name has this `suffix`.
 pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(suffix);
     path.into()
 }
 
-/// Whether the file is there and can be read, and nothing can be written beside it: its folder is not ours, or the whole file system is
-/// not to be written to.
+/// Whether the file exists and can be read, but nothing can be written beside it: its folder belongs to somebody else,
+/// or the whole file system is read-only.
 fn may_only_be_read(file: &Path) -> bool {
     let may = |path: &Path, what| rustix::fs::access(path, what).is_ok();
     let folder = file.parent().unwrap_or(file);
     may(file, rustix::fs::Access::READ_OK) && !may(folder, rustix::fs::Access::WRITE_OK)
 }
 
-/// The address under which SQLite reads `file` without writing anything beside it.
+/// The URI with which SQLite reads `file` without writing anything beside it.
 ///
-/// Where somebody else has it open, or left it, there is a write-ahead log, which is read with it. Otherwise the file is taken for one that
-/// nobody changes.
+/// If another process has it open, or left it behind, there is a write-ahead log, which is read as well. Otherwise the
+/// file is opened as immutable.
 pub(super) fn as_it_is(file: &Path) -> PathBuf {
     let is_used = log_of(file).metadata().is_ok_and(|log| log.len() > 0);
     let mut name = "file:".to_owned();
@@ -344,11 +350,11 @@ fn flags(wanted: OpenFlags) -> OpenFlags {
     wanted | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI
 }
 
-/// What every connection needs.
+/// Sets up what every connection needs.
 pub(super) fn set_up(conn: &mut Connection) -> Result<(), Failure> {
     conn.busy_handler(Some(busy::patience(BUSY_WAIT)))?;
     conn.set_prepared_statement_cache_capacity(96);
-    // Otherwise a statement is planned anew whenever a value is bound that the plan might depend on.
+    // Otherwise a statement is planned again whenever a bound value could affect its plan.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     conn.execute_batch(
         "PRAGMA foreign_keys = off; PRAGMA trusted_schema = off; PRAGMA cell_size_check = on; PRAGMA temp_store = memory",
@@ -356,14 +362,14 @@ pub(super) fn set_up(conn: &mut Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the file for its owner alone, if there is none and it can be made. What SQLite makes beside it is as it is. Where the name is a link
-/// that leads nowhere, the file is made where it leads.
+/// Creates the file for its owner alone, if it does not exist and can be created. The files that SQLite creates beside
+/// it get the same permissions. If the name is a dangling link, the file is created at its target.
 fn make_private(file: &Path) {
-    // If it cannot be made, SQLite says why.
+    // If it cannot be created, SQLite reports why.
     let _made = private::options().write(true).create_new(true).open(made_at(file));
 }
 
-/// Where `file` is made: where it leads, if it is a link.
+/// The path at which `file` is created: its target, if it is a link.
 fn made_at(file: &Path) -> PathBuf {
     let mut file = file.to_owned();
     for _ in 0..LINKS_MAX {
@@ -375,7 +381,8 @@ fn made_at(file: &Path) -> PathBuf {
     file
 }
 
-/// Makes `folder` and what is missing above it for its owner alone, so that the names survive a loss of power, too.
+/// Creates `folder` and all missing folders above it for their owner alone, durably, so that their names survive a
+/// power loss.
 pub(super) fn make_folders(folder: &Path) -> std::io::Result<()> {
     let missing: Vec<_> = folder
         .ancestors()
@@ -397,15 +404,15 @@ pub(super) fn sync_folder_of(path: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// What keeps `file` from being opened, as far as the file system tells: which path, and why.
+/// What prevents `file` from being opened, as far as the file system tells: the path, and the reason.
 ///
-/// Asks for permissions only. Opening and closing the file here would drop the locks that SQLite holds on it.
+/// Only checks permissions. Opening and closing the file here would drop the locks that SQLite holds on it.
 pub(super) fn obstacle(file: &Path) -> Option<(String, std::io::Error)> {
     let both = rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK;
     if file.is_dir() {
         return Some((file.display().to_string(), std::io::ErrorKind::IsADirectory.into()));
     }
-    // Beside the file stand its write-ahead log and its index, so the folder must be writable as well.
+    // The write-ahead log and its index lie beside the file, so the folder must be writable as well.
     let folder = file.parent()?;
     let paths = if file.exists() {
         [file, folder]

@@ -1,4 +1,4 @@
-//! Where texts are that are kept compressed.
+//! The rows of texts that are stored compressed.
 
 use rusqlite::{Connection, params};
 
@@ -6,7 +6,7 @@ use super::error::{Failure, damaged};
 use super::place::Place;
 pub(super) use crate::packed::{pack, unpack};
 
-/// Which table a packed text is in.
+/// The table of a packed text.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Packed {
     /// The body of an entry.
@@ -24,21 +24,21 @@ impl Packed {
     }
 }
 
-/// Keeps `packed` for the row at `place`.
+/// Stores `packed` for the row at `place`.
 pub(super) fn insert(conn: &Connection, what: Packed, place: Place, packed: &[u8]) -> Result<(), Failure> {
     let sql = format!("INSERT OR REPLACE INTO {} (place, bytes) VALUES (?1, ?2)", what.table());
     conn.prepare_cached(&sql)?.execute(params![place, packed])?;
     Ok(())
 }
 
-/// Forgets what was kept for the row at `place`.
+/// Deletes the packed text of the row at `place`.
 pub(super) fn remove(conn: &Connection, what: Packed, place: Place) -> Result<(), Failure> {
     let sql = format!("DELETE FROM {} WHERE place = ?1", what.table());
     conn.prepare_cached(&sql)?.execute([place])?;
     Ok(())
 }
 
-/// Every packed text, with the row that it belongs to.
+/// Passes every packed text to `look`, with the row to which it belongs.
 pub(super) fn each(
     conn: &Connection,
     what: Packed,

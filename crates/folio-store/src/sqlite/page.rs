@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use super::error::{Failure, damaged, not_found};
 use super::place::{Place, SpaceId, from_column, to_column};
 
-/// Where the page called `id` stands.
+/// The place of the page with the id `id`.
 pub(super) fn place_of(conn: &Connection, space: SpaceId, id: PageId) -> Result<Option<Place>, Failure> {
     let sql = "SELECT place FROM page WHERE id = ?1 AND space = ?2";
     Ok(conn
@@ -17,7 +17,7 @@ pub(super) fn place_of(conn: &Connection, space: SpaceId, id: PageId) -> Result<
         .optional()?)
 }
 
-/// Where the page called `id` stands, and which run it is of.
+/// The place of the page with the id `id`, and the run to which it belongs.
 pub(super) fn place_and_run(
     conn: &Connection,
     space: SpaceId,
@@ -32,7 +32,7 @@ pub(super) fn place_and_run(
     Ok(found.optional()?)
 }
 
-/// The page called `id`.
+/// The page with the id `id`.
 pub(super) fn by_id(conn: &Connection, space: SpaceId, id: PageId) -> Result<Option<Page>, Failure> {
     one(conn, "id = ?1 AND space = ?2", params![id.to_bytes(), space])
 }
@@ -42,7 +42,7 @@ pub(super) fn at(conn: &Connection, place: Place) -> Result<Option<Page>, Failur
     one(conn, "place = ?1", params![place])
 }
 
-/// The page that `page` names.
+/// The page to which `page` refers.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, page: PageRef) -> Result<Page, Failure> {
     let missing = || not_found("page", page);
     let space = space.ok_or_else(missing)?;
@@ -53,7 +53,7 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, page: PageRef) -> 
     Ok(found.ok_or_else(missing)?)
 }
 
-/// The pages that `query` asks for.
+/// The pages that match `query`.
 pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &PageQuery) -> Result<Vec<Page>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
     let Some((mut sql, mut values)) = wanted(conn, space, query)? else {
@@ -78,7 +78,7 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &PageQuery)
     Ok(pages)
 }
 
-/// How many pages `query` asks for.
+/// The number of pages that match `query`.
 pub(super) fn count(conn: &Connection, space: Option<SpaceId>, query: &PageQuery) -> Result<u64, Failure> {
     let Some(space) = space else { return Ok(0) };
     let Some((sql, values)) = wanted(conn, space, query)? else {
@@ -89,7 +89,7 @@ pub(super) fn count(conn: &Connection, space: Option<SpaceId>, query: &PageQuery
     Ok(from_column(count))
 }
 
-/// Which pages `query` asks for, as SQL; nothing if it asks for what is on a page that is not there.
+/// The filters of `query` in SQL; `None` if it refers to a page that does not exist.
 fn wanted(conn: &Connection, space: SpaceId, query: &PageQuery) -> Result<Option<(String, Vec<Value>)>, Failure> {
     let mut sql = "place BETWEEN ? AND ?".to_owned();
     let mut values = vec![place_value(Place::start(space)), place_value(Place::end(space))];
@@ -115,7 +115,7 @@ fn wanted(conn: &Connection, space: SpaceId, query: &PageQuery) -> Result<Option
     Ok(Some((sql, values)))
 }
 
-/// Writes the row of a page that a commit adds.
+/// Inserts the row of a page that a commit adds.
 pub(super) fn insert(
     conn: &Connection,
     place: Place,
@@ -142,7 +142,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Whether the columns by which the page at `place` is found say what `page` does.
+/// Whether the columns by which the page at `place` is found match `page`.
 pub(super) fn has_columns(conn: &Connection, place: Place, page: &Page) -> Result<bool, Failure> {
     let sql = "SELECT count(*) FROM page WHERE place = ?1 AND role = ?2 AND run IS ?3 AND thread IS ?4
                AND parent IS (SELECT place FROM page WHERE id = ?5 AND space = ?6)";
@@ -161,7 +161,7 @@ pub(super) fn has_columns(conn: &Connection, place: Place, page: &Page) -> Resul
     Ok(found == 1)
 }
 
-/// Writes what a commit has changed of a page.
+/// Updates the row of a page that a commit changed.
 pub(super) fn update(conn: &Connection, space: SpaceId, page: &Page, fields_json: &str) -> Result<(), Failure> {
     let sql = "UPDATE page SET version = ?2, updated_at = ?3, fields = ?4 WHERE place = ?1";
     let place = Place::of(space, page.handle.0);

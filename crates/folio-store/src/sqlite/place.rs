@@ -1,4 +1,4 @@
-//! The key of a numbered row, as SQLite keeps it.
+//! The key of a numbered row, as SQLite stores it.
 
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlResult, ToSqlOutput, ValueRef};

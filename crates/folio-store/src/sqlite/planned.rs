@@ -1,4 +1,4 @@
-//! Writing what was decided of a commit.
+//! Writes what was decided for a commit.
 
 use folio_memory::entry::Brought;
 use folio_memory::keeping::{watched, watched_of};
@@ -63,14 +63,14 @@ pub(super) fn write_entry(
             watch::update(conn, planned.place, &[], &watched(entry))
         }
         (None, Some(entry)) if planned.is_changed => {
-            // Its page does not change, so the row keeps what it has.
+            // An entry never moves to another page, so the row keeps its page.
             let fields_json = entry_fields_json(&entry.fields)?;
             let row = EntryRow::of(entry, planned.place, planned.place, &fields_json);
             entry::update(conn, &row, &planned.old_terms)?;
             watch::update(conn, planned.place, &planned.old_watched, &watched(entry))?;
             journal::touch(conn, Touched::Entry, planned.place, seq)
         }
-        // The record has what was asked for, and erasing has to find it.
+        // The record contains the request, and erasing must find it.
         (None, Some(_)) => journal::touch(conn, Touched::Entry, planned.place, seq),
         (None, None) => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! What holds in each space: one row, made from the log.
+//! The policy of each space: one row, derived from the log.
 
 use folio_memory::{KeptPolicy, Seq};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -7,7 +7,7 @@ use super::error::{Failure, damaged};
 use super::place::{SpaceId, from_column, to_column};
 use crate::error::StoreError;
 
-/// The policy of `space`; that of a new one if nobody has set any.
+/// The policy of `space`; that of a new space if none has been set.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>) -> Result<KeptPolicy, Failure> {
     let Some(space) = space else {
         return Ok(KeptPolicy::default());
@@ -26,7 +26,7 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>) -> Result<KeptPoli
     })
 }
 
-/// The version of the policy of `space`; zero if nobody has set any.
+/// The version of the policy of `space`; zero if none has been set.
 pub(super) fn version(conn: &Connection, space: SpaceId) -> Result<u32, Failure> {
     let sql = "SELECT version FROM policy WHERE space = ?1";
     let version = conn.prepare_cached(sql)?.query_row([space], |row| row.get(0));

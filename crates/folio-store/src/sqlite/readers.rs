@@ -10,20 +10,20 @@ use super::error::Failure;
 use super::open::Target;
 use crate::error::StoreError;
 
-/// Most reads of a kind at one moment; the others wait.
+/// The most concurrent reads of a kind; the others wait.
 const READERS: usize = 8;
 
-/// Connections that read: a few for whatever takes its time, and a few for questions that look at a row or two, so that these are
-/// answered at once however many of the others wait.
+/// Connections that read: a few for slow queries, and a few for queries that look at a row or two, so that these are
+/// answered at once however many slow ones wait.
 #[derive(Debug)]
 pub(super) struct Readers {
     usual: Pool,
     quick: Pool,
-    // Dropped behind the connections.
+    // Dropped after the connections.
     target: Target,
 }
 
-/// A few connections, made when they are needed and kept.
+/// A few connections, opened when they are needed and kept.
 #[derive(Debug)]
 struct Pool {
     idle: Mutex<Vec<Connection>>,
@@ -45,8 +45,8 @@ impl Pool {
     fn ask<T>(&self, conn: Connection, question: impl FnOnce(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
         conn.prepare_cached("BEGIN")?.execute([])?;
         let answer = question(&conn);
-        // Nothing was written, so a failure to end the transaction takes nothing away from the answer. But such a
-        // connection would hold on to an old state: it is dropped.
+        // Nothing was written, so the answer is valid even if the transaction could not be ended. But such a connection
+        // would stay at an old state, so it is dropped.
         let ended = conn.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         if ended.is_ok() {
             self.idle.lock().push(conn);
@@ -56,7 +56,7 @@ impl Pool {
 }
 
 impl Readers {
-    /// None yet.
+    /// Starts without connections.
     pub(super) fn new(target: Target) -> Arc<Self> {
         Arc::new(Self {
             usual: Pool::new(),
@@ -65,7 +65,7 @@ impl Readers {
         })
     }
 
-    /// Lets `question` read from one state of the database, on a thread where that may take its time.
+    /// Lets `question` read from one state of the database, on a thread for blocking work.
     pub(super) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
         question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -73,8 +73,8 @@ impl Readers {
         self.read_by(|readers| &readers.usual, question).await
     }
 
-    /// The same for a question that looks at a row or two: asked right here if a connection is at hand, because changing
-    /// the thread twice takes ten times as long as such a question.
+    /// The same for a query of a row or two: runs right here if a connection is idle, because changing the thread twice
+    /// takes ten times as long as such a query.
     pub(super) async fn read_one<T: Send + 'static>(
         self: &Arc<Self>,
         question: impl FnOnce(&Connection) -> Result<T, Failure> + Send + 'static,
@@ -82,7 +82,7 @@ impl Readers {
         if let Some(conn) = self.quick.take() {
             return self.answer(self.quick.ask(conn, question));
         }
-        // Where few ask, one connection is enough for all.
+        // With few readers, one connection is enough for all.
         let place = self.usual.places.try_acquire();
         match place.as_ref().ok().and_then(|_| self.usual.take()) {
             Some(conn) => self.answer(self.usual.ask(conn, question)),
@@ -94,7 +94,7 @@ impl Readers {
         }
     }
 
-    /// Lets `question` read on another thread, by a connection of `pool`.
+    /// Lets `question` read on another thread, with a connection of `pool`.
     async fn read_by<T: Send + 'static>(
         self: &Arc<Self>,
         pool: fn(&Self) -> &Pool,

@@ -1,4 +1,4 @@
-//! The answer to a commit that was made before, found by its key.
+//! The answer to a commit that was made before, found by its idempotency key.
 
 use folio_memory::{Change, EntryId, PageHandle, Seq};
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use crate::commit::{Committed, CommittedEntry};
 use crate::fold;
 use crate::store::LogRow;
 
-/// What the commit of `row` answered when it was made.
+/// The answer that the commit of `row` got when it was made.
 pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<Committed, Failure> {
     let lost = |what: &str| Failure::Damaged(format!("commit {} names {what} that is not there", row.seq));
     let mut answer = Committed {
@@ -41,7 +41,7 @@ pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Resu
     Ok(answer)
 }
 
-/// What the commit of `row` made of entry `id`, and whether its change number `index` had a part in it.
+/// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
 fn entry_after(
     conn: &Connection,
     space: SpaceId,

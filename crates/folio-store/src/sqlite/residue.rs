@@ -1,7 +1,7 @@
-//! Whether texts that should be gone are: in rows of any table, and in the bytes of the files.
+//! Checks whether texts that should be gone are gone: from rows of all tables, and from the bytes of the files.
 //!
-//! Rows are looked at as they are read, unpacked and unfolded. Then the files are searched byte by byte, for what stands in
-//! no row but still in free space, in the write-ahead log or in a file beside.
+//! Rows are searched in the form in which they are read, unpacked and decoded. Then the files are searched byte by byte
+//! for what is in no row but still in free space, in the write-ahead log or in a file beside the store.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -24,11 +24,11 @@ use crate::said::{Wanted, forms, looked_for, tell};
 use crate::upkeep::OUTBOX_SUFFIX;
 use crate::upkeep::Residue;
 
-/// Bytes into which a text is cut, because it may lie on several pages of the file.
+/// Length in bytes of the pieces into which a text is cut, because it may lie on several pages of the file.
 const PIECE: usize = 40;
-/// Pieces that are looked for at a time.
+/// How many pieces are searched for at a time.
 const AT_A_TIME: usize = 2_000;
-/// Bytes of a file that are in memory at a time.
+/// How many bytes of a file are in memory at a time.
 const CHUNK: usize = 8 * 1024 * 1024;
 /// What was found, and whether any of it is in free space.
 #[derive(Debug, Default)]
@@ -37,10 +37,10 @@ pub(super) struct Search {
     pub(super) is_in_free_space: bool,
 }
 
-/// Looks for `texts` in what `space` has and in the files of the store; only in its rows if there is no file.
+/// Searches for `texts` in the rows of `space` and in the files of the store; only in the rows if there is no file.
 ///
-/// What another space says is its own business: it is not told, and a text that stands there is not looked for in the bytes
-/// of the files, where it would be found.
+/// What another space contains is its own business: it is not reported, and a text that is found there is not searched
+/// for in the bytes of the files, where it would be found as well.
 pub(super) fn search(
     conn: &Connection,
     file: Option<&Path>,
@@ -78,7 +78,7 @@ fn unavailable(location: &str, error: std::io::Error) -> Failure {
     })
 }
 
-/// Looks into every value of every table; the texts that stand in some.
+/// Searches every value of every table; returns the texts that were found in any.
 fn search_rows<'t>(
     conn: &Connection,
     space: Option<SpaceId>,
@@ -132,11 +132,11 @@ fn search_rows<'t>(
     Ok(seen)
 }
 
-/// By which column of a table one knows whose its rows are.
+/// The column of a table that tells to which space a row belongs.
 enum Belongs {
     Space(usize),
     Place(usize),
-    /// They are of the store, or name spaces.
+    /// The rows belong to the store itself, or name spaces.
     Nobody,
 }
 
@@ -175,7 +175,7 @@ fn tables(conn: &Connection) -> Result<Vec<String>, Failure> {
     Ok(names.collect::<Result<_, _>>()?)
 }
 
-/// What people call the row of `table` whose first column is `number`.
+/// The name by which people know the row of `table` whose first column is `number`.
 fn named(table: &str, number: Option<i64>) -> String {
     let number = number.map(|number| Place::from_raw(number).number());
     match (table, number) {
@@ -188,7 +188,7 @@ fn named(table: &str, number: Option<i64>) -> String {
     }
 }
 
-/// The file and what stands beside it under its name.
+/// The file, and the files beside it whose names begin with its name.
 fn files_of(file: &Path) -> Vec<PathBuf> {
     let (Some(name), Some(folder)) = (file.file_name().map(OsStrExt::as_bytes), file.parent()) else {
         return vec![file.to_owned()];
@@ -196,7 +196,7 @@ fn files_of(file: &Path) -> Vec<PathBuf> {
     let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<_> = beside
         .filter(|entry| {
-            // What waits there is of many spaces, line by line, and for whoever delivers it.
+            // The outbox contains lines of many spaces, for whoever delivers them.
             let beside = entry.file_name();
             let end = beside.as_bytes().strip_prefix(name);
             end.is_some_and(|end| !end.starts_with(OUTBOX_SUFFIX.as_bytes()))
@@ -208,7 +208,7 @@ fn files_of(file: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Finds any piece of any of `texts`, whatever the case of its letters.
+/// Finds any piece of any of `texts`, ignoring case.
 fn patterns(texts: &BTreeSet<String>) -> Result<Vec<AhoCorasick>, Failure> {
     let pieces: Vec<&[u8]> = texts
         .iter()
@@ -228,7 +228,7 @@ fn patterns(texts: &BTreeSet<String>) -> Result<Vec<AhoCorasick>, Failure> {
         .collect()
 }
 
-/// Whether the file at `path` has anything of what `patterns` find. A file that is gone has nothing.
+/// Whether the file at `path` contains anything that `patterns` match. A missing file contains nothing.
 fn contains(path: &Path, patterns: &[AhoCorasick]) -> std::io::Result<bool> {
     let file = match opened(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
@@ -252,11 +252,11 @@ fn contains(path: &Path, patterns: &[AhoCorasick]) -> std::io::Result<bool> {
     }
 }
 
-/// Files by their paths, with the numbers that the file system gave them.
+/// Open files by path, each with its inode.
 type Opened = HashMap<PathBuf, (u64, Arc<File>)>;
 
-/// The file at `path`, opened once and never closed: closing it would drop the locks that this process holds on it through
-/// SQLite.
+/// The file at `path`, opened once and never closed: closing it would drop the locks that this process holds on it
+/// through SQLite.
 fn opened(path: &Path) -> std::io::Result<Arc<File>> {
     static OPENED: LazyLock<Mutex<Opened>> = LazyLock::new(Mutex::default);
     let number = std::fs::metadata(path)?.ino();
@@ -266,7 +266,7 @@ fn opened(path: &Path) -> std::io::Result<Arc<File>> {
     }
     let file = Arc::new(File::open(path)?);
     if let Some((_, old)) = opened.insert(path.to_owned(), (number, Arc::clone(&file))) {
-        // Another file has taken its name since.
+        // Another file has taken its name since. Never closed, either.
         std::mem::forget(old);
     }
     Ok(file)

@@ -1,4 +1,4 @@
-//! A store made of a copy, and a look at a copy.
+//! Turns a copy into a store, and checks a copy.
 
 use std::path::{Path, PathBuf};
 
@@ -12,39 +12,40 @@ use super::{busy, check, token};
 use crate::error::StoreError;
 use crate::store::Checkup;
 
-/// How closely a copy is looked at before it becomes a store.
+/// How thoroughly a copy is checked before it becomes a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
-    /// Everything is compared with the log, as the doctor does it.
+    /// Everything is compared with the log, as the doctor does.
     AtEverything,
-    /// Only whether its pages hold together.
+    /// Only the integrity of the pages is checked.
     AtPages,
 }
 
-/// What became of a copy that was to be a store.
+/// The outcome of restoring a copy.
 #[derive(Debug)]
 pub enum Restored {
-    /// It is one.
+    /// The copy is a store now.
     Done {
-        /// Where the store is that was there before.
+        /// The new path of the store that was there before.
         replaced: Option<PathBuf>,
-        /// What was looked at; none if only the pages were.
+        /// What was checked; `None` if only the pages were.
         checkup: Option<Checkup>,
-        /// How many tokens open nothing any more although the copy says so, since they were revoked in the store that was replaced. None if
-        /// there was no such store, or it cannot tell.
+        /// How many tokens are no longer valid although the copy says so, because they were revoked in the store that
+        /// was replaced. `None` if there was no such store, or it could not be read.
         revoked: Option<usize>,
     },
-    /// It is damaged, and everything is as it was.
+    /// The copy is damaged, and nothing was changed.
     Damaged(Checkup),
 }
 
-/// Makes a store at `to` of the copy at `from`, or of a store that is in use there. What is at `to` gets another name if it may be
-/// `replaced`; it keeps its own until the copy is whole and was looked over, and what was revoked there stays so.
+/// Creates a store at `to` from the copy at `from`, or from a store that is in use there. If what is at `to` may be
+/// `replaced`, it gets another name, but only once the copy is complete and has been checked, and what was revoked
+/// there stays revoked.
 ///
 /// # Errors
 ///
-/// `NotFound` if there is nothing at `from`; `Invalid` if that is no store of this program, or if something is at `to`, or was left
-/// beside it, that may not be replaced; `Corrupt` if its pages are damaged; `Unavailable`, also
+/// `NotFound` if there is nothing at `from`; `Invalid` if that is not a store of this program, or if something at `to`,
+/// or left behind beside it, may not be replaced; `Corrupt` if the pages of the copy are damaged; `Unavailable`, also
 /// if a process has `to` open.
 pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Restored, StoreError> {
     let location = from.display().to_string();
@@ -71,12 +72,12 @@ pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Res
         }
         let is_new = !replaced || nothing_at(to).is_ok();
         if is_new {
-            // Before a long time is spent on it.
+            // Checked first, because copying may take long.
             nothing_at(to)?;
         }
         let alone = if is_new { None } else { alone(to)? };
         let copy = Unfinished::of(&conn, to)?;
-        // What cannot be read there keeps nobody from replacing it.
+        // A store that cannot be read may be replaced all the same.
         let revocations = alone.as_ref().and_then(|there| token::revocations(there).ok());
         let (checkup, revoked) = made_ready(&copy, &location, look, revocations.as_deref())?;
         let checkup = match checkup {
@@ -97,7 +98,7 @@ pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Res
     done.map_err(|failure| failure.into_error("restore", &location))
 }
 
-/// Looks at everything in the copy at `path`, which this version has made, as the doctor does.
+/// Checks everything in the copy at `path`, which this version has made, as the doctor does.
 ///
 /// # Errors
 ///
@@ -107,8 +108,8 @@ pub fn look_over(path: &Path) -> Result<Checkup, StoreError> {
     looked.map_err(|failure| failure.into_error("look over", &path.display().to_string()))
 }
 
-/// Looks over a copy that has no name yet, in the newest format, and takes back in it the tokens of these `revocations`: what was found, and how
-/// many those are. It is on the disk in the end.
+/// Checks a copy that has no name yet, in the newest format, and revokes the tokens of `revocations` in it. Returns
+/// what was found, and how many tokens were revoked. The copy is on the disk in the end.
 fn made_ready(
     copy: &Unfinished,
     location: &str,
@@ -117,13 +118,13 @@ fn made_ready(
 ) -> Result<(Option<Checkup>, Option<usize>), Failure> {
     let mut conn = Connection::open_with_flags(&copy.path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     set_up(&mut conn)?;
-    // Nobody else knows of it: if this is cut off, it is thrown away.
+    // Nobody else knows of the copy: if this is interrupted, it is thrown away.
     conn.execute_batch("PRAGMA journal_mode = memory; PRAGMA synchronous = off; PRAGMA secure_delete = fast")?;
     let checkup = match look {
         Look::AtPages => None,
         Look::AtEverything => {
             let found = migrate::identify(&conn, location, MIGRATIONS)?;
-            // The copy that it is made of stays as it is.
+            // The copy from which it is made stays unchanged.
             migrate::bring_up_to_date(&conn, &Target::of_no_file(location), found, MIGRATIONS)?;
             Some(check::check(&conn)?)
         }
@@ -138,7 +139,7 @@ fn made_ready(
 /// A connection to the copy at `from` that only reads.
 fn to_read(from: &Path) -> Result<Connection, Failure> {
     let path = std::path::absolute(from).unwrap_or_else(|_| from.to_owned());
-    // Nothing is left beside a copy by looking at it.
+    // Reading a copy must not leave anything beside it.
     let name = if beside(&path, "-wal").exists() || beside(&path, "-shm").exists() {
         path
     } else {
@@ -150,7 +151,7 @@ fn to_read(from: &Path) -> Result<Connection, Failure> {
     Ok(conn)
 }
 
-/// A connection to the store at `from`, whose pages are found whole.
+/// A connection to the store at `from`, whose pages were checked.
 fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
     let conn = to_read(from)?;
     long_enough(from, location)?;
@@ -164,8 +165,8 @@ fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
     Err(damaged(location, found))
 }
 
-/// Keeps everybody else out of the store at `path` for as long as it lives, unless somebody has it open. Nothing if there is none,
-/// or what is there is none any more: nobody can use that.
+/// Locks the store at `path` against all others for as long as the result lives; fails if anybody has it open. `None`
+/// if there is no store, or it is damaged beyond use: nobody can open that.
 fn alone(path: &Path) -> Result<Option<Connection>, Failure> {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if !whole.exists() {
@@ -178,7 +179,7 @@ fn alone(path: &Path) -> Result<Option<Connection>, Failure> {
         source: None,
     };
     let held = Connection::open_with_flags(&whole, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|conn| {
-        // Who leaves the write-ahead log has to be alone, and takes everything that is in it into the file.
+        // Leaving WAL mode requires to be alone, and moves everything in the write-ahead log into the file.
         let mode: String = conn.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0))?;
         conn.execute_batch("BEGIN EXCLUSIVE")?;
         Ok((conn, mode))

@@ -1,5 +1,5 @@
 //! The only ways in which a row of the log changes after it was written: its content is erased, compressed, or, once
-//! nothing but numbers is left of it, made one with its neighbours.
+//! only numbers are left of it, merged with its neighbours.
 
 use folio_memory::Seq;
 use rusqlite::types::ValueRef;
@@ -9,10 +9,10 @@ use super::error::{Failure, damaged};
 use super::packed::{self, Packed};
 use super::place::{Place, from_column};
 
-/// What stands in the row of a commit whose record is packed.
+/// The content of the record column if the record is packed.
 pub(super) const PACKED_RECORD: &str = "{}";
 
-/// Where a commit stands, and the two columns of its record.
+/// The place of a commit, and the two columns of its record.
 pub(super) const COLUMNS: &str = "log.place, record, CASE WHEN record = '{}' THEN \
                                   (SELECT bytes FROM packed_log WHERE packed_log.place = log.place) END";
 
@@ -33,7 +33,7 @@ pub(super) fn record_text(conn: &Connection, place: Place) -> Result<Option<Stri
     text.map_err(|reason| damaged(&format!("commit {}", place.number()), reason))
 }
 
-/// The text behind the two columns of a text that may be packed.
+/// The text in the two columns of a text that may be packed.
 pub(super) fn text_of<'r>(plain: ValueRef<'r>, bytes: ValueRef<'r>) -> Result<std::borrow::Cow<'r, str>, String> {
     match bytes {
         ValueRef::Null => plain.as_str().map(Into::into).map_err(|error| error.to_string()),
@@ -44,27 +44,27 @@ pub(super) fn text_of<'r>(plain: ValueRef<'r>, bytes: ValueRef<'r>) -> Result<st
     }
 }
 
-/// Gives the commit at `place` another record.
+/// Replaces the record of the commit at `place`.
 pub(super) fn rewrite(conn: &Connection, place: Place, record: &str) -> Result<(), Failure> {
     set_record(conn, place, record)?;
     packed::remove(conn, Packed::Record, place)
 }
 
-/// Writes another text into the row of the commit at `place`.
+/// Writes another text into the record column of the commit at `place`.
 pub(super) fn set_record(conn: &Connection, place: Place, record: &str) -> Result<(), Failure> {
     let sql = "UPDATE log SET record = ?2 WHERE place = ?1";
     conn.prepare_cached(sql)?.execute(params![place, record])?;
     Ok(())
 }
 
-/// Makes the commit at `place` stand for others too: whoever used its key would have done so long ago.
+/// Makes the commit at `place` stand for others, too. Its key is dropped: any retry would have come long ago.
 pub(super) fn fold_into(conn: &Connection, place: Place, record: &str) -> Result<(), Failure> {
     let sql = "UPDATE log SET record = ?2, key = NULL WHERE place = ?1";
     conn.prepare_cached(sql)?.execute(params![place, record])?;
     packed::remove(conn, Packed::Record, place)
 }
 
-/// Removes the row of a commit that another one stands for.
+/// Removes the row of a commit for which another one stands.
 pub(super) fn remove(conn: &Connection, place: Place) -> Result<(), Failure> {
     conn.prepare_cached("DELETE FROM log WHERE place = ?1")?
         .execute([place])?;

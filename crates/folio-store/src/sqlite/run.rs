@@ -1,4 +1,4 @@
-//! Rows of runs, and who drives them.
+//! Rows of runs, and their drivers.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ use crate::store::{OwnerId, RunQuery, RunRow};
 
 const LIMIT_DEFAULT: u32 = 100;
 
-/// Where the run called `id` stands.
+/// The place of the run with the id `id`.
 pub(super) fn place_of(conn: &Connection, space: SpaceId, id: RunId) -> Result<Option<Place>, Failure> {
     let sql = "SELECT place FROM run WHERE id = ?1 AND space = ?2";
     Ok(conn
@@ -31,7 +31,7 @@ pub(super) fn place_of(conn: &Connection, space: SpaceId, id: RunId) -> Result<O
         .optional()?)
 }
 
-/// What the row of the run called `id` says.
+/// What the row of the run with the id `id` contains.
 pub(super) fn told(conn: &Connection, space: SpaceId, id: RunId) -> Result<Option<Told>, Failure> {
     let sql = "SELECT place, title, status FROM run WHERE id = ?1 AND space = ?2";
     let told = conn
@@ -46,7 +46,7 @@ pub(super) fn told(conn: &Connection, space: SpaceId, id: RunId) -> Result<Optio
     Ok(told.optional()?)
 }
 
-/// Writes the row of a run that a commit starts.
+/// Inserts the row of a run that a commit starts.
 pub(super) fn insert(
     conn: &Connection,
     place: Place,
@@ -72,14 +72,15 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Sets what the run's row says.
+/// Sets the status in the run's row.
 pub(super) fn set_status(conn: &Connection, place: Place, status: &str) -> Result<(), Failure> {
     conn.prepare_cached("UPDATE run SET status = ?2 WHERE place = ?1")?
         .execute(params![place, status])?;
     Ok(())
 }
 
-/// Makes `owner` the driver of `run`; the fence. Nothing, if it is not known yet whether whoever drives it goes on.
+/// Makes `owner` the driver of `run` and returns the fence; `None` if it is not known yet whether the current driver is
+/// alive.
 pub(super) fn claim(
     conn: &Connection,
     space: Option<SpaceId>,
@@ -110,7 +111,7 @@ pub(super) fn claim(
     // Visibly alive before the run names it, so that nobody can take it for dead.
     owners.hold(owner)?;
     owners.renew(conn, owner)?;
-    // Also if it was the driver before: what it had on its way then comes too late.
+    // Even if it was the driver before: writes still on their way from then come too late.
     let fence = fence + 1;
     let sql = "UPDATE run SET owner = ?2, fence = ?3 WHERE place = ?1";
     conn.prepare_cached(sql)?
@@ -118,7 +119,7 @@ pub(super) fn claim(
     Ok(Some(fence))
 }
 
-/// Gives `run` up if `fence` still holds.
+/// Releases `run` if `fence` is still the current one.
 pub(super) fn release(conn: &Connection, space: Option<SpaceId>, run: RunId, fence: u64) -> Result<(), Failure> {
     let Some(space) = space else { return Ok(()) };
     let sql = "UPDATE run SET owner = NULL WHERE id = ?1 AND space = ?2 AND fence = ?3";
@@ -127,7 +128,7 @@ pub(super) fn release(conn: &Connection, space: Option<SpaceId>, run: RunId, fen
     Ok(())
 }
 
-/// The run that `run` names.
+/// The run to which `run` refers.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, run: RunRef, owners: &Owners) -> Result<RunRow, Failure> {
     let missing = || not_found("run", run);
     let space = space.ok_or_else(missing)?;
@@ -141,7 +142,7 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, run: RunRef, owner
     from_row(conn, row, owners, &mut HashMap::new())
 }
 
-/// The runs that `query` asks for, newest first.
+/// The runs that match `query`, newest first.
 pub(super) fn list(
     conn: &Connection,
     space: Option<SpaceId>,
@@ -169,7 +170,7 @@ pub(super) fn list(
     Ok(runs)
 }
 
-/// Where the journals of `runs` end.
+/// The ends of the journals of `runs`.
 pub(super) fn heads(conn: &Connection, space: Option<SpaceId>, runs: &[RunId]) -> Result<Vec<(RunId, Seq)>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
     let mut heads = Vec::with_capacity(runs.len());
@@ -188,7 +189,7 @@ pub(super) fn so_far(
     runs: &[RunId],
 ) -> Result<Vec<(RunId, SoFar)>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
-    // What happened in a run is never packed.
+    // Records of runs are never packed.
     let sql = "SELECT record FROM log WHERE place = ?1";
     let mut said = Vec::with_capacity(runs.len());
     for (run, head) in heads(conn, Some(space), runs)? {
@@ -203,7 +204,7 @@ pub(super) fn so_far(
     Ok(said)
 }
 
-/// Who drives the run at `place`, and under which fence it was last claimed.
+/// The driver of the run at `place`, and the fence of its last claim.
 pub(super) fn owner_of(conn: &Connection, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
     let sql = "SELECT owner, fence FROM run WHERE place = ?1";
     Ok(conn.prepare_cached(sql)?.query_row(params![place], |row| {
@@ -213,7 +214,7 @@ pub(super) fn owner_of(conn: &Connection, place: Place) -> Result<(Option<OwnerI
 
 const COLUMNS: &str = "place, id, title, status, created_at, owner, fence";
 
-/// Reads [`COLUMNS`]. `alive` has who of the drivers was asked after already: for each a file is opened.
+/// Reads [`COLUMNS`]. `alive` caches which drivers are alive, because each check opens a file.
 fn from_row(
     conn: &Connection,
     row: &Row<'_>,
@@ -230,7 +231,7 @@ fn from_row(
         Some(owner) if status == Run::RUNNING => match alive.get(&owner) {
             Some(is_alive) => *is_alive,
             None => {
-                // Whoever looks only once never sees how long a silence lasts. A claim does, and waits for that.
+                // A single look does not show how long a silence lasts. A claim waits to find out.
                 let goes_on = owners.life_of(conn, &OwnerId(owner.clone()))? == Life::GoesOn;
                 alive.insert(owner, goes_on);
                 goes_on

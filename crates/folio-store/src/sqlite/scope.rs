@@ -1,4 +1,4 @@
-//! What is known while a transaction is under way, in which nobody else can write.
+//! What is known during a transaction, in which nobody else can write.
 
 use std::collections::HashMap;
 
@@ -13,44 +13,45 @@ use super::{entry, journal, page, policy, run};
 use crate::plan::Ends;
 use crate::store::OwnerId;
 
-/// Pages of which it is remembered where they stand.
+/// How many pages have their places cached.
 const PAGES_KNOWN: usize = 16_384;
 
-/// Steps of plans of which it is remembered where they stand.
+/// How many steps of plans have their places cached.
 const STEPS_KNOWN: usize = 16_384;
 
-/// Runs of which something is remembered.
+/// How many runs are cached.
 const RUNS_KNOWN: usize = 4096;
 
-/// What is known of a run.
+/// Cached facts about a run.
 #[derive(Debug, Default, Clone)]
 struct KnownRun {
-    /// Where its journal ends.
+    /// The commit at which its journal ends.
     head: Option<Seq>,
-    /// Who drives it, and under which fence it was last claimed.
+    /// Its driver, and the fence of its last claim.
     driver: Option<(Option<OwnerId>, u64)>,
 }
 
-/// What need not be looked up again, from one transaction to the next.
+/// What need not be looked up again from one transaction to the next.
 #[derive(Debug, Default)]
 pub(super) struct Known {
-    /// Spaces and pages never go away, so what is known of them stays true, unless the transaction that made them fails.
+    /// Spaces and pages are never removed, so these stay valid unless the transaction that adds them fails.
     spaces: HashMap<SpaceName, SpaceId>,
     pages: HashMap<(SpaceId, PageId), (Place, Option<RunId>)>,
     runs: HashMap<(SpaceId, RunId), Place>,
-    /// Steps of plans, which are changed again and again; true as long as no other process writes, and no tombstone is given up.
+    /// Steps of plans, which change again and again; valid as long as no other process writes and no tombstone is
+    /// dropped.
     steps_of_plans: HashMap<(SpaceId, EntryId), Place>,
-    /// True as long as no other process writes.
+    /// Valid as long as no other process writes.
     ends: HashMap<SpaceId, Ends>,
-    /// What every step of a run asks; true as long as no other process writes.
+    /// What every step of a run needs; valid as long as no other process writes.
     steps: HashMap<Place, KnownRun>,
-    /// The versions of policies; true as long as no other process writes.
+    /// The versions of policies; valid as long as no other process writes.
     policies: HashMap<SpaceId, u32>,
     /// Changes when another process has written.
     data_version: Option<i64>,
 }
 
-/// What can be done within one transaction.
+/// The operations within one transaction.
 #[derive(Debug)]
 pub(super) struct Scope<'w> {
     pub(super) conn: &'w Connection,
@@ -60,7 +61,7 @@ pub(super) struct Scope<'w> {
 }
 
 impl<'w> Scope<'w> {
-    /// A transaction that has just begun.
+    /// The scope of a transaction that has just begun.
     pub(super) fn new(conn: &'w Connection, known: &'w mut Known) -> Result<Self, Failure> {
         let version = conn
             .prepare_cached("PRAGMA data_version")?
@@ -79,7 +80,7 @@ impl<'w> Scope<'w> {
         })
     }
 
-    /// The row of the space called `name`, if it has one.
+    /// The row of the space `name`, if it has one.
     pub(super) fn space(&mut self, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
         if let Some(space) = self.known.spaces.get(name) {
             return Ok(Some(*space));
@@ -91,7 +92,7 @@ impl<'w> Scope<'w> {
         Ok(space)
     }
 
-    /// Where the page called `id` stands, and which run it is of.
+    /// The place of the page with the id `id`, and the run to which it belongs.
     pub(super) fn page(&mut self, space: SpaceId, id: PageId) -> Result<Option<(Place, Option<RunId>)>, Failure> {
         if let Some(known) = self.known.pages.get(&(space, id)) {
             return Ok(Some(*known));
@@ -103,7 +104,7 @@ impl<'w> Scope<'w> {
         Ok(found)
     }
 
-    /// Notes where the page called `id` stands, and which run it is of.
+    /// Caches the place of the page with the id `id`, and the run to which it belongs.
     pub(super) fn knows_page(&mut self, space: SpaceId, id: PageId, place: Place, run: Option<RunId>) {
         if self.known.pages.len() >= PAGES_KNOWN {
             self.known.pages.clear();
@@ -111,7 +112,7 @@ impl<'w> Scope<'w> {
         self.known.pages.insert((space, id), (place, run));
     }
 
-    /// Where the entry called `id` stands.
+    /// The place of the entry with the id `id`.
     pub(super) fn entry(&mut self, space: SpaceId, id: EntryId) -> Result<Option<Place>, Failure> {
         match self.known.steps_of_plans.get(&(space, id)) {
             Some(place) => Ok(Some(*place)),
@@ -119,7 +120,7 @@ impl<'w> Scope<'w> {
         }
     }
 
-    /// Notes where the step of a plan called `id` stands.
+    /// Caches the place of the step with the id `id`.
     pub(super) fn knows_step(&mut self, space: SpaceId, id: EntryId, place: Place) {
         if self.known.steps_of_plans.len() >= STEPS_KNOWN {
             self.known.steps_of_plans.clear();
@@ -127,12 +128,12 @@ impl<'w> Scope<'w> {
         self.known.steps_of_plans.insert((space, id), place);
     }
 
-    /// Notes that rows of entries may go.
+    /// Must be called before rows of entries may be removed.
     pub(super) fn gives_up_tombstones(&mut self) {
         self.known.steps_of_plans.clear();
     }
 
-    /// Where the run called `id` stands.
+    /// The place of the run with the id `id`.
     pub(super) fn run(&mut self, space: SpaceId, id: RunId) -> Result<Option<Place>, Failure> {
         if let Some(place) = self.known.runs.get(&(space, id)) {
             return Ok(Some(*place));
@@ -151,7 +152,7 @@ impl<'w> Scope<'w> {
         self.known.runs.insert((space, id), place);
     }
 
-    /// What is known of the run at `place`.
+    /// The cached facts about the run at `place`.
     fn known_run(&mut self, place: Place) -> &mut KnownRun {
         if self.known.steps.len() >= RUNS_KNOWN && !self.known.steps.contains_key(&place) {
             self.known.steps.clear();
@@ -169,13 +170,13 @@ impl<'w> Scope<'w> {
         Ok(head)
     }
 
-    /// Notes that commit `seq` wrote to the run called `id`.
+    /// Records that commit `seq` wrote to the run with the id `id`.
     pub(super) fn wrote_run(&mut self, space: SpaceId, id: RunId, place: Place, seq: Seq) {
         self.knows_run(space, id, place);
         self.known_run(place).head = Some(seq);
     }
 
-    /// Who drives the run at `place`, and under which fence it was last claimed.
+    /// The driver of the run at `place`, and the fence of its last claim.
     pub(super) fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Failure> {
         if let Some(driver) = &self.known_run(place).driver {
             return Ok(driver.clone());
@@ -185,18 +186,18 @@ impl<'w> Scope<'w> {
         Ok(driver)
     }
 
-    /// Notes that a run is claimed or given up: who drives runs has to be looked up again.
+    /// Records that a run is claimed or released, so that its driver has to be looked up again.
     pub(super) fn changes_driver(&mut self, space: Option<SpaceId>, id: RunId) {
         let place = space.and_then(|space| self.known.runs.get(&(space, id)));
         if let Some(place) = place.copied() {
             self.known_run(place).driver = None;
         } else {
-            // Known by its place only, if at all.
+            // It may be cached by its place only.
             self.known.steps.clear();
         }
     }
 
-    /// Notes that nobody drives `runs` any more.
+    /// Records that nobody drives `runs` any more.
     pub(super) fn gave_up(&mut self, runs: &[Place]) {
         for run in runs {
             self.known_run(*run).driver = None;
@@ -213,18 +214,18 @@ impl<'w> Scope<'w> {
         Ok(version)
     }
 
-    /// Notes that the policy of `space` is at `version` now.
+    /// Records that the policy of `space` is at `version` now.
     pub(super) fn wrote_policy(&mut self, space: SpaceId, version: u32) {
         self.known.policies.insert(space, version);
     }
 
-    /// The row that the next new space gets.
+    /// The row id for the next new space.
     pub(super) fn next_space(&self) -> Result<SpaceId, Failure> {
         let sql = "SELECT coalesce(max(id), 0) + 1 FROM space";
         Ok(self.conn.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
     }
 
-    /// Gives the space called `name` the row `space`.
+    /// Inserts the row `space` for the space `name`.
     pub(super) fn add_space(&mut self, name: &SpaceName, space: SpaceId) -> Result<(), Failure> {
         let sql = "INSERT INTO space (id, name) VALUES (?1, ?2)";
         self.conn.prepare_cached(sql)?.execute((space, name.as_str()))?;
@@ -232,7 +233,7 @@ impl<'w> Scope<'w> {
         Ok(())
     }
 
-    /// The last numbers given in `space`.
+    /// The last numbers assigned in `space`.
     pub(super) fn ends(&mut self, space: SpaceId) -> Result<Ends, Failure> {
         if let Some(ends) = self.known.ends.get(&space) {
             return Ok(*ends);
@@ -266,8 +267,8 @@ impl<'w> Scope<'w> {
         Ok(ends)
     }
 
-    /// Notes a commit after which the last numbers are `ends`, whether it changes what lists of memory tell, and whether it writes onto pages
-    /// of runs otherwise than the run itself does.
+    /// Records a commit after which the last numbers are `ends`, whether it changes what lists of memory show, and
+    /// whether it writes to pages of runs in another way than the run itself does.
     pub(super) fn committed(&mut self, space: SpaceId, ends: Ends, changes_memory: bool, changes_pages: bool) {
         self.known.ends.insert(space, ends);
         self.wrote.push(Wrote {
@@ -279,12 +280,12 @@ impl<'w> Scope<'w> {
     }
 }
 
-/// Spaces that somebody asked about. None ever goes away, so what is known of one stays true.
+/// A cache of spaces that were asked for. Spaces are never removed, so it stays valid.
 #[derive(Debug, Default)]
 pub(super) struct FoundSpaces(RwLock<HashMap<SpaceName, SpaceId>>);
 
 impl FoundSpaces {
-    /// The row of the space called `name`, if it has one.
+    /// The row of the space `name`, if it has one.
     pub(super) fn id(&self, conn: &Connection, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
         let known = self.0.read().get(name).copied();
         if known.is_some() {
@@ -299,7 +300,7 @@ impl FoundSpaces {
     }
 }
 
-/// The row of the space called `name`.
+/// The row of the space `name`.
 pub(super) fn space_id(conn: &Connection, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
     let mut statement = conn.prepare_cached("SELECT id FROM space WHERE name = ?1")?;
     Ok(statement.query_row([name.as_str()], |row| row.get(0)).optional()?)

@@ -1,8 +1,8 @@
 //! The index of words: it lags behind the log, and catches up when somebody searches.
 //!
-//! An add writes nothing here. Who searches has the writer catch up first, a short transaction after the other, so he finds
-//! everything that was committed before, by whomever. The pure analyser decides what the terms are; FTS5 keeps them and
-//! knows nothing of languages.
+//! Adding an entry writes nothing here. A search first lets the writer catch up, in a series of short transactions, so
+//! it finds everything that was committed before, by any process. The pure analyser decides what the terms are; FTS5
+//! stores them and knows nothing of languages.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use super::place::{Place, SpaceId, from_column, to_column};
 use super::{entry, journal, rewrite};
 use crate::fold;
 
-/// How many commits the index may be behind before it catches up without being asked.
+/// How many commits the index may be behind before it catches up without a search.
 pub(super) const FAR: u64 = 2_000;
 /// How long a transaction goes on indexing; others wait for it.
 const ENOUGH: Duration = Duration::from_millis(10);
-/// Most commits in such a transaction.
+/// The most commits in such a transaction.
 const COMMITS_MAX: u32 = 512;
-/// Pages of the index that one step of [`clean_up`] writes anew.
+/// How many pages of the index one step of [`clean_up`] rewrites.
 const PAGES_CLEANED: i64 = 250;
 
 /// The table with the terms of `space`.
@@ -32,7 +32,7 @@ pub(super) fn table(space: SpaceId) -> String {
     format!("entry_text_{}", space.0)
 }
 
-/// Up to which commit `space` is indexed by the rules of this version. `None` if nobody has searched in it yet.
+/// The commit up to which `space` is indexed by the rules of this version. `None` if nobody has searched it yet.
 pub(super) fn indexed(conn: &Connection, space: SpaceId) -> Result<Option<Seq>, Failure> {
     let sql = "SELECT seq FROM text_index WHERE space = ?1 AND version = ?2";
     let mut statement = conn.prepare_cached(sql)?;
@@ -49,7 +49,7 @@ pub(super) fn spaces(conn: &Connection) -> Result<Vec<SpaceId>, Failure> {
     Ok(spaces.collect::<Result<_, _>>()?)
 }
 
-/// The spaces that are at least `far` commits behind, of those in which somebody has searched.
+/// The spaces with an index that is at least `far` commits behind.
 pub(super) fn far_behind(conn: &Connection, far: u64) -> Result<Vec<SpaceId>, Failure> {
     let spaces = {
         let mut statement = conn.prepare_cached("SELECT space, seq FROM text_index ORDER BY space")?;
@@ -66,9 +66,9 @@ pub(super) fn far_behind(conn: &Connection, far: u64) -> Result<Vec<SpaceId>, Fa
     Ok(behind)
 }
 
-/// Indexes what has been committed to `space` since, for a while; up to which commit it has come.
+/// Indexes what has been committed to `space` since, for a limited time; returns the commit that it has reached.
 ///
-/// Begins anew if there is no index, or one by other rules.
+/// Starts over if there is no index, or one by other rules.
 pub(super) fn catch_up(conn: &Connection, space: SpaceId) -> Result<Seq, Failure> {
     let start = Instant::now();
     let since = match indexed(conn, space)? {
@@ -106,10 +106,10 @@ pub(super) fn catch_up(conn: &Connection, space: SpaceId) -> Result<Seq, Failure
     Ok(until)
 }
 
-/// Takes the terms of the entry at `place` out of the index: it is not found any more.
+/// Removes the terms of the entry at `place` from the index, so that it is not found any more.
 ///
-/// Its terms may stay in the file until [`clean_up`] is done. An entry that is committed again is indexed again, so whoever
-/// wants to be rid of it takes its text away as well.
+/// Its terms may stay in the file until [`clean_up`] is done. An entry that is committed again is indexed again, so to
+/// erase it, its text must be removed as well.
 pub(super) fn remove(conn: &Connection, place: Place) -> Result<(), Failure> {
     if indexed(conn, place.space())?.is_some() {
         let sql = format!("DELETE FROM {} WHERE rowid = ?1", table(place.space()));
@@ -118,10 +118,11 @@ pub(super) fn remove(conn: &Connection, place: Place) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes a part of the index of `space` anew without what was removed; whether that was the last part.
+/// Rewrites a part of the index of `space` without what was removed; returns whether that was the last part.
 ///
-/// For each part a transaction, so that others can write in between; what is committed meanwhile may make it take longer.
-/// What was freed is overwritten in the file at once; the write-ahead log has to be moved into the file after the last.
+/// Each part has its own transaction, so that others can write in between; commits made meanwhile may make it take
+/// longer. What was freed in the file is overwritten at once; after the last part the write-ahead log must be moved
+/// into the file.
 pub(super) fn clean_up(conn: &Connection, space: SpaceId) -> Result<bool, Failure> {
     if indexed(conn, space)?.is_none() {
         return Ok(true);
@@ -130,7 +131,7 @@ pub(super) fn clean_up(conn: &Connection, space: SpaceId) -> Result<bool, Failur
     let before = conn.total_changes();
     let table = table(space);
     let sql = format!("INSERT INTO {table} ({table}, rank) VALUES ('merge', ?1)");
-    // A negative number lets everything be merged that there is, not only what has become too much.
+    // A negative number merges everything there is, not only what has become too much.
     let merged = conn.prepare_cached(&sql)?.execute([-PAGES_CLEANED]);
     overwrite_deleted(conn, false)?;
     merged?;
@@ -138,7 +139,7 @@ pub(super) fn clean_up(conn: &Connection, space: SpaceId) -> Result<bool, Failur
     Ok(conn.total_changes() - before < 2)
 }
 
-/// Makes an empty index.
+/// Creates an empty index.
 fn begin(conn: &Connection, space: SpaceId) -> Result<(), Failure> {
     let table = table(space);
     conn.execute_batch(&format!(
@@ -152,7 +153,7 @@ fn begin(conn: &Connection, space: SpaceId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the terms of the entry at `place` as it is now.
+/// Indexes the current terms of the entry at `place`.
 fn write(conn: &Connection, place: Place) -> Result<(), Failure> {
     let entry = entry::at(conn, place)?;
     let Some(Entry { fields, .. }) = entry.filter(|entry| text::is_searchable(entry.kind)) else {

@@ -1,4 +1,4 @@
-//! Whether the index of words says what the entries say.
+//! Checks whether the index of words matches the entries.
 
 use folio_memory::Seq;
 use folio_memory::counted::counted;
@@ -11,8 +11,8 @@ use super::text::table;
 use super::{entry, journal};
 use crate::checkup::findings::Findings;
 
-/// Looks at the index of every space that has one: how far it has come, and for each entry how many words it knows of it.
-/// Whether those are the words of the entry is not told by an index that keeps no texts.
+/// Checks the index of every space that has one: how far it has come, and for each entry how many words it contains. An
+/// index without texts cannot tell whether those are the words of the entry.
 pub(super) fn check(conn: &Connection, findings: &mut Findings) -> Result<(), Failure> {
     let spaces = {
         let sql = "SELECT text_index.space, text_index.seq, text_index.version, space.name
@@ -26,7 +26,7 @@ pub(super) fn check(conn: &Connection, findings: &mut Findings) -> Result<(), Fa
             findings.add(|| format!("there is an index of words for space {}, which is not there", space.0));
             continue;
         };
-        // One by other rules is made anew by the next search.
+        // An index by other rules is built anew by the next search.
         if *version == text::VERSION {
             let mut problems = Vec::new();
             check_space(conn, *space, Seq(from_column(*seq)), &mut problems)?;
@@ -62,7 +62,7 @@ fn check_space(conn: &Connection, space: SpaceId, seq: Seq, problems: &mut Vec<S
         let place: Place = row.get(0)?;
         let sizes: Option<Vec<u8>> = counted.query_row([place], |row| row.get(0)).optional()?;
         known += u64::from(sizes.is_some());
-        // Whoever made the rows again has told of one that cannot be read.
+        // Rebuilding the rows has reported entries that cannot be read.
         let Ok(Some(entry)) = entry::at(conn, place) else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! Lists of what a few words find: which entries, how well they fit, and where to go on.
+//! Lists of what a search for words finds: which entries, how well they match, and where to continue.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,14 +17,14 @@ use crate::error::StoreError;
 use crate::text_cursor::{Cursor, Hit, Position, part};
 use crate::words::{Asked, Ranking};
 
-/// How much a word in the title, in the text and in a tag says about an entry.
+/// The weights of a word in the title, in the text and in a tag.
 const WEIGHTS: &str = "4.0, 1.0, 2.0";
 
-/// Entries that have changed since the first page and are made again at a time.
+/// How many entries that changed since the first page are rebuilt at a time.
 const CHANGED_AT_ONCE: usize = 1_000;
 
 impl SqliteStore {
-    /// The entries that a query with a text asks for, once the index has come to the last commit of this moment.
+    /// The entries that match a query with a text, once the index has reached the last commit as of now.
     pub(super) async fn search(
         &self,
         space: &SpaceName,
@@ -50,18 +50,18 @@ impl SqliteStore {
     }
 }
 
-/// What comes of a question.
+/// The outcome of a search.
 #[derive(Debug)]
 enum Search {
-    /// What was found.
+    /// The entries that were found.
     Found(ListAnswer<Entry>),
-    /// Nothing was looked for, because the index of the space has not come to this commit yet.
+    /// No search was made, because the index of the space has not reached this commit yet.
     Behind(SpaceId, Seq),
 }
 
-/// The entries that `query`, which has a text, asks for, as they are at `now`.
+/// The entries that match `query`, which has a text, as they are at `now`.
 ///
-/// Looks only into an index that has come to the commit `known`, or to the last one if that is none.
+/// Uses the index only if it has reached the commit `known`, or the last one if that is `None`.
 fn entries(
     conn: &Connection,
     name: &SpaceName,
@@ -121,16 +121,16 @@ fn entries(
     Ok(Search::Found(answer))
 }
 
-/// What is found, as far as it is looked for.
+/// The entries found so far.
 #[derive(Debug)]
 struct Hits {
     hits: Vec<Hit>,
     total: u64,
-    /// Whether there is more than was counted.
+    /// Whether there are more than were counted.
     at_least: bool,
 }
 
-/// A question that is being answered, within one transaction.
+/// A query that is being answered within one transaction.
 struct Question<'q> {
     conn: &'q Connection,
     space: SpaceId,
@@ -141,9 +141,10 @@ struct Question<'q> {
 }
 
 impl Question<'_> {
-    /// What is found in memory as it was, by what is indexed of it now; of a list by age what comes after `from`.
+    /// The matches in memory as it was, found through the index of memory as it is; for a list by age those after
+    /// `from`.
     ///
-    /// What has changed since is matched as it was, and ordered by what it says now: behind everything else if that no
+    /// Entries that have changed since are matched as they were, but ordered by their current content: last, if it no
     /// longer has the words.
     fn hits(&self, head: Seq, from: Option<&Position>) -> Result<Hits, Failure> {
         let mut changed = Vec::new();
@@ -208,7 +209,7 @@ impl Question<'_> {
         })
     }
 
-    /// Adds what was found by entries that say something else now.
+    /// Adds the matches among entries that have changed since.
     fn add_changed(&self, asked: &Asked, changed: &[Place], hits: &mut Vec<Hit>) -> Result<(), Failure> {
         if changed.is_empty() {
             return Ok(());
@@ -233,7 +234,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// What has to hold for an entry beside its words. `None` if nothing can be found.
+    /// The conditions on an entry apart from its words. `None` if nothing can match.
     fn filter(&self) -> Result<Option<Wanted>, Failure> {
         let (conn, query) = (self.conn, self.query);
         let mut terms = query.context.iter().map(|(path, value)| context_term(path, value));
@@ -253,15 +254,15 @@ impl Question<'_> {
         Ok(Some(Wanted { filter, rest }))
     }
 
-    /// The entries that are `asked` for and for which `filter` holds, the newest first unless the oldest are wanted; at most
-    /// `limit` of each expression.
+    /// The entries that are `asked` for and match `filter`, newest first unless the oldest are wanted; at most `limit`
+    /// for each expression.
     fn found(&self, asked: &Asked, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let only = asked
             .only
             .as_ref()
             .map(|only| self.places(&only.to_string()))
             .transpose()?;
-        // What is left out afterwards must not use the limit up.
+        // Entries that are dropped afterwards must not use up the limit.
         let limit = limit.filter(|_| only.is_none());
         let mut hits: Vec<Hit> = Vec::new();
         for expression in &asked.expressions {
@@ -307,7 +308,7 @@ impl Question<'_> {
         Ok(hits.collect::<Result<_, _>>()?)
     }
 
-    /// Lets `expression` tell how well each of `hits` fits.
+    /// Scores each of `hits` by `expression`.
     fn rank(&self, hits: &mut [Hit], expression: &str) -> Result<(), Failure> {
         let places: Vec<_> = hits.iter().map(|hit| hit.place).collect();
         let (Some(first), Some(last)) = (places.iter().min(), places.iter().max()) else {
@@ -326,7 +327,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// Where the entries stand that `expression` finds, which are few.
+    /// The places of the entries that match `expression`, which are few.
     fn places(&self, expression: &str) -> Result<HashSet<Place>, Failure> {
         let table = text::table(self.space);
         let sql = format!("SELECT rowid FROM {table} WHERE {table} MATCH ?1");
@@ -335,8 +336,7 @@ impl Question<'_> {
         Ok(places.collect::<Result<_, _>>()?)
     }
 
-    /// How many entries there are that are `asked` for and for which `filter` holds, counted until there are more than
-    /// [`FOUND_MAX`].
+    /// The number of entries that are `asked` for and match `filter`, counted until there are more than [`FOUND_MAX`].
     fn count(&self, asked: &Asked, filter: &Conditions) -> Result<u64, Failure> {
         let sql = format!(
             "SELECT count(*) FROM ({})",
@@ -359,7 +359,7 @@ impl Question<'_> {
         } else {
             "DESC"
         };
-        // Without an order the index gives what it has as it comes, without keeping anything.
+        // Without an order the index returns rows as they come, without keeping any.
         let end = limit.map_or_else(String::new, |limit| {
             format!("ORDER BY {table}.rowid {direction} LIMIT {limit}")
         });
@@ -398,10 +398,10 @@ impl Question<'_> {
     }
 }
 
-/// What has to hold for an entry that is found.
+/// The conditions on an entry that is found.
 struct Wanted {
     filter: Conditions,
-    /// What the conditions cannot say, so that each entry has to be looked at.
+    /// What the conditions cannot express, so that each entry has to be read.
     rest: Option<EntryQuery>,
 }
 
@@ -409,7 +409,7 @@ fn entry_at(conn: &Connection, place: Place) -> Result<Entry, Failure> {
     entry::at(conn, place)?.ok_or_else(|| damaged("an entry", "it was there a moment ago"))
 }
 
-/// That an entry stands at one of `places`.
+/// Restricts entries to those at one of `places`.
 fn among(places: &[Place]) -> Conditions {
     let mut among = Conditions::default();
     among.and("entry.place IN (SELECT value FROM json_each(?))", [list(places)]);

@@ -1,4 +1,4 @@
-//! How many entries have a word, counted in the index of words.
+//! Counts in the index of words how many entries have a word.
 
 use folio_memory::{Order, TextMatch, TextQuery};
 use rusqlite::Connection;
@@ -8,11 +8,11 @@ use super::place::{Place, SpaceId};
 use super::{entry, text};
 use crate::words::{Asked, COMMON, Counted, EVERYWHERE, Expression};
 
-/// At how many places it is looked how many entries have a term, and at how many entries each time.
+/// How many samples are taken to estimate how many entries have a term, and how many entries each sample covers.
 const SAMPLES: u64 = 32;
 const SAMPLE: u64 = 128;
 
-/// What finds the best of what has `words` in `order`.
+/// The query that finds the best matches of `words` in `order`.
 pub(super) fn asked(conn: &Connection, space: SpaceId, words: &TextQuery, order: Order) -> Result<Asked, Failure> {
     let last = entry::last_number(conn, space)?;
     Asked::best(last, words, order, || {
@@ -21,7 +21,7 @@ pub(super) fn asked(conn: &Connection, space: SpaceId, words: &TextQuery, order:
     })
 }
 
-/// The index of a space in which an entry `last` is the newest.
+/// The index of a space whose newest entry is `last`.
 struct Index<'c> {
     conn: &'c Connection,
     space: SpaceId,
@@ -44,7 +44,7 @@ impl Index<'_> {
         })
     }
 
-    /// How many entries have all of `terms`, up to [`COMMON`].
+    /// How many entries have all of `terms`, counted up to [`COMMON`].
     fn count(&self, terms: &[String]) -> Result<u32, Failure> {
         let table = text::table(self.space);
         let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ?1 LIMIT {COMMON})");
@@ -52,7 +52,7 @@ impl Index<'_> {
         Ok(statement.query_row([expression(terms)], |row| row.get(0))?)
     }
 
-    /// About how many entries have all of `terms`, from looks here and there.
+    /// An estimate from samples of how many entries have all of `terms`.
     fn estimate(&self, terms: &[String]) -> Result<u64, Failure> {
         let table = text::table(self.space);
         let sql = format!("SELECT count(*) FROM {table} WHERE {table} MATCH ?1 AND rowid BETWEEN ?2 AND ?3");
@@ -68,7 +68,7 @@ impl Index<'_> {
     }
 }
 
-/// What finds everything with all of `terms`.
+/// An expression that matches everything with all of `terms`.
 fn expression(terms: &[String]) -> String {
     Expression::of(&[terms.to_vec()], TextMatch::All).to_string()
 }

@@ -1,4 +1,4 @@
-//! Tokens of servers.
+//! Access tokens of servers.
 
 use folio_memory::{Role, SpaceName, Timestamp};
 use rusqlite::{Connection, Row, params};
@@ -7,10 +7,10 @@ use super::error::{Failure, damaged};
 use crate::access::KeptToken;
 use crate::error::StoreError;
 
-/// Tokens that a file has at most, those included that open nothing any more.
+/// The most tokens in a file, including those that are no longer valid.
 const MOST: i64 = 10_000;
 
-/// Keeps `token`, in the place of one with its id.
+/// Stores `token`, replacing one with the same id.
 pub(super) fn keep(conn: &Connection, token: &KeptToken) -> Result<(), Failure> {
     let count: i64 = conn.query_row("SELECT count(*) FROM token WHERE id <> ?1", [&token.id], |row| {
         row.get(0)
@@ -36,7 +36,7 @@ pub(super) fn keep(conn: &Connection, token: &KeptToken) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Every token, the oldest first.
+/// All tokens, oldest first.
 pub(super) fn list(conn: &Connection) -> Result<Vec<KeptToken>, Failure> {
     let sql =
         "SELECT id, space, role, name, hash, created_at, expires_at, revoked_at FROM token ORDER BY created_at, id";
@@ -49,14 +49,14 @@ pub(super) fn list(conn: &Connection) -> Result<Vec<KeptToken>, Failure> {
     Ok(tokens)
 }
 
-/// A token that was taken back, and when.
+/// A token that was revoked, and when.
 #[derive(Debug)]
 pub(super) struct Revocation {
     id: String,
     at: i64,
 }
 
-/// The tokens that were taken back.
+/// The tokens that were revoked.
 pub(super) fn revocations(conn: &Connection) -> Result<Vec<Revocation>, Failure> {
     if !has_tokens(conn)? {
         return Ok(Vec::new());
@@ -71,7 +71,7 @@ pub(super) fn revocations(conn: &Connection) -> Result<Vec<Revocation>, Failure>
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Takes back those of `revocations` that are here and open something; how many.
+/// Revokes those of `revocations` that exist here and are still valid; returns how many.
 pub(super) fn revoke_each(conn: &Connection, revocations: &[Revocation]) -> Result<usize, Failure> {
     if revocations.is_empty() || !has_tokens(conn)? {
         return Ok(0);
@@ -84,7 +84,7 @@ pub(super) fn revoke_each(conn: &Connection, revocations: &[Revocation]) -> Resu
     Ok(count)
 }
 
-/// Whether the file is of a format that has tokens.
+/// Whether the format of the file has tokens.
 fn has_tokens(conn: &Connection) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'token')";
     Ok(conn.query_row(sql, [], |row| row.get(0))?)

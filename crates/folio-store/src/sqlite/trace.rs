@@ -1,4 +1,4 @@
-//! Notes of what happened besides the log.
+//! Notes of the trace.
 
 use folio_memory::{EntryId, NoteQuery, NotesKept, SpaceName, Timestamp, TraceNote};
 use rusqlite::types::Value;
@@ -11,15 +11,15 @@ use super::scope::Scope;
 use crate::error::StoreError;
 use crate::said::{Wanted, without_words};
 
-/// Most notes that one write lets go of, besides as many as it brings: so that nobody waits for a large sweep.
+/// The most notes that one write deletes beyond as many as it adds, so that nobody waits for a large sweep.
 const SWEPT: u64 = 1_000;
 
-/// The first and the last note of a space. Each by itself is one step in the tree of rows; both in one question would go over
-/// all that lie between.
+/// The first and the last note of a space. Each subquery alone is one step in the B-tree; both in one would scan all
+/// rows in between.
 const ENDS: &str = "SELECT (SELECT min(place) FROM trace WHERE place BETWEEN ?1 AND ?2),
                            (SELECT max(place) FROM trace WHERE place BETWEEN ?1 AND ?2)";
 
-/// Notes as they are stored.
+/// Notes in their stored form.
 #[derive(Debug)]
 pub(super) struct Notes {
     space: SpaceName,
@@ -39,7 +39,7 @@ struct Row {
 }
 
 impl Notes {
-    /// Makes rows of `notes`.
+    /// Converts `notes` into rows.
     pub(super) fn of(space: &SpaceName, notes: &[TraceNote], kept: NotesKept) -> Result<Self, StoreError> {
         let rows = notes.iter().map(Row::of).collect::<Result<_, _>>()?;
         Ok(Self {
@@ -49,13 +49,13 @@ impl Notes {
         })
     }
 
-    /// About how much they add to a transaction.
+    /// Roughly how many bytes the notes add to a transaction.
     pub(super) fn bytes(&self) -> usize {
         self.rows.iter().map(|row| row.note.len()).sum()
     }
 }
 
-/// Lets go of the notes about the entry `id` of `space`.
+/// Deletes the notes about the entry `id` of `space`.
 pub(super) fn forget_entry(conn: &Connection, space: SpaceId, id: EntryId) -> Result<(), Failure> {
     let sql = "DELETE FROM trace WHERE entry = ?1 AND place BETWEEN ?2 AND ?3";
     let values = params![id.to_bytes(), Place::start(space), Place::end(space)];
@@ -63,7 +63,8 @@ pub(super) fn forget_entry(conn: &Connection, space: SpaceId, id: EntryId) -> Re
     Ok(())
 }
 
-/// Lets go of the notes of `space` that say one of `texts`, however it is spelled: the words of a question, a value that was put right.
+/// Deletes the notes of `space` that contain one of `texts` in any spelling: the words of a query, a value that was
+/// corrected.
 pub(super) fn forget_texts(conn: &Connection, space: SpaceId, texts: &[String]) -> Result<(), Failure> {
     overwrite_deleted(conn, true)?;
     let texts = Wanted::of_notes(texts);
@@ -98,10 +99,10 @@ impl Row {
     }
 }
 
-/// When something was last forgotten, as far as that is kept.
+/// The time of the last erasure, if a note of it is still kept.
 const FORGOTTEN: &str = "SELECT max(at) FROM trace WHERE entry = ?1 AND place BETWEEN ?2 AND ?3";
 
-/// Keeps `notes`, and lets go of the oldest ones that are beyond what is kept.
+/// Stores `notes`, and deletes the oldest ones beyond what is kept.
 pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure> {
     let space = match scope.space(&notes.space)? {
         Some(space) => space,
@@ -163,7 +164,7 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
     Ok(())
 }
 
-/// Takes away the oldest notes that are too old, or too many.
+/// Deletes the oldest notes that are too old, or too many.
 fn sweep(
     conn: &Connection,
     space: SpaceId,
@@ -172,7 +173,7 @@ fn sweep(
     brought: u64,
     kept: NotesKept,
 ) -> Result<(), Failure> {
-    // Notes come in the order of time, give or take a second between processes: the oldest have the smallest numbers.
+    // Notes are in the order of time, give or take a second between processes: the oldest have the smallest numbers.
     let beyond = last.saturating_sub(kept.notes_max);
     let reach = first.saturating_add(SWEPT + brought);
     let is_old = |until: u64| -> Result<Option<Place>, Failure> {
@@ -180,7 +181,7 @@ fn sweep(
         let window = (Place::of(space, first), Place::of(space, until), kept.from.as_nanos());
         Ok(conn.prepare_cached(sql)?.query_row(window, |row| row.get(0))?)
     };
-    // As long as the oldest is young enough, one row is all that is looked at.
+    // As long as the oldest note is young enough, only one row is looked at.
     let old = match is_old(first)? {
         Some(_) => is_old(reach)?,
         None => None,
@@ -193,7 +194,7 @@ fn sweep(
     Ok(())
 }
 
-/// The notes that `query` asks for, oldest first.
+/// The notes that match `query`, oldest first.
 pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &NoteQuery) -> Result<Vec<TraceNote>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
     let mut sql = "SELECT note FROM trace WHERE place BETWEEN ? AND ?".to_owned();
@@ -223,7 +224,7 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &NoteQuery)
             values.push(at.as_nanos().into());
         }
     }
-    // The last ones are read backwards, and turned around below.
+    // The last notes are read backwards, and reversed below.
     let is_backwards = query.since.is_none();
     sql.push_str(if is_backwards {
         " ORDER BY place DESC LIMIT ?"

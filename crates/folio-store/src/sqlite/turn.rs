@@ -43,14 +43,14 @@ pub(super) fn write(conn: &Connection, planned: &PlannedTurn) -> Result<(), Fail
     Ok(())
 }
 
-/// The turn called `id`.
+/// The turn with the id `id`.
 pub(super) fn by_id(conn: &Connection, space: SpaceId, id: TurnId) -> Result<Option<Turn>, Failure> {
     let mut statement = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM turn WHERE id = ?1 AND space = ?2"))?;
     let mut rows = statement.query(params![id.to_bytes(), space])?;
     rows.next()?.map(from_row).transpose()
 }
 
-/// The turn that `turn` names.
+/// The turn to which `turn` refers.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, turn: TurnRef) -> Result<Turn, Failure> {
     let missing = || not_found("turn", turn);
     let space = space.ok_or_else(missing)?;
@@ -65,7 +65,7 @@ pub(super) fn read(conn: &Connection, space: Option<SpaceId>, turn: TurnRef) -> 
     Ok(found.ok_or_else(missing)?)
 }
 
-/// The turns that `query` asks for, newest first.
+/// The turns that match `query`, newest first.
 pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
     let end = query
@@ -111,7 +111,7 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &TurnQuery)
     Ok(turns)
 }
 
-/// Whether the columns by which lists filter say what `turn` says.
+/// Whether the columns by which lists filter match `turn`.
 pub(super) fn has_columns(conn: &Connection, place: Place, turn: &Turn) -> Result<bool, Failure> {
     let sql = "SELECT count(*) FROM turn WHERE place = ?1 AND thread = ?2 AND run IS ?3 AND (ended IS NULL) = ?4";
     let found: i64 = conn.prepare_cached(sql)?.query_row(

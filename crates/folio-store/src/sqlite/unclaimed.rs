@@ -1,5 +1,5 @@
-//! Bodies that came before whatever names them. A long text goes by in pieces, and only behind the last one there is an entry
-//! for it; if its writer ends in between, nothing ever names the pieces, and they are given up in time.
+//! Bodies that arrive before anything refers to them. A long text comes in pieces, and only after the last one is there
+//! an entry for it; if its writer ends in between, nothing ever refers to the pieces, and they are dropped in time.
 
 use folio_memory::Timestamp;
 use rusqlite::{Connection, params};
@@ -11,10 +11,10 @@ use crate::body::parse_hash;
 use crate::plan::{brings_only, named};
 use crate::prepare::Prepared;
 
-/// Bodies that are given up at a time: with a piece of a mebibyte each, a few milliseconds.
+/// How many bodies are dropped at a time: with pieces of a mebibyte each, this takes a few milliseconds.
 const AT_A_TIME: u32 = 32;
 
-/// Keeps the bodies of `commit`, which was made at `at`, and notes which of all bodies have a name now.
+/// Stores the bodies of `commit`, which was made at `at`, and records which bodies are referred to now.
 pub(super) fn keep(conn: &Connection, space: SpaceId, commit: &Prepared, at: Timestamp) -> Result<(), Failure> {
     let is_ahead = brings_only(commit);
     for body in &commit.blobs {
@@ -24,7 +24,7 @@ pub(super) fn keep(conn: &Connection, space: SpaceId, commit: &Prepared, at: Tim
             conn.prepare_cached(sql)?
                 .execute(params![space, body.hash, at.as_nanos()])?;
         } else if is_ahead {
-            // It comes once more, for somebody who has yet to name it.
+            // The body arrives once more, from a writer that has yet to refer to it.
             let sql = "UPDATE unclaimed SET at = ?3 WHERE space = ?1 AND hash = ?2";
             conn.prepare_cached(sql)?
                 .execute(params![space, body.hash, at.as_nanos()])?;
@@ -38,14 +38,15 @@ pub(super) fn keep(conn: &Connection, space: SpaceId, commit: &Prepared, at: Tim
     Ok(())
 }
 
-/// Does not look at the body `hash` any more: it has a name, or is gone.
+/// Stops tracking the body `hash`: something refers to it, or it is gone.
 pub(super) fn forget(conn: &Connection, space: SpaceId, hash: &[u8; 32]) -> Result<(), Failure> {
     let sql = "DELETE FROM unclaimed WHERE space = ?1 AND hash = ?2";
     conn.prepare_cached(sql)?.execute(params![space, hash])?;
     Ok(())
 }
 
-/// Gives up bodies that came at `until` or before and that nothing names; how many, and whether there may be more.
+/// Drops bodies that came at `until` or earlier and to which nothing refers; returns how many, and whether there may be
+/// more.
 pub(super) fn give_up(conn: &Connection, space: SpaceId, until: Timestamp) -> Result<(u64, bool), Failure> {
     let sql = "SELECT hash FROM unclaimed WHERE space = ?1 AND at <= ?2 ORDER BY at LIMIT ?3";
     let found = conn

@@ -1,4 +1,4 @@
-//! Waking those who wait for commits, of this process and of others, and the thread that keeps watch.
+//! Wakes those who wait for commits, of this process and of others, and runs the background thread.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::place::SpaceId;
 use super::text;
 use super::writer::{Writer, checkpoint};
 
-/// How often the file is looked at for commits of other processes while somebody waits for them.
+/// How often the file is checked for commits of other processes while anybody waits for them.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// A signal after each transaction, and what the thread that keeps watch has to do.
+/// A signal after each transaction, and the duties of the background thread.
 #[derive(Debug)]
 pub(super) struct Wake {
     signal: watch::Sender<u64>,
@@ -28,7 +28,7 @@ pub(super) struct Wake {
 
 #[derive(Debug, Default)]
 struct State {
-    /// How many wait for commits.
+    /// How many listeners wait for commits.
     waiting: usize,
     /// Whether this process drives runs.
     driving: bool,
@@ -42,15 +42,15 @@ struct State {
 /// What the thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Duty {
-    /// Looks for commits of other processes.
+    /// Check for commits of other processes.
     Look,
-    /// Lets the owners say that they go on.
+    /// Renew the leases of the owners.
     Renew,
-    /// Moves the write-ahead log into the file.
+    /// Move the write-ahead log into the file.
     Tidy,
-    /// Lets an index of words catch up for a while.
+    /// Let an index of words catch up for a limited time.
     Index,
-    /// Ends.
+    /// End.
     Stop,
 }
 
@@ -63,12 +63,12 @@ impl Wake {
         })
     }
 
-    /// Tells everybody who waits that something may have been committed.
+    /// Tells all listeners that something may have been committed.
     pub(super) fn ring(&self) {
         self.signal.send_modify(|rings| *rings += 1);
     }
 
-    /// Hears every ring from now on; for as long as the answer lives, other processes are listened to.
+    /// Starts to listen for rings. Other processes are watched for as long as the result lives.
     pub(super) fn listen(self: &Arc<Self>) -> Listener {
         let mut state = self.state();
         state.waiting += 1;
@@ -81,7 +81,7 @@ impl Wake {
         }
     }
 
-    /// Says whether this process drives runs.
+    /// Sets whether this process drives runs.
     pub(super) fn set_driving(&self, driving: bool) {
         let mut state = self.state();
         if state.driving != driving {
@@ -90,7 +90,7 @@ impl Wake {
         }
     }
 
-    /// Says that the write-ahead log has grown long.
+    /// Reports that the write-ahead log has grown long.
     pub(super) fn tidy(&self) {
         let mut state = self.state();
         if !state.long_log {
@@ -99,7 +99,7 @@ impl Wake {
         }
     }
 
-    /// Says that indexes of words may be far behind.
+    /// Reports that indexes of words may be far behind.
     pub(super) fn index(&self) {
         let mut state = self.state();
         if !state.behind {
@@ -118,8 +118,9 @@ impl Wake {
         self.state.lock()
     }
 
-    /// What the thread does: looks for commits of other processes while somebody waits, lets `owners` say that they go on
-    /// while they drive runs, moves the write-ahead log into the file, and lets indexes of words catch up. Sleeps otherwise.
+    /// The loop of the thread: checks for commits of other processes while anybody waits, renews the leases of `owners`
+    /// while they drive runs, moves the write-ahead log into the file, and lets indexes of words catch up. Sleeps
+    /// otherwise.
     pub(super) fn keep_watch(&self, target: &Target, owners: &Owners, writer: &Writer, jobs: &mpsc::WeakSender<Job>) {
         let mut watcher = Watcher::new(target);
         let mut looked_at = Instant::now();
@@ -144,9 +145,9 @@ impl Wake {
                     }
                 }
                 Duty::Tidy => {
-                    // Most of it beside those who write, the rest in their way: as long as they add to the log, it could
-                    // never be moved completely and begin anew.
-                    // Not of a file that was moved: its log may be that of another one by now.
+                    // Most of it while others write, the rest while they are blocked: as long as they append to the
+                    // log, it could never be moved completely and start over. Skipped for a file that was moved, whose
+                    // log may be that of another one by now.
                     if target.is_at_its_place("write to").is_ok() {
                         watcher.tidy();
                         writer.tidy();
@@ -167,8 +168,8 @@ impl Wake {
         }
     }
 
-    /// Waits until there is something to do: looking from `look_at` on if somebody waits, renewing from `renew_at` on if
-    /// this process drives runs.
+    /// Waits until there is something to do: checking from `look_at` on if anybody waits, renewing from `renew_at` on
+    /// if this process drives runs.
     fn next_duty(&self, look_at: Instant, renew_at: Instant) -> Duty {
         let mut state = self.state();
         loop {
@@ -203,7 +204,7 @@ impl Wake {
     }
 }
 
-/// Has the writer index for a while; whether it did.
+/// Has the writer index for a limited time; returns whether it did.
 fn let_catch_up(space: SpaceId, jobs: &mpsc::WeakSender<Job>) -> bool {
     let (answer, done) = oneshot::channel();
     let sent = jobs
@@ -212,7 +213,7 @@ fn let_catch_up(space: SpaceId, jobs: &mpsc::WeakSender<Job>) -> bool {
     sent && done.blocking_recv().is_ok_and(|indexed| indexed.is_ok())
 }
 
-/// Somebody who waits.
+/// A waiter for commits.
 #[derive(Debug)]
 pub(super) struct Listener {
     signal: watch::Receiver<u64>,
@@ -220,7 +221,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Rings from now on count.
+    /// Counts only rings from now on.
     pub(super) fn attend(&mut self) {
         self.signal.mark_unchanged();
     }
@@ -257,7 +258,7 @@ impl<'t> Watcher<'t> {
 
     fn sees_change(&mut self) -> bool {
         if self.target.file.is_none() {
-            // Nobody else can be there.
+            // A store in memory has no other processes.
             return false;
         }
         let version = self.version();
@@ -266,8 +267,8 @@ impl<'t> Watcher<'t> {
         changed
     }
 
-    /// A number that changes with every commit of another connection. `None` if it cannot be read: those who wait shall
-    /// look themselves, and find out why.
+    /// A number that changes with every commit of another connection. `None` if it cannot be read: then those who wait
+    /// should look themselves, and find out why.
     fn version(&mut self) -> Option<i64> {
         self.connect();
         let version = self
@@ -281,8 +282,8 @@ impl<'t> Watcher<'t> {
         version
     }
 
-    /// Moves what there is of the write-ahead log into the file. Whatever keeps it from that does so the next time, or is
-    /// told to somebody who writes.
+    /// Moves what it can of the write-ahead log into the file. If something prevents that, it is tried again next time,
+    /// or reported to a writer.
     fn tidy(&mut self) {
         self.connect();
         if let Some(conn) = &self.conn {
@@ -290,7 +291,7 @@ impl<'t> Watcher<'t> {
         }
     }
 
-    /// A space whose index of words is far behind. `None` if there is none, or if that cannot be told: then whoever searches
+    /// A space whose index of words is far behind. `None` if there is none, or if that cannot be read: then a search
     /// finds out why.
     fn far_behind(&mut self) -> Option<SpaceId> {
         self.connect();

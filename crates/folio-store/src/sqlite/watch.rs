@@ -1,4 +1,4 @@
-//! Where to look for what is due: a row for each thing that an entry is watched for.
+//! Rows that tell where to look for what is due: one for each thing for which an entry is watched.
 
 use folio_memory::keeping::{Watch, Watched};
 use folio_memory::{EntryHandle, EntryId, Timestamp};
@@ -13,7 +13,7 @@ fn code(what: Watch) -> Result<i64, Failure> {
     Ok(watch_code(what)?)
 }
 
-/// Brings the rows of the entry at `place` from what it was watched for to what it is.
+/// Changes the rows of the entry at `place` from `old` to `new`.
 pub(super) fn update(conn: &Connection, place: Place, old: &[Watched], new: &[Watched]) -> Result<(), Failure> {
     for gone in old.iter().filter(|watched| !new.contains(watched)) {
         remove(conn, place, gone.what, gone.at)?;
@@ -40,7 +40,7 @@ pub(super) fn remove(conn: &Connection, place: Place, what: Watch, at: Timestamp
     Ok(())
 }
 
-/// The places of what `query` asks for, with their instants.
+/// The places of the entries that match `query`, with their times.
 pub(super) fn places(
     conn: &Connection,
     space: SpaceId,
@@ -68,7 +68,7 @@ pub(super) fn places(
     Ok(places)
 }
 
-/// The entries that `query` asks for.
+/// The entries that match `query`.
 pub(super) fn entries(conn: &Connection, space: SpaceId, query: &WatchQuery) -> Result<WatchAnswer, Failure> {
     let places = places(conn, space, query)?;
     let is_full = places.len() >= usize::try_from(query.limit).unwrap_or(usize::MAX);
@@ -84,7 +84,8 @@ pub(super) fn entries(conn: &Connection, space: SpaceId, query: &WatchQuery) -> 
     Ok(WatchAnswer { entries, next })
 }
 
-/// Up to `limit` entries of `space` whose time was past by `by` without anybody having noted it, the first first.
+/// Up to `limit` entries of `space` that had expired by `by` without a revision that says so, in the order in which
+/// they expired.
 pub(super) fn ended(
     conn: &Connection,
     space: Option<SpaceId>,
@@ -113,7 +114,8 @@ pub(super) fn ended(
     Ok(found)
 }
 
-/// Whether the time of any entry of `space` was past by `by` without anybody having noted it: [`ended`], asked before each call of a model.
+/// Whether any entry of `space` had expired by `by` without a revision that says so: a quick form of [`ended`] that is
+/// asked before each call of a model.
 pub(super) fn has_ended(conn: &Connection, space: SpaceId, by: Timestamp) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM watch WHERE space = ?1 AND what = ?3 AND at <= ?2)
                OR EXISTS (SELECT 1 FROM watch WHERE space = ?1 AND what = ?4 AND at <= ?2)";
@@ -123,7 +125,7 @@ pub(super) fn has_ended(conn: &Connection, space: SpaceId, by: Timestamp) -> Res
         .query_row(params![space, by.as_nanos(), live, unnoted], |row| row.get(0))?)
 }
 
-/// How many observations of `space` are neither archived nor past their time at `now`; counts no further than `most`.
+/// The number of observations of `space` that are neither archived nor expired at `now`; counts no further than `most`.
 pub(super) fn live(conn: &Connection, space: SpaceId, now: Timestamp, most: u64) -> Result<u64, Failure> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM watch WHERE space = ?1 AND what = ?2 AND at > ?3 LIMIT ?4)";
     let most = i64::try_from(most).unwrap_or(i64::MAX);

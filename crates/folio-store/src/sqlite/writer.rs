@@ -1,9 +1,9 @@
-//! What writes: one connection, and one transaction at a time.
+//! The writer: one connection, and one transaction at a time.
 //!
-//! Making a transaction durable takes longer than filling it, so while one is under way the jobs for the next gather in a
-//! queue, and the thread takes all of them into one. Nobody is held back to wait for company: a job that comes alone is
-//! done alone, and, where that is a matter of microseconds, right where it comes from. Handing it to a thread and being
-//! woken by it would take a quarter of the time that the disk takes.
+//! Making a transaction durable takes longer than filling it, so while one is under way the jobs for the next gather in
+//! a queue, and the thread takes all of them into one. No job is held back to wait for others: a job that comes alone
+//! is done alone, and, where that takes only microseconds, right on the caller's thread. Handing it to another thread
+//! and being woken by it would take a quarter of the time that the disk takes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -25,54 +25,55 @@ use super::scope::{Known, Scope};
 use super::text::FAR;
 use super::wake::Wake;
 
-/// Most jobs in one transaction.
+/// The most jobs in one transaction.
 const JOBS_MAX: usize = 512;
-/// Bytes after which a transaction is closed.
+/// The size in bytes at which a transaction is closed.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How long a transaction may usually take if jobs are to be done right where they come from: on a slower disk the way to
-/// the thread does not count, and whoever brings a job has better things to do meanwhile.
+/// How long transactions may usually take for jobs to be done on the caller's thread: on a slower disk the way to the
+/// writer's thread does not matter, and callers have better things to do meanwhile.
 const QUICK: Duration = Duration::from_micros(500);
-/// Pages of 4 KiB after which the write-ahead log is moved into the file. A page that was written often meanwhile is moved once.
+/// The length of the write-ahead log, in pages of 4 KiB, at which it is moved into the file. A page that was written
+/// often meanwhile is moved once.
 const WAL_PAGES: u32 = 6_000;
-/// How long a file may take to be written anew. The owners of this process count as alive for so long, as long as it lives.
+/// How long rewriting a file may take. For that time the owners of this process count as alive, as long as it lives.
 const WRITTEN_ANEW: Duration = Duration::from_secs(60 * 60);
 
-/// The writer, shared by the thread and those who bring jobs.
+/// The writer, shared by its thread and those who submit jobs.
 #[derive(Debug)]
 pub(super) struct Writer {
     pen: Mutex<Pen>,
-    /// How many jobs are under way, wherever.
+    /// How many jobs are under way, on any thread.
     under_way: AtomicUsize,
     /// Whether transactions take so long that all of them go to the thread.
     is_slow: AtomicBool,
     wal: Arc<WalLength>,
 }
 
-/// How long the write-ahead log is.
+/// The length of the write-ahead log.
 #[derive(Debug)]
 struct WalLength {
     pages: AtomicU32,
-    /// At how many pages it should be moved into the file.
+    /// The number of pages at which it should be moved into the file.
     pages_max: AtomicU32,
 }
 
-/// What only one can hold: the connection that writes.
+/// What only one thread can hold at a time: the connection that writes.
 #[derive(Debug)]
 struct Pen {
     conn: Connection,
-    // Dropped behind the connection.
+    // Dropped after the connection.
     target: Target,
     owners: Arc<Owners>,
     wake: Arc<Wake>,
     marks: Arc<Marks>,
     known: Known,
-    /// Set while whoever brought a job holds the pen: he does not wait for another process.
+    /// Set while a caller holds the pen: it does not wait for another process.
     is_in_a_hurry: Arc<AtomicBool>,
-    /// How long transactions took of late.
+    /// How long recent transactions took.
     usual: Duration,
-    /// Whether the connection does not wait for the disk at present.
+    /// Whether the connection currently does not wait for the disk.
     is_careless: bool,
-    /// How much was committed since indexes of words were last thought of.
+    /// How much was committed since indexes of words were last considered.
     not_indexed: u64,
 }
 
@@ -91,7 +92,7 @@ impl Writer {
             pages_max: AtomicU32::new(WAL_PAGES),
         });
         let counted = Arc::clone(&wal);
-        // Takes the place of SQLite's own way to move the log into the file, in the middle of somebody's commit.
+        // Replaces SQLite's own checkpoints, which would happen in the middle of somebody's commit.
         conn.wal_hook(Some(move |_: &mut Wal, pages| {
             counted.note(u32::try_from(pages).unwrap_or(0));
             Ok(())
@@ -117,7 +118,7 @@ impl Writer {
         })
     }
 
-    /// What the thread does: works until nobody can send jobs any more.
+    /// The loop of the thread: works until nobody can send jobs any more.
     pub(super) fn run(&self, mut jobs: mpsc::Receiver<Job>) {
         let mut aside = None;
         while let Some(first) = aside.take().or_else(|| jobs.blocking_recv()) {
@@ -138,7 +139,7 @@ impl Writer {
                     Some(next)
                 }),
                 Err(error) => {
-                    // Whoever holds the file would keep the others waiting just as long.
+                    // Whatever blocks the file would keep the other jobs waiting just as long.
                     let all = std::iter::once(first).chain(std::iter::from_fn(|| jobs.try_recv().ok()));
                     all.for_each(|job| pen.answer(job, Err(Failure::Sql(repeated(&error)))));
                 }
@@ -154,29 +155,29 @@ impl Writer {
         self.wal.note_moved();
     }
 
-    /// Moves all of the write-ahead log into the file and cuts it off; before, if wanted, writes the whole file anew without its free
-    /// space. Nobody can write meanwhile, of any process.
+    /// Moves all of the write-ahead log into the file and truncates it; with `anew`, first rewrites the whole file
+    /// without its free space. No process can write meanwhile.
     pub(super) fn cut_off(&self, anew: bool) -> Result<(), Failure> {
         let mut pen = self.pen.lock();
-        // Nor can anybody say meanwhile that he goes on.
+        // No lease can be renewed meanwhile, either.
         pen.renew(WRITTEN_ANEW)?;
         let done = pen.moved(anew);
         let lease = pen.owners.lease();
-        // Should this fail, it is done the next time: until then they count as alive.
+        // If this fails, it is done next time: until then the owners count as alive.
         pen.renew(lease).unwrap_or_default();
         done?;
         self.wal.note(0);
         Ok(())
     }
 
-    /// Notes that somebody brings a job, until the answer is dropped.
+    /// Counts a job as under way until the result is dropped.
     pub(super) fn under_way(&self) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         UnderWay(self)
     }
 
-    /// Does `job` right here, unless others bring jobs too, so that they can share a transaction, or it would take long.
-    /// Then it is given back.
+    /// Does `job` right here, unless there are other jobs with which it can share a transaction, or it would take long.
+    /// Then it is returned.
     pub(super) fn at_once(&self, job: Job) -> Option<Job> {
         let is_alone = self.under_way.load(Ordering::Acquire) == 1;
         if !is_alone || self.is_slow.load(Ordering::Relaxed) || !job.is_small() {
@@ -189,7 +190,7 @@ impl Writer {
         let begun = pen.begin();
         pen.is_in_a_hurry.store(false, Ordering::Relaxed);
         if begun.is_err() {
-            // Another process is writing. The thread has the time to wait, and the words for any other reason.
+            // Another process is writing, or something failed. The thread has the time to wait, and reports errors.
             return Some(job);
         }
         pen.work_off(job, &mut || None);
@@ -197,7 +198,7 @@ impl Writer {
         None
     }
 
-    /// Draws conclusions from a transaction that is over.
+    /// Adjusts to how long the last transaction took and what it left to do.
     fn look_back(&self, pen: &Pen) {
         self.is_slow.store(pen.usual > QUICK, Ordering::Relaxed);
         if self.wal.is_long() {
@@ -217,16 +218,16 @@ impl Drop for UnderWay<'_> {
 }
 
 impl WalLength {
-    /// There are `pages` now.
+    /// Records that there are `pages` now.
     fn note(&self, pages: u32) {
         if pages < self.pages.swap(pages, Ordering::Relaxed) {
-            // It was moved, and begins anew.
+            // The log was moved, and starts over.
             self.pages_max.store(WAL_PAGES, Ordering::Relaxed);
         }
     }
 
-    /// What there is was moved. Somebody who still reads from it may keep it from beginning anew, and trying again with
-    /// every commit would help nobody.
+    /// Records that the log was moved. A process that still reads from it may keep it from starting over, and trying
+    /// again with every commit would not help.
     fn note_moved(&self) {
         self.pages_max.store(
             self.pages.load(Ordering::Relaxed).saturating_add(WAL_PAGES),
@@ -242,7 +243,7 @@ impl WalLength {
 impl Pen {
     fn begin(&mut self) -> rusqlite::Result<()> {
         if !self.conn.is_autocommit() {
-            // Somebody panicked in the middle of a transaction.
+            // A thread panicked in the middle of a transaction.
             self.roll_back();
         }
         if self.is_careless {
@@ -252,7 +253,7 @@ impl Pen {
         execute(&self.conn, "BEGIN IMMEDIATE")
     }
 
-    /// Lets the owners of this process say that they go on for so long, if they drive runs.
+    /// Renews the leases of this process's owners for `lease`, if they drive runs.
     fn renew(&mut self, lease: Duration) -> Result<(), Failure> {
         if !self.owners.are_driving() {
             return Ok(());
@@ -262,7 +263,7 @@ impl Pen {
         self.finished(renewed.map(|()| (Done::Nothing, Vec::new()))).map(drop)
     }
 
-    /// Moves the write-ahead log into the file, which is written anew before if wanted.
+    /// Moves the write-ahead log into the file; with `anew`, rewrites the file first.
     fn moved(&mut self, anew: bool) -> Result<(), Failure> {
         if !self.conn.is_autocommit() {
             self.roll_back();
@@ -274,8 +275,8 @@ impl Pen {
         Ok(self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
-    /// Does `job` in a transaction of its own that does not wait for the disk. Whatever is committed after it is durable
-    /// all the same, and makes it durable too: the disk keeps the order of the write-ahead log.
+    /// Does `job` in a transaction of its own that does not wait for the disk. Later commits are durable all the same,
+    /// and make this one durable, too: the disk keeps the order of the write-ahead log.
     fn carelessly(&mut self, job: &Job) -> Result<Done, Failure> {
         if !self.conn.is_autocommit() {
             self.roll_back();
@@ -289,14 +290,14 @@ impl Pen {
         self.finished(done)
     }
 
-    /// Does `job` within the transaction that has begun; what came of it, and which commits it made.
+    /// Does `job` within the current transaction; returns its outcome, and the commits that it made.
     fn applied(&mut self, job: &Job) -> Result<(Done, Vec<Wrote>), Failure> {
         let mut scope = Scope::new(&self.conn, &mut self.known)?;
         let done = job.apply(&mut scope, &self.owners)?;
         Ok((done, scope.wrote))
     }
 
-    /// Does `first` and whatever else is waiting in the transaction that has begun.
+    /// Does `first` and all other waiting jobs in the current transaction.
     fn work_off(&mut self, first: Job, waiting: &mut dyn FnMut() -> Option<Job>) {
         let (start, is_usual) = (Instant::now(), !first.is_alone());
         let mut done = Vec::new();
@@ -323,7 +324,7 @@ impl Pen {
                     self.answer(job, Err(failure));
                     return;
                 }
-                // One of them, or all of them together, is more than the database can do: each for itself, then.
+                // One of the jobs, or all together, is more than the database can do, so each is done by itself.
                 for (job, _) in done {
                     let done = self.alone(&job);
                     self.answer(job, done);
@@ -338,7 +339,7 @@ impl Pen {
         self.wake.set_driving(self.owners.are_driving());
     }
 
-    /// How many commits were made. On failure `done` has every job that was taken.
+    /// Returns the number of commits. On failure `done` has every job that was taken.
     fn together(
         &mut self,
         first: Job,
@@ -357,7 +358,7 @@ impl Pen {
         while let Some(job) = next {
             bytes += job.bytes();
             match job.apply(&mut scope, &self.owners) {
-                // Whatever could not be granted has changed nothing, and does not keep the others from being written.
+                // A refused job has changed nothing, and does not keep the others from being written.
                 outcome @ (Ok(_) | Err(Failure::Refused(_))) => done.push((job, outcome)),
                 Err(failure) => {
                     done.push((job, Ok(Done::Nothing)));
@@ -381,9 +382,9 @@ impl Pen {
         self.finished(done)
     }
 
-    /// Makes the transaction durable that made the commits `wrote`.
+    /// Makes the transaction with the commits `wrote` durable.
     fn commit(&self, wrote: &[Wrote]) -> Result<(), Failure> {
-        // As late as can be: whatever is acknowledged has to be found again.
+        // As late as possible: whatever is acknowledged must be found again.
         self.target.is_at_its_place("write to")?;
         let changing = self.marks.begin(wrote);
         let committed = execute(&self.conn, "COMMIT");
@@ -391,7 +392,7 @@ impl Pen {
         Ok(committed?)
     }
 
-    /// Ends the transaction in which `done` came about.
+    /// Ends the transaction that produced `done`.
     fn finished(&mut self, done: Result<(Done, Vec<Wrote>), Failure>) -> Result<Done, Failure> {
         let done = done.and_then(|(done, wrote)| {
             self.commit(&wrote)?;
@@ -404,10 +405,10 @@ impl Pen {
     }
 
     fn roll_back(&mut self) {
-        // What was made in this transaction is not there any more.
+        // What was added in this transaction no longer exists.
         self.known = Known::default();
         if !self.conn.is_autocommit() {
-            // Should this fail, the next BEGIN does, and its caller hears why.
+            // If this fails, so does the next BEGIN, and its caller gets the reason.
             execute(&self.conn, "ROLLBACK").unwrap_or_default();
         }
     }
@@ -420,7 +421,7 @@ impl Pen {
     }
 }
 
-/// Moves what can be moved of the write-ahead log into the file. What cannot is moved the next time.
+/// Moves what it can of the write-ahead log into the file. The rest is moved next time.
 pub(super) fn checkpoint(conn: &Connection) {
     conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
         .unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What calls of runs write, for runs that other processes drive (E9.15).
+//! What calls of runs write, recorded for runs that other processes drive (E9.15).
 
 use folio_memory::RunId;
 use rusqlite::{Connection, Params, params};
@@ -9,7 +9,7 @@ use super::place::{Place, SpaceId, to_column};
 use crate::plan::{Met, PlannedWrites, around};
 use crate::store::OwnerId;
 
-/// What runs other than the one at `own` have that meets one of `names`.
+/// The names held by runs other than the one at `own` that overlap with any of `names`.
 pub(super) fn met(
     conn: &Connection,
     space: SpaceId,
@@ -22,7 +22,7 @@ pub(super) fn met(
         for at in around(name) {
             look(conn, "name = ?3", params![space, own, at], owners, &mut found)?;
         }
-        // Behind `/` comes `0`.
+        // `0` is the character after `/`.
         let (from, to) = (format!("{name}/"), format!("{name}0"));
         look(
             conn,
@@ -59,7 +59,7 @@ fn look(
     Ok(())
 }
 
-/// Writes what calls of a run write from now on, and gives up the runs that were overtaken.
+/// Records what calls of a run write from now on, and releases the runs that were overtaken.
 pub(super) fn write(conn: &Connection, space: SpaceId, planned: &PlannedWrites<'_>) -> Result<(), Failure> {
     let mut clear = conn.prepare_cached("DELETE FROM written WHERE run = ?1")?;
     clear.execute([planned.place])?;

@@ -1,4 +1,4 @@
-//! What this disk can do at best: the yardstick that benchmarks stand beside their own figures.
+//! What this disk can do at best: the yardstick to which benchmarks compare their own figures.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::error::Failure;
 use crate::error::StoreError;
 
-/// How long each of `count` synchronisations of a small append takes in `folder`.
+/// Measures how long each of `count` synchronisations of a small append takes in `folder`.
 ///
 /// # Errors
 ///
@@ -37,8 +37,8 @@ pub fn syncs(folder: &Path, count: usize) -> Result<Vec<Duration>, StoreError> {
     })
 }
 
-/// How long each of `count` bare SQLite commits of one row of `bytes` takes, in a new file at `path`, as durable as the
-/// store's own (write-ahead log, a full sync for every commit).
+/// Measures how long each of `count` bare SQLite commits of one row of `bytes` takes, in a new file at `path`, as
+/// durable as the store's own (write-ahead log, a full sync for every commit).
 ///
 /// # Errors
 ///
