@@ -1,4 +1,4 @@
-//! Bodies that are kept under the hash of their content.
+//! Bodies, kept under the hash of their content.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use crate::body::{Packed, parse_hash, unpack};
 use crate::commit::BlobHash;
 use crate::place::to_column;
 
-/// Which of several bodies are kept.
+/// Which of several bodies are stored.
 pub(super) const WHICH_KEPT: &str = looked_up!("hash", "blob", "hash", "bytea");
 
-/// Those of `hashes` under which something is kept.
+/// Those of `hashes` under which a body is stored.
 pub(super) async fn which_kept(session: &Session, hashes: &[[u8; 32]]) -> Result<HashSet<[u8; 32]>, Failure> {
     if hashes.is_empty() {
         return Ok(HashSet::new());
@@ -28,7 +28,7 @@ pub(super) async fn which_kept(session: &Session, hashes: &[[u8; 32]]) -> Result
         .collect()
 }
 
-/// Keeps `blob`, unless it is there; whether it is new.
+/// Stores `blob`, unless it is there already; returns whether it is new.
 pub(super) async fn insert(session: &Session, blob: &Packed) -> Result<bool, Failure> {
     let sql =
         "INSERT INTO blob (space, hash, size, encoding, bytes) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING";
@@ -48,14 +48,14 @@ pub(super) async fn insert(session: &Session, blob: &Packed) -> Result<bool, Fai
     Ok(written > 0)
 }
 
-/// Gives up what is kept as `hash`, if anything is.
+/// Deletes the body with the hash `hash`, if there is one.
 pub(super) async fn delete(session: &Session, hash: &[u8]) -> Result<(), Failure> {
     let sql = "DELETE FROM blob WHERE space = $1 AND hash = $2";
     session.execute(sql, &[&session.space.0, &hash]).await?;
     unclaimed::forget(session, hash).await
 }
 
-/// The bytes that are kept as `hash`.
+/// The bytes of the body with the hash `hash`.
 pub(super) async fn read(session: Option<&Session>, hash: &BlobHash) -> Result<Vec<u8>, Failure> {
     let missing = || not_found("blob", hash);
     let (session, wanted) = (session.ok_or_else(missing)?, parse_hash(&hash.0).ok_or_else(missing)?);
@@ -66,12 +66,12 @@ pub(super) async fn read(session: Option<&Session>, hash: &BlobHash) -> Result<V
         .map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
 }
 
-/// Notes that the body `hash` came at `at`, before whatever will name it.
+/// Records that the body `hash` arrived at `at`, before anything refers to it.
 pub(super) async fn came(session: &Session, hash: &[u8], at: Timestamp, is_new: bool) -> Result<(), Failure> {
     let sql = if is_new {
         "INSERT INTO unclaimed (space, hash, at) VALUES ($1, $2, $3) ON CONFLICT (space, hash) DO UPDATE SET at = $3"
     } else {
-        // It comes once more, for somebody who has yet to name it.
+        // The body arrives once more, from a writer that has yet to refer to it.
         "UPDATE unclaimed SET at = $3 WHERE space = $1 AND hash = $2"
     };
     session.execute(sql, &[&session.space.0, &hash, &at.as_nanos()]).await?;

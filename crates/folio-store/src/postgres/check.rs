@@ -1,4 +1,4 @@
-//! Whether the rows of every space follow from its log.
+//! Checks whether the rows of every space follow from its log.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -22,7 +22,7 @@ use crate::checkup::rows::Rows;
 use crate::place::{SpaceId, Touched, to_column};
 use crate::store::Checkup;
 
-/// Looks at everything.
+/// Runs all checks.
 pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
     let client = inner.readers.get().await?;
@@ -53,17 +53,17 @@ pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     Ok(findings.into())
 }
 
-/// Makes the rows of one space again.
+/// Rebuilds the rows of one space from its log.
 struct Replay<'s> {
     session: &'s Session,
     rebuilt: Rebuilt,
     findings: Findings,
     bodies: u64,
-    /// How far the index of words has come.
+    /// The commit up to which words are indexed.
     indexed: Option<Seq>,
 }
 
-/// What the export of a turn that has one is kept as; nothing inside if that is no hash.
+/// The hash of a turn's export, if the turn has one; the inner `None` means that it is not a hash.
 fn export_of(turn: &Turn) -> Option<Option<[u8; 32]>> {
     let ended = turn.ended.as_ref()?;
     Some(parse_hash(&ended.end.export)).filter(|_| !ended.end.export.is_empty())
@@ -76,7 +76,7 @@ impl Replay<'_> {
             let rows = match read(journal::changes(self.session, self.rebuilt.last(), CHUNK).await)? {
                 Ok(rows) => rows,
                 Err(reason) => {
-                    // What comes behind it cannot be made without it.
+                    // Later commits cannot be rebuilt without this one.
                     self.findings.add(|| reason);
                     return Ok(());
                 }
@@ -399,7 +399,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether what is noted besides the log can be read.
+    /// Whether the notes of the trace can be read.
     async fn check_notes(&mut self) -> Result<(), Failure> {
         let sql = "SELECT number, note FROM trace WHERE space = $1 AND number > $2 ORDER BY number LIMIT $3";
         let mut last = 0_i64;
@@ -419,7 +419,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether every body has the hash that it is kept under.
+    /// Whether every body matches the hash under which it is kept.
     async fn check_bodies(&mut self) -> Result<(), Failure> {
         let sql = "SELECT hash, size, encoding, bytes FROM blob WHERE space = $1 AND hash > $2 ORDER BY hash LIMIT 1";
         let mut last: Vec<u8> = Vec::new();
@@ -434,7 +434,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Whether there are rows that the log knows nothing of.
+    /// Whether there are rows that do not come from the log.
     async fn check_totals(&mut self) -> Result<(), Failure> {
         for counted in self.rebuilt.counts.each() {
             let sql = format!(
@@ -458,7 +458,7 @@ impl Replay<'_> {
     }
 }
 
-/// What is there under `ids`. Where one row cannot be read, each is asked for by itself, so that it hides no other.
+/// The stored rows of `ids`. If a row cannot be read, each is read by itself, so that damage does not hide other rows.
 async fn there<T: ById>(session: &Session, ids: &[T::Id]) -> Result<Rows<T::Id, T>, Failure> {
     let mut rows = Rows::default();
     if let Ok(found) = read(T::by_ids(session, ids).await)? {
@@ -474,11 +474,11 @@ async fn there<T: ById>(session: &Session, ids: &[T::Id]) -> Result<Rows<T::Id, 
     Ok(rows)
 }
 
-/// What rows are read into that are found by their ids.
+/// Types whose rows are found by their ids.
 trait ById: Sized {
     type Id: Copy + Eq + Hash + Send + Sync;
 
-    /// Those called `ids`, in no order; `Damaged` if one of them cannot be read.
+    /// The rows of `ids`, in no order; `Damaged` if one of them cannot be read.
     fn by_ids(
         session: &Session,
         ids: &[Self::Id],
@@ -520,7 +520,7 @@ impl ById for Told {
     }
 }
 
-/// Damage of one row is a finding, not the end of the check.
+/// Turns damage of one row into a finding, so that the check goes on.
 fn read<T>(row: Result<T, Failure>) -> Result<Result<T, String>, Failure> {
     match row {
         Err(Failure::Damaged(reason)) => Ok(Err(reason)),

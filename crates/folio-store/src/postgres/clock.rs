@@ -1,7 +1,7 @@
-//! The clock of the server: who shares a database goes by one clock, whatever that of each machine says (M7.1.9).
+//! The server's clock: all who share a database use one clock, whatever the clocks of their machines say (M7.1.9).
 //!
-//! Nobody can ask the server at every look. It is asked when the store is opened and then with every sign of life ([`super::lease`]);
-//! in between, its time goes on by a clock of this process that nobody can set.
+//! The server cannot be asked every time. It is asked when the store is opened, and then with every renewal of leases
+//! ([`super::lease`]); in between, its time is extrapolated by a monotonic clock of this process.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,19 +13,20 @@ use tokio_postgres::Client;
 
 use super::error::Failure;
 
-/// In microseconds, as exact as the server knows it.
+/// In microseconds, the precision of the server.
 const TIME: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 
-/// Its time, as far as this process can tell.
+/// The server's time, as far as this process can tell.
 pub(super) struct ServerClock(Mutex<Reckoned>);
 
 impl ServerClock {
-    /// By what the server at the other end of `client` says.
+    /// Asks the server at the other end of `client`.
     pub(super) async fn of(client: &Client) -> Result<Self, Failure> {
         Ok(Self(Mutex::new(Reckoned::from(&ask(client).await?))))
     }
 
-    /// Asks again: clocks are set, drift, and sleep with their machine, and another server may have taken the place of the first.
+    /// Asks again: clocks are set, drift, and sleep with their machine, and another server may have taken the place of
+    /// the first.
     pub(super) async fn set_by(&self, client: &Client) -> Result<(), Failure> {
         let told = ask(client).await?;
         let mut reckoned = self.reckoned();
@@ -62,14 +63,14 @@ async fn ask(client: &Client) -> Result<Told, Failure> {
     })
 }
 
-/// What the server said: it was `time` there at some moment between `asked` and `answered`.
+/// The server's answer: its time was `time` at some moment between `asked` and `answered`.
 struct Told {
     asked: Instant,
     time: Timestamp,
     answered: Instant,
 }
 
-/// It is taken to have been `time` there at the moment `at`.
+/// The server's time is taken to have been `time` at the moment `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reckoned {
     at: Instant,
@@ -77,7 +78,7 @@ struct Reckoned {
 }
 
 impl From<&Told> for Reckoned {
-    /// Wrong by half of what the answer took at most.
+    /// The error is at most half of the time that the answer took.
     fn from(told: &Told) -> Self {
         let took = told.answered.saturating_duration_since(told.asked);
         Self {
@@ -88,7 +89,7 @@ impl From<&Told> for Reckoned {
 }
 
 impl Reckoned {
-    /// The time at `moment`.
+    /// The server's time at `moment`.
     fn at(&self, moment: Instant) -> Timestamp {
         match moment.checked_duration_since(self.at) {
             Some(later) => self.time.plus(later),
@@ -96,9 +97,10 @@ impl Reckoned {
         }
     }
 
-    /// The same where `told` says nothing against it, so that the time does not jump to and fro by what answers take; else anew.
+    /// Keeps the reckoning if `told` agrees with it, so that varying latency does not make the time jump; otherwise
+    /// starts over.
     fn after(self, told: &Told) -> Self {
-        // A microsecond is what the server leaves out.
+        // The server truncates to microseconds.
         let earliest = self.at(told.asked).minus(Duration::from_micros(1));
         if (earliest..=self.at(told.answered)).contains(&told.time) {
             self

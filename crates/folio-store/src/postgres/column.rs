@@ -1,4 +1,4 @@
-//! Values as columns keep them.
+//! Values as columns store them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,10 +10,10 @@ use tokio_postgres::types::{FromSql, ToSql, Type};
 use super::error::{Failure, damaged};
 use crate::place::{from_column, to_column};
 
-/// Begins what stands for a character that a column cannot have. Unicode will never give it a meaning.
+/// Begins the replacement of a character that a column cannot store. Unicode will never assign a meaning to it.
 const ESCAPE: char = '\u{10FFFF}';
 
-/// A text that people or programs chose, as a column can keep it: PostgreSQL's texts have no NUL.
+/// Encodes a text chosen by people or programs for a column: PostgreSQL's texts cannot contain NUL.
 pub(super) fn kept(text: &str) -> Cow<'_, str> {
     if !text.contains(['\0', ESCAPE]) {
         return Cow::Borrowed(text);
@@ -29,7 +29,7 @@ pub(super) fn kept(text: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// What [`kept`] was made of.
+/// Reverses [`kept`].
 pub(super) fn given(kept: String) -> String {
     if !kept.contains(ESCAPE) {
         return kept;
@@ -55,7 +55,7 @@ pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, 
     Ok(row.try_get(column)?)
 }
 
-/// A count.
+/// A count from a column.
 pub(super) fn count(row: &Row, column: usize) -> Result<u64, Failure> {
     Ok(from_column(get(row, column)?))
 }
@@ -65,7 +65,7 @@ pub(super) fn seq(row: &Row, column: usize) -> Result<Seq, Failure> {
     Ok(Seq(count(row, column)?))
 }
 
-/// An instant.
+/// A timestamp.
 pub(super) fn instant(row: &Row, column: usize) -> Result<Timestamp, Failure> {
     Ok(Timestamp::from_nanos(get(row, column)?))
 }
@@ -81,7 +81,7 @@ pub(super) fn version(row: &Row, column: usize) -> Result<u32, Failure> {
     u32::try_from(get::<i64>(row, column)?).map_err(|error| damaged("a version", error))
 }
 
-/// A value of a statement that is put together as it is needed.
+/// A value for a statement that is built at run time.
 pub(super) enum Value {
     Int(i64),
     Real(f64),
@@ -92,12 +92,12 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// A count.
+    /// A count as a value.
     pub(super) fn count(count: u64) -> Self {
         Self::Int(to_column(count))
     }
 
-    /// As a parameter, and its type.
+    /// The value as a parameter, with its type.
     pub(super) fn parameter(&self) -> (&(dyn ToSql + Sync), Type) {
         match self {
             Self::Int(value) => (value, Type::INT8),
@@ -110,7 +110,7 @@ impl Value {
     }
 }
 
-/// A statement that is put together as it is needed, with its values.
+/// A statement that is built at run time, with its values.
 #[derive(Default)]
 pub(super) struct Statement {
     pub(super) sql: String,
@@ -118,7 +118,7 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Adds `sql`, in which every `?` stands for the next of `values`.
+    /// Appends `sql`, in which each `?` stands for the next of `values`.
     pub(super) fn push(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) {
         let mut values = values.into_iter();
         for (index, part) in sql.split('?').enumerate() {
@@ -130,7 +130,7 @@ impl Statement {
         }
     }
 
-    /// Its values, with their types.
+    /// The values with their types.
     pub(super) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         self.values.iter().map(Value::parameter).collect()
     }

@@ -1,4 +1,5 @@
-//! Applying commits: what they need is looked up together, each is decided in turn, and what they come to is written together.
+//! Applies commits: what they need is looked up together, each is decided in turn, and the results are written
+//! together.
 
 use std::collections::HashSet;
 
@@ -22,12 +23,12 @@ use crate::store::LogRow;
 const ENDS: &str = "SELECT head, at, entries, pages, runs, turns FROM space_end WHERE space = $1";
 const ENDS_LOCKED: &str = "SELECT head, at, entries, pages, runs, turns FROM space_end WHERE space = $1 FOR UPDATE";
 
-/// The last numbers that were given.
+/// The last numbers assigned in the space.
 pub(super) async fn ends(session: &Session) -> Result<Ends, Failure> {
     read(session, ENDS).await
 }
 
-/// Keeps everybody else from writing to the space, until the transaction ends; the last numbers that were given.
+/// Locks the space against other writers until the transaction ends; returns the last numbers assigned.
 pub(super) async fn lock(session: &Session) -> Result<Ends, Failure> {
     read(session, ENDS_LOCKED).await
 }
@@ -45,7 +46,7 @@ async fn read(session: &Session, sql: &str) -> Result<Ends, Failure> {
     })
 }
 
-/// What is asked before anything is decided. Prepared beforehand, so that nothing overtakes the lock.
+/// The statements that run before anything is decided. Prepared beforehand, so that nothing is sent ahead of the lock.
 const LOOKED_UP: [&str; 8] = [
     ENDS_LOCKED,
     journal::WITH_KEYS,
@@ -57,18 +58,18 @@ const LOOKED_UP: [&str; 8] = [
     policy::READ,
 ];
 
-/// What became of each of several commits, and the last commit if any was written.
+/// The outcome of each of several commits, and the last commit if any was written.
 type Applied = (Vec<Result<Committed, Failure>>, Option<Seq>);
 
-/// What commits come to, before it is written.
+/// The outcome of commits before it is written.
 struct Planned {
     done: Vec<Result<Committed, Failure>>,
-    /// If any of them is to be written: how, and the last one.
+    /// If any of them is to be written: the statements, and the last commit.
     writes: Option<(Vec<Write>, Seq)>,
     gone: Vec<Gone>,
 }
 
-/// Writes `commits`, all of one space, but for those that are refused or were written before.
+/// Writes `commits`, all of one space, except those that are refused or were written before.
 pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Applied, Unwritten> {
     let Planned { done, writes, gone } = plan(session, commits, owners).await?;
     let Some((mut writes, head)) = writes else {
@@ -85,7 +86,8 @@ pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owne
     Ok((done, Some(head)))
 }
 
-/// Writes `part`, one commit of several that only count together, unless it was written before. Nobody else sees it yet.
+/// Writes `part`, one of several commits that take effect only together, unless it was written before. Nobody else sees
+/// it yet.
 pub(super) async fn add(session: &Session, part: &Prepared, owners: &Owners) -> Result<Committed, Failure> {
     let Planned { mut done, writes, gone } = plan(session, std::slice::from_ref(part), owners).await?;
     let lost = || Failure::Damaged("a commit without an answer".to_owned());
@@ -99,16 +101,16 @@ pub(super) async fn add(session: &Session, part: &Prepared, owners: &Owners) -> 
     Ok(committed)
 }
 
-/// Makes everything count that was added, up to `head`.
+/// Commits everything that was added, up to `head`.
 pub(super) async fn end(session: &Session, head: Seq) -> Result<(), Unwritten> {
     session.write_and_commit(&[tell(session.space, head)]).await
 }
 
-/// Decides what `commits` come to.
+/// Decides the outcome of `commits`.
 async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Planned, Failure> {
     session.prepare(&LOOKED_UP).await?;
     let keys: Vec<_> = commits.iter().filter_map(|commit| commit.key.as_deref()).collect();
-    // Sent one behind the other, without waiting in between. What is looked up stands behind the lock.
+    // Pipelined, without waiting in between. The lock comes first, so that all look-ups happen under it.
     let locking = lock(session);
     let finding = journal::with_keys(session, &keys);
     let loading = Box::pin(Loaded::of(session, commits));
@@ -138,7 +140,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
                 loaded.absorb(commit, &decided, &mut rows);
                 done.push(Ok(decided.answer()));
             }
-            // What could not be granted has changed nothing, and does not keep the others from being written.
+            // A refused commit has changed nothing, and does not keep the others from being written.
             Err(error) => done.push(Err(Failure::Refused(error))),
         }
     }
@@ -154,7 +156,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
     Ok(Planned { done, writes, gone })
 }
 
-/// Tells every process of commit `head` once it is there.
+/// Notifies every process of commit `head` when the transaction commits.
 fn tell(space: SpaceId, head: Seq) -> Write {
     let told = format!("{}:{head}", space.0);
     Write::new("SELECT pg_notify($1, $2)", values![CHANNEL, told])
@@ -165,7 +167,7 @@ fn repeated<'r>(commit: &Prepared, known: &'r [LogRow]) -> Option<&'r LogRow> {
     known.iter().find(|row| row.idempotency_key.as_ref() == Some(key))
 }
 
-/// Notes that the last numbers that were given are `ends`.
+/// Records `ends` as the last numbers assigned.
 pub(super) fn give(space: SpaceId, ends: &Ends) -> Write {
     let sql =
         "UPDATE space_end SET head = $2, at = $3, entries = $4, pages = $5, runs = $6, turns = $7 WHERE space = $1";
@@ -183,7 +185,7 @@ pub(super) fn give(space: SpaceId, ends: &Ends) -> Write {
     )
 }
 
-/// What is looked up of several things at once, each once.
+/// Each of `all` once, in order.
 pub(super) fn each_once<T: std::hash::Hash + Eq + Copy>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     all.filter(|one| seen.insert(*one)).collect()

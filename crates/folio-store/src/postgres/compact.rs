@@ -1,4 +1,4 @@
-//! Making smaller what is kept: archived content is packed, and of old tombstones only the numbers stay.
+//! Makes stored data smaller: packs archived content, and drops old tombstones except for their numbers.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::place::to_column;
 use crate::upkeep::{Compacted, Compaction, WatchQuery};
 use crate::{packed, prepare};
 
-/// Does it, for as many entries as it says at most.
+/// Does so, for no more entries than `compaction` allows.
 pub(super) async fn compact(session: &Session, compaction: &Compaction) -> Result<Compacted, Failure> {
     let query = |what, until| WatchQuery {
         what,
@@ -38,7 +38,7 @@ pub(super) async fn compact(session: &Session, compaction: &Compaction) -> Resul
         done.more |= is_full(&tombstones);
         done.buried = Tombstones::of(session, until).await?.bury(&tombstones).await?;
         for (at, number) in tombstones {
-            // What has to stay is not looked at again.
+            // A tombstone that has to stay is not looked at again.
             watch::remove(session, number, Watch::Tombstone, at).await?;
         }
     }
@@ -50,7 +50,7 @@ pub(super) async fn compact(session: &Session, compaction: &Compaction) -> Resul
     Ok(done)
 }
 
-/// Packs the body of entry `number`, and the record of the commit that added it; whether it got smaller.
+/// Packs the body of entry `number`, and the record of the commit that added it; returns whether that saved space.
 async fn pack(session: &Session, number: u64) -> Result<bool, Failure> {
     let Some(mut found) = entry::at(session, number).await? else {
         return Ok(false);
@@ -69,7 +69,7 @@ async fn pack(session: &Session, number: u64) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Giving up tombstones.
+/// The dropping of tombstones.
 struct Tombstones<'s> {
     session: &'s Session,
     burial: Burial,
@@ -87,7 +87,7 @@ impl<'s> Tombstones<'s> {
         })
     }
 
-    /// Gives up as many of `tombstones` as can be.
+    /// Drops as many of `tombstones` as possible.
     async fn bury(mut self, tombstones: &[(Timestamp, u64)]) -> Result<u64, Failure> {
         for (_, number) in tombstones {
             if let Some(entry) = entry::at(self.session, *number).await?
@@ -115,7 +115,7 @@ impl<'s> Tombstones<'s> {
         Ok(buried)
     }
 
-    /// Notes `entry` as one that goes, with all that were added by the same commit; none of them if one has to stay.
+    /// Marks `entry` as one to drop, with all entries that the same commit added; none of them if one has to stay.
     async fn choose(&mut self, entry: &Entry) -> Result<(), Failure> {
         let Some(together) = burial::added_together(&self.record(entry.created_seq).await?) else {
             return Ok(());
@@ -142,7 +142,8 @@ impl<'s> Tombstones<'s> {
         serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))
     }
 
-    /// Makes commit `of`, of which nothing is left but the numbers of `entries`, one with its neighbours of whom the same is true.
+    /// Merges commit `of`, of which only the numbers of `entries` are left, with neighbouring commits of which the same
+    /// is true.
     async fn fold(&self, of: Seq, entries: u64) -> Result<(), Failure> {
         let before = "SELECT seq, record FROM log WHERE space = $1 AND seq < $2 ORDER BY seq DESC LIMIT 1";
         let before = self.neighbour(before, of).await?;

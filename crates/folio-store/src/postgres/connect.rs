@@ -1,4 +1,4 @@
-//! One connection: every address that the URL stands for in turn, and no longer at any of them than it may take to answer.
+//! Opens one connection: tries every address that the URL stands for in turn, each with a time limit.
 
 use std::io;
 use std::net::IpAddr;
@@ -20,16 +20,16 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 /// How long an address may take until a connection is ready, if the URL does not say.
 pub(super) const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// A connection, with what has to be driven so that it lives.
+/// A connection, and the future that must be polled to keep it alive.
 pub(super) type Connected = (
     Client,
     Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>,
 );
 
-/// What makes the connections of a pool.
+/// Opens the connections of a pool.
 pub(super) struct Connector {
     pub(super) tls: MakeRustlsConnect,
-    /// What is said first on each.
+    /// The SQL that is sent first on each connection.
     pub(super) first: String,
 }
 
@@ -38,21 +38,21 @@ impl Connect for Connector {
         let config = config.clone();
         async move {
             let (client, connection) = connect(&config, &self.tls, &self.first).await?;
-            // Whoever uses the client hears what ended it.
+            // The user of the client gets the error that ended it.
             Ok((client, tokio::spawn(connection.map(drop))))
         }
         .boxed()
     }
 }
 
-/// A connection to the first address that gives one, on which `first` was said.
+/// Connects to the first address that answers, and sends `first`.
 ///
-/// The time that `config` allows holds for the whole of a conversation, and not for the first packets of it only: somebody may take
-/// connections and never say a word.
+/// The timeout of `config` covers the whole conversation, not only its first packets: a server may accept connections
+/// and never answer.
 pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect, first: &str) -> Result<Connected, Error> {
     let within = config.get_connect_timeout().copied().unwrap_or(CONNECT_WITHIN);
     let Some(mut hosts) = hosts(config) else {
-        // It is said what the URL lacks, and nobody is asked.
+        // This reports what the URL lacks, without contacting a server.
         return one(config, tls, first).await;
     };
     take_turns(config, &mut hosts);
@@ -75,14 +75,14 @@ pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect, first: &st
     }
 }
 
-/// A connection to where `config` leads, on which `first` was said.
+/// Connects to where `config` leads, and sends `first`.
 async fn one(config: &Config, tls: &MakeRustlsConnect, first: &str) -> Result<Connected, Error> {
     let (client, mut connection) = config.connect(tls.clone()).await?;
     {
         let mut said = std::pin::pin!(client.batch_execute(first));
         tokio::select! {
             done = &mut said => done?,
-            // Then that says why.
+            // The connection has the reason.
             ended = &mut connection => {
                 ended?;
                 said.await?;
@@ -99,7 +99,7 @@ struct Place {
     port: Option<u16>,
 }
 
-/// The hosts that `config` names, unless what it says of them does not fit together.
+/// The hosts that `config` names, unless its lists of them do not match.
 fn hosts(config: &Config) -> Option<Vec<Place>> {
     let (hosts, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     let count = hosts.len().max(addresses.len());
@@ -115,18 +115,18 @@ fn hosts(config: &Config) -> Option<Vec<Place>> {
     Some((0..count).map(place).collect())
 }
 
-/// Begins at any of `places` if the URL says that hosts share the load.
+/// Starts at a random one of `places` if the URL says that hosts share the load.
 fn take_turns<T>(config: &Config, places: &mut [T]) {
     if config.get_load_balance_hosts() == LoadBalanceHosts::Random && !places.is_empty() {
         let mut byte = [0];
-        // Without randomness all begin at the first.
+        // Without randomness all start at the first.
         getrandom::fill(&mut byte).unwrap_or_default();
         places.rotate_left(usize::from(byte[0]) % places.len());
     }
 }
 
 impl Place {
-    /// Its addresses; nothing in their place if it has none, or nobody knows them.
+    /// The addresses of the host; a single `None` if it has none, or they cannot be resolved.
     async fn addresses(&self, within: Duration) -> Vec<Option<IpAddr>> {
         let (Some(Host::Tcp(name)), None) = (&self.host, self.address) else {
             return vec![self.address];
@@ -136,11 +136,11 @@ impl Place {
             |_| Vec::new(),
             |found| found.map_or_else(|_| Vec::new(), |found| found.map(|found| Some(found.ip())).collect()),
         );
-        // Then the driver looks as well, and says why they are not known.
+        // The driver then resolves the name as well, and reports why that fails.
         if found.is_empty() { vec![None] } else { found }
     }
 
-    /// What `config` says, of this host at `address` alone.
+    /// `config` restricted to this host at `address`.
     fn alone(&self, config: &Config, address: Option<IpAddr>) -> Config {
         let mut one = Config::new();
         match &self.host {
@@ -195,7 +195,7 @@ impl Place {
     }
 }
 
-/// What is wrong with somebody who takes a connection, and has not answered `within` that time.
+/// The error for a server that accepts a connection but has not answered `within` that time.
 async fn silent(within: Duration) -> Error {
     match Config::new().user("nobody").connect_raw(Silent(within), NoTls).await {
         Err(error) => error,
@@ -203,7 +203,7 @@ async fn silent(within: Duration) -> Error {
     }
 }
 
-/// Where nothing comes and nothing goes: the driver has no other way to say that it waited for too long.
+/// A stream on which nothing arrives: the driver has no other way to report a timeout.
 struct Silent(Duration);
 
 impl Silent {

@@ -17,10 +17,11 @@ macro_rules! columns {
     };
 }
 
-/// What [`from_row`] reads.
+/// The columns that [`from_row`] reads.
 pub(super) const COLUMNS: &str = columns!();
 
-/// That a row is memory, in the words of the indexes that are made for it: otherwise they are not known to have every row.
+/// Restricts rows to memory, in the words of the partial indexes: otherwise PostgreSQL does not know that those have
+/// every row.
 pub(super) const OF_MEMORY: &str = "kind NOT IN ('log', 'step', 'summary')";
 
 /// Entries by their ids.
@@ -28,7 +29,7 @@ pub(super) const BY_IDS: &str = looked_up!(concat!(columns!(), ", page"), "entry
 /// Entries by their numbers.
 const BY_NUMBERS: &str = looked_up!(columns!(), "entry", "number", "bigint");
 
-/// The entries called `ids`, each with the number of its page, in no order.
+/// The entries with `ids`, each with the number of its page, in no order.
 pub(super) async fn by_ids(session: &Session, ids: &[EntryId]) -> Result<Vec<(Entry, u64)>, Failure> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -38,7 +39,7 @@ pub(super) async fn by_ids(session: &Session, ids: &[EntryId]) -> Result<Vec<(En
     rows.iter().map(|row| Ok((from_row(row)?, count(row, 11)?))).collect()
 }
 
-/// The entry called `id`.
+/// The entry with the id `id`.
 pub(super) async fn by_id(session: &Session, id: EntryId) -> Result<Option<Entry>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM entry WHERE space = $1 AND id = $2");
     let row = session
@@ -64,7 +65,7 @@ pub(super) async fn at_all(session: &Session, numbers: &[u64]) -> Result<Vec<Ent
     rows.iter().map(from_row).collect()
 }
 
-/// The entry that `entry` names.
+/// The entry to which `entry` refers.
 pub(super) async fn read(session: Option<&Session>, entry: EntryRef) -> Result<Entry, Failure> {
     let missing = || not_found("entry", entry);
     let session = session.ok_or_else(missing)?;
@@ -75,14 +76,15 @@ pub(super) async fn read(session: Option<&Session>, entry: EntryRef) -> Result<E
     Ok(found.ok_or_else(missing)?)
 }
 
-/// Whether some entry can be found by `term`.
+/// Whether any entry can be found by `term`.
 pub(super) async fn is_any_found_by(session: &Session, term: &str) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM entry_term WHERE space = $1 AND term = $2)";
     let row = session.one(sql, &[&session.space.0, &kept(term).as_ref()]).await?;
     row.map_or(Ok(false), |row| get(&row, 0))
 }
 
-/// The numbers of the entries that changed after commit `seq`, those added since aside; only what is memory of its own.
+/// The numbers of the entries that changed after commit `seq`, without those added since; only memory of the space
+/// itself.
 pub(super) async fn changed_after(session: &Session, seq: Seq) -> Result<Vec<u64>, Failure> {
     let sql = format!(
         "SELECT number FROM entry WHERE space = $1 AND updated_seq > $2 AND version > 1 AND {OF_MEMORY} AND created_seq <= $2"
@@ -91,9 +93,9 @@ pub(super) async fn changed_after(session: &Session, seq: Seq) -> Result<Vec<u64
     rows.iter().map(|row| count(row, 0)).collect()
 }
 
-/// The number of the last entry that was there at commit `seq`, of those up to `last`; zero if none was.
+/// The number of the last entry that existed at commit `seq`, of those up to `last`; zero if there was none.
 ///
-/// Numbers are given in the order of commits, so it is found by halving.
+/// Numbers are assigned in the order of commits, so a binary search finds it.
 pub(super) async fn last_at(session: &Session, seq: Seq, last: u64) -> Result<u64, Failure> {
     let sql = "SELECT number, created_seq FROM entry WHERE space = $1 AND number >= $2 AND number < $3 ORDER BY number LIMIT 1";
     let (mut known, mut beyond) = (0, last + 1);
@@ -119,7 +121,7 @@ pub(super) async fn pack(session: &Session, number: u64, fields_json: &str, pack
     Ok(())
 }
 
-/// Removes the row of a tombstone, and what leads to it.
+/// Removes the row of a tombstone, and the rows that refer to it.
 pub(super) async fn remove(session: &Session, number: u64) -> Result<(), Failure> {
     for sql in [
         "DELETE FROM entry WHERE space = $1 AND number = $2",

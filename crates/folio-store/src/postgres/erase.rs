@@ -1,4 +1,4 @@
-//! Rewriting the log: the content of entries is taken out of every commit that added or changed them.
+//! Rewrites the log: removes the content of entries from every commit that added or changed them.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::body::parse_hash;
 use crate::fold::{self, Rewritten};
 use crate::plan::{Bodies, Gone};
 
-/// Takes the content of `gone` out of the log, and out of the bodies that only they referred to.
+/// Removes the content of `gone` from the log, and the bodies to which nothing else refers.
 pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Failure> {
     let mut commits = BTreeSet::new();
     for entry in gone {
@@ -51,8 +51,8 @@ pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Fai
     Ok(())
 }
 
-/// Those of `bodies` that no commit names. Looks through the whole log of the space, part by part and once for all of them, which only what
-/// had a body costs.
+/// Those of `bodies` that no commit names. Searches the whole log of the space, part by part and once for all of them;
+/// only needed if the erased content had bodies.
 async fn unnamed(session: &Session, bodies: BTreeSet<String>) -> Result<BTreeSet<String>, Failure> {
     let Some(mut sought) = Bodies::of(bodies) else {
         return Ok(BTreeSet::new());

@@ -1,4 +1,4 @@
-//! What PostgreSQL says, in words that people understand.
+//! Turns errors of PostgreSQL into messages that people understand.
 
 use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::error::{Severity, SqlState};
@@ -6,16 +6,16 @@ use tokio_postgres::error::{Severity, SqlState};
 use crate::error::StoreError;
 pub(super) use crate::error::not_found;
 
-/// Why a step of the shared store failed, before it is known what it was a step of.
+/// Why a step of the shared store failed, before the caller adds what the step belonged to.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The call cannot be granted. Nothing was written for it.
+    /// The call is refused. Nothing was written for it.
     Refused(StoreError),
-    /// The server could not do it, or could not be asked.
+    /// An error of the server, or it could not be asked.
     Sql(tokio_postgres::Error),
-    /// There was no connection to be had.
+    /// No connection was available.
     Pool(PoolError),
-    /// What was read cannot be right.
+    /// Something that was read cannot be right.
     Damaged(String),
 }
 
@@ -41,8 +41,8 @@ impl From<StoreError> for Failure {
 }
 
 impl Failure {
-    /// Whether another connection, now or in a moment, may do better: the server went away, is coming up, or is not the one
-    /// that writes.
+    /// Whether another connection, now or in a moment, may succeed: the server went away, is starting, or is not the
+    /// one that writes.
     pub(super) fn may_pass(&self) -> bool {
         match self {
             Self::Sql(error) => match error.code() {
@@ -66,10 +66,11 @@ impl Failure {
         }
     }
 
-    /// Whether the server itself says no to what it was doing, so that nothing of the transaction is written.
+    /// Whether the server itself rejected the statement, so that nothing of the transaction is written.
     ///
-    /// What ends a connection may be said by a pooler that has lost its server: to the first question that is open, whatever the server has
-    /// done with it and with all that was sent behind it. A server that ends the connection by itself gives a reason of its own.
+    /// An error that ends the connection may come from a pooler that lost its server: as the answer to the first open
+    /// statement, whatever the server has done with it and with all that was sent after it. A server that ends the
+    /// connection by itself gives a reason of its own.
     pub(super) fn is_refusal(error: &tokio_postgres::Error) -> bool {
         let of_server = [
             SqlState::ADMIN_SHUTDOWN,
@@ -83,12 +84,12 @@ impl Failure {
         })
     }
 
-    /// Whether the server, or the role of the URL, only reads.
+    /// Whether the server is read-only, or the role in the URL may only read.
     pub(super) fn is_read_only(&self) -> bool {
         matches!(self, Self::Sql(error) if error.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION))
     }
 
-    /// The error that a caller sees who was `doing` something at `location`.
+    /// The error for a caller that was `doing` something at `location`.
     pub(super) fn into_error(self, doing: &'static str, location: &str) -> StoreError {
         let location = location.to_owned();
         match self {
@@ -118,7 +119,7 @@ impl Failure {
     }
 }
 
-/// What could not be read as the thing that it should be.
+/// The failure that `what` could not be read.
 pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Damaged(format!("{what} cannot be read: {error}"))
 }
@@ -129,7 +130,7 @@ fn is_connection(error: &tokio_postgres::Error) -> bool {
     error.is_closed() || error.source().is_some_and(|source| source.is::<std::io::Error>())
 }
 
-/// What is wrong with the certificate of the server, or with its TLS, if that is why there is no connection.
+/// What is wrong with the certificate of the server, or with its TLS, if that prevented the connection.
 fn tls_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
     use rustls::CertificateError::{
         Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext,
@@ -151,7 +152,7 @@ fn tls_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
             _ => "its certificate is not valid",
         },
         Some(_) => "it does not speak TLS as it should",
-        // The driver has no name for this one.
+        // The driver has no own error for this.
         None if error
             .source()
             .is_some_and(|source| source.to_string().contains("does not support TLS")) =>
@@ -162,7 +163,7 @@ fn tls_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
     })
 }
 
-/// Why nobody could log in, if it came to nothing before the server said a word about it. The driver tells these apart by its texts alone.
+/// Why a login failed before the server answered. The driver tells these cases apart only by its messages.
 fn login_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
     use std::error::Error as _;
     let lacks_password = || {
@@ -228,7 +229,8 @@ fn explained(error: tokio_postgres::Error, doing: &'static str, location: String
     let reason = reason(code);
     let is_corrupt = ["22", "23", "XX"].iter().any(|class| code.code().starts_with(class));
     let reason = reason.to_owned();
-    // What the server says of a login names the user, and what folio says of it is all that others may know. Its log has the rest.
+    // The server's message about a login names the user, and others may know only what Folio says about it. The
+    // server's log has the rest.
     let names_user = code.code().starts_with("28") || *code == SqlState::TOO_MANY_CONNECTIONS;
     let source = (!names_user).then(|| Box::new(error) as _);
     if is_corrupt {

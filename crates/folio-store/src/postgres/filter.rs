@@ -1,4 +1,4 @@
-//! The filters of a query as SQL.
+//! The filters of a query in SQL.
 
 use folio_memory::terms::context_term;
 use folio_memory::{Entry, EntryQuery, Order, Seq, Timestamp};
@@ -10,37 +10,37 @@ use super::session::Session;
 use crate::cursor::After;
 use crate::place::to_column;
 
-/// How far the entries of a word are counted to see which word leads to fewer.
+/// How far the entries of a word are counted to see which word has fewer.
 const COUNTED: i64 = 5_000;
-/// Entries that are read at a time while the best of all are looked for.
+/// How many entries are read at a time while the best of all are searched for.
 const AT_A_TIME: i64 = 4_096;
 
-/// What [`from_row`] reads.
+/// The columns that [`from_row`] reads.
 const COLUMNS: &str = "entry.number, entry.id, entry.page_id, entry.kind, entry.version, entry.created_at, entry.updated_at, \
                        entry.created_seq, entry.updated_seq, entry.fields, entry.packed";
 
-/// The state of memory that is asked about.
+/// The state of memory that the query is about.
 #[derive(Debug)]
 pub(super) struct When<'w> {
     pub(super) as_of: Seq,
     pub(super) now: Timestamp,
-    /// The numbers of what has changed since.
+    /// The numbers of the entries that have changed since.
     pub(super) changed: &'w [u64],
 }
 
-/// What a query asks for, but for entries that have changed since.
+/// The conditions of a query, except for entries that have changed since.
 #[derive(Debug)]
 pub(super) struct Filter<'q> {
     query: &'q EntryQuery,
     when: When<'q>,
     page: Option<u64>,
-    /// The word that fewest entries have leads to them.
+    /// The rarest word, which leads to the entries.
     led: Option<String>,
     terms: Vec<String>,
 }
 
 impl<'q> Filter<'q> {
-    /// Everything that `query` asks for; its context only if `by_context`.
+    /// All conditions of `query`; those on its context only if `by_context`.
     pub(super) async fn of(
         session: &Session,
         query: &'q EntryQuery,
@@ -60,14 +60,14 @@ impl<'q> Filter<'q> {
         })
     }
 
-    /// The first `limit` entries after the one where the list goes on.
+    /// The first `limit` entries after the position at which the list continues.
     pub(super) async fn first(
         &self,
         session: &Session,
         after: Option<After>,
         limit: usize,
     ) -> Result<Vec<Entry>, Failure> {
-        // Which ones these are is found first; only they are read whole.
+        // Which entries these are is found first; only they are read completely.
         let mut which = Statement::default();
         which.push(
             &format!("SELECT {COLUMNS} FROM (SELECT {} AS found FROM ", self.number()),
@@ -92,7 +92,7 @@ impl<'q> Filter<'q> {
         Ok(entries)
     }
 
-    /// How many entries there are.
+    /// The number of matching entries.
     pub(super) async fn count(&self, session: &Session) -> Result<u64, Failure> {
         let mut statement = Statement::default();
         statement.push("SELECT count(*) FROM ", []);
@@ -137,7 +137,7 @@ impl<'q> Filter<'q> {
         }
     }
 
-    /// The column by which rows are in order.
+    /// The column that gives the order of rows.
     fn number(&self) -> &'static str {
         if self.led.is_some() {
             "led.number"
@@ -184,13 +184,13 @@ impl<'q> Filter<'q> {
             statement.push(&format!(" WHEN ? THEN {rank}"), [Value::Text(kept(name).into_owned())]);
         }
         if ranks.known.is_empty() {
-            // A case has to have one.
+            // A CASE needs at least one WHEN.
             statement.push(&format!(" WHEN NULL THEN {}", ranks.other), []);
         }
         statement.push(&format!(" ELSE {} END", ranks.other), []);
     }
 
-    /// What comes behind `after`.
+    /// The condition for rows behind `after`.
     fn push_beyond(&self, statement: &mut Statement, after: After) {
         let (number, place) = (self.number(), Value::count(after.number));
         match self.query.order {
@@ -214,17 +214,17 @@ impl<'q> Filter<'q> {
 
 const SURENESS: &str = "coalesce(entry.confidence, 0.0::float8)";
 
-/// How the terms of an entry are asked for.
+/// How the terms of an entry are looked up.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Has {
-    /// For each entry that something else leads to. Joined with all that have the term, a list would cost the product of both as long as
-    /// PostgreSQL does not know how many there are.
+    /// For each entry that another condition leads to. Joined with all that have the term, a list would cost the
+    /// product of both as long as PostgreSQL does not know how many there are.
     LookedUp,
-    /// As PostgreSQL likes: the term may lead to the entries.
+    /// As PostgreSQL decides: the term may lead to the entries.
     Joined,
 }
 
-/// What holds for a row that is wanted, with the words in `terms`.
+/// The conditions on a wanted row, with the words in `terms`.
 pub(super) fn push_wanted(
     statement: &mut Statement,
     query: &EntryQuery,
@@ -256,7 +256,7 @@ pub(super) fn push_wanted(
         query.status.iter().map(|status| status.as_str().to_owned()).collect(),
     );
     if !query.kinds.is_empty() && query.kinds.iter().all(|kind| kind.is_memory()) {
-        // In the words of the index that has nothing else.
+        // In the words of the partial index.
         statement.push(" AND entry.kind NOT IN ('log', 'step', 'summary')", []);
     }
     if query.status.is_empty() {
@@ -303,7 +303,7 @@ pub(super) fn push_wanted(
     }
 }
 
-/// That a row is not one of those with `numbers`.
+/// Excludes the rows with `numbers`.
 pub(super) fn push_without(statement: &mut Statement, numbers: &[u64]) {
     if !numbers.is_empty() {
         let numbers = numbers.iter().map(|number| to_column(*number)).collect();
@@ -311,9 +311,9 @@ pub(super) fn push_without(statement: &mut Statement, numbers: &[u64]) {
     }
 }
 
-/// Entries that are, or are not, found by one of `terms`.
+/// Restricts the rows to entries that are, or are not, found by one of `terms`.
 fn push_words(statement: &mut Statement, exists: &str, has: Has, terms: Vec<String>) {
-    // What has an offset is not joined.
+    // A subquery with an offset is not joined.
     let offset = match has {
         Has::LookedUp => " OFFSET 0",
         Has::Joined => "",
@@ -325,7 +325,7 @@ fn push_words(statement: &mut Statement, exists: &str, has: Has, terms: Vec<Stri
     statement.push(&condition, [Value::Texts(terms)]);
 }
 
-/// The words that every entry must have.
+/// The words that every matching entry must have.
 pub(super) fn required(query: &EntryQuery, by_context: bool) -> Vec<String> {
     let tags = query.tags.iter().map(|tag| tag.as_str().to_owned());
     let context = query.context.iter().filter(|_| by_context);
@@ -333,7 +333,7 @@ pub(super) fn required(query: &EntryQuery, by_context: bool) -> Vec<String> {
         .collect()
 }
 
-/// The one of `terms` that fewest entries have, as far as that is worth counting.
+/// The one of `terms` that the fewest entries have, as far as counting is worth it.
 async fn rarest(session: &Session, terms: &[String]) -> Result<Option<String>, Failure> {
     if terms.len() < 2 {
         return Ok(terms.first().cloned());

@@ -15,13 +15,13 @@ use crate::fold::{self, Revisions, States};
 use crate::place::to_column;
 use crate::store::{CHANGES_BYTES, Journal, LogRow, Revision};
 
-/// What [`from_row`] reads.
+/// The columns that [`from_row`] reads.
 const COLUMNS: &str = "log.seq, at, key, actor, record, packed";
 
-/// Commits by their keys.
+/// Commits by their idempotency keys.
 pub(super) const WITH_KEYS: &str = looked_up!("log.seq, at, log.key, actor, record, packed", "log", "key", "bytea");
 
-/// The commits that carry one of `keys`.
+/// The commits with one of `keys`.
 pub(super) async fn with_keys(session: &Session, keys: &[&str]) -> Result<Vec<LogRow>, Failure> {
     if keys.is_empty() {
         return Ok(Vec::new());
@@ -31,7 +31,8 @@ pub(super) async fn with_keys(session: &Session, keys: &[&str]) -> Result<Vec<Lo
     from_rows(session, &rows).await
 }
 
-/// Up to `limit` commits after `since`, as far as there is room for them: an answer is in memory as a whole.
+/// Up to `limit` commits after `since`, as far as there is room for them, because an answer is held in memory as a
+/// whole.
 pub(super) async fn changes(session: &Session, since: Seq, limit: u32) -> Result<Vec<LogRow>, Failure> {
     let bytes = i64::try_from(CHANGES_BYTES).unwrap_or(i64::MAX);
     let sql = format!(
@@ -47,7 +48,8 @@ pub(super) async fn changes(session: &Session, since: Seq, limit: u32) -> Result
     from_rows(session, &rows).await
 }
 
-/// The records of the next commits after `since`, unpacked, as far as there is room for them, with the last of those commits.
+/// The unpacked records of the next commits after `since`, as far as there is room for them, with the last of those
+/// commits.
 pub(super) async fn texts_after(session: &Session, since: Seq) -> Result<Option<(Seq, Vec<String>)>, Failure> {
     let bytes = i64::try_from(CHANGES_BYTES).unwrap_or(i64::MAX);
     let sql = format!(
@@ -67,13 +69,13 @@ pub(super) async fn texts_after(session: &Session, since: Seq) -> Result<Option<
     Ok(Some((last, rows.iter().map(text).collect::<Result<_, _>>()?)))
 }
 
-/// How long a record is, about.
+/// Roughly how long a record is.
 pub(super) const RECORD_BYTES: &str = "octet_length(record)::bigint + 6 * coalesce(octet_length(packed), 0)";
 
-/// Commits whose texts are looked at at once.
+/// How many commits are searched for texts at a time.
 const TEXTS_AT_ONCE: i64 = 4_096;
 
-/// Gives the commits `seqs`, in order, to `each`.
+/// Passes the commits `seqs`, in order, to `each`.
 async fn read(session: &Session, seqs: &[i64], mut each: impl FnMut(LogRow)) -> Result<(), Failure> {
     let sql = format!("SELECT {COLUMNS} FROM log WHERE space = $1 AND seq = ANY($2) ORDER BY seq");
     for seqs in seqs.chunks(COMMITS_FOLDED) {
@@ -83,13 +85,13 @@ async fn read(session: &Session, seqs: &[i64], mut each: impl FnMut(LogRow)) -> 
     Ok(())
 }
 
-/// The fields of `entry` that were changed since its version `base`, each with the version that last did.
+/// The fields of `entry` that were changed since its version `base`, each with the version that last changed it.
 pub(super) async fn changed_since(
     session: &Session,
     entry: &Entry,
     base: u32,
 ) -> Result<HashMap<&'static str, u32>, Failure> {
-    // The usual case: somebody was quicker by one change.
+    // The usual case: the entry was changed once in between.
     if entry.version.saturating_sub(base) == 1 {
         let mut changed = None;
         let last = [to_column(entry.updated_seq.0)];
@@ -101,8 +103,8 @@ pub(super) async fn changed_since(
     Ok(revisions(session, entry).await?.changed_since(base))
 }
 
-/// The instant by which it is judged what had expired when the space came to commit `last`, at `now`: what was live then and has expired since is
-/// part of memory as it was. Of what was given up the numbers are left, and not the time.
+/// The time at which expiry is judged for memory as of commit `last`, when asked at `now`: what was live then and has
+/// expired since belongs to memory as it was. Dropped commits leave their numbers, but not their times.
 pub(super) async fn judged_at(session: &Session, last: Seq, now: Timestamp) -> Result<Timestamp, Failure> {
     let sql = "SELECT at FROM log WHERE space = $1 AND seq <= $2 ORDER BY seq DESC LIMIT 1";
     let row = session.one(sql, &[&session.space.0, &to_column(last.0)]).await?;
@@ -130,10 +132,10 @@ async fn revisions(session: &Session, found: &Entry) -> Result<Revisions, Failur
     Ok(revisions)
 }
 
-/// `entries` as they stood at commit `last`, those that were there, in their order.
+/// `entries` as they were at commit `last`, in their order, without those that did not exist.
 pub(super) async fn as_of(session: &Session, entries: &[Entry], last: Seq) -> Result<Vec<Entry>, Failure> {
     let numbers: Vec<i64> = entries.iter().map(|entry| to_column(entry.handle.0)).collect();
-    // A commit that has to do with many of them is read once.
+    // A commit that touched many of them is read once.
     let mut made: BTreeSet<i64> = entries.iter().map(|entry| to_column(entry.created_seq.0)).collect();
     let rows = session
         .query(TOUCHED, &[&session.space.0, &numbers, &to_column(last.0)])
@@ -154,10 +156,10 @@ const TOUCHED: &str = "SELECT DISTINCT found.seq FROM unnest($2::bigint[]) AS wa
 /// How many commits that changed entries are in memory at a time.
 const COMMITS_FOLDED: usize = 64;
 
-/// How many commits of a run are asked for at once: the answer is in memory as a whole.
+/// How many commits of a run are read at a time, because the answer is held in memory as a whole.
 const COMMITS_AT_ONCE: i64 = 256;
 
-/// What happened in `id` after `since`, up to the commit with which it has `bytes`.
+/// The events of `id` after `since`, up to the commit that brings them to `bytes`.
 pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq, bytes: usize) -> Result<Journal, Failure> {
     let missing = || not_found("run", id);
     let session = session.ok_or_else(missing)?;
@@ -207,7 +209,7 @@ async fn from_rows(session: &Session, rows: &[Row]) -> Result<Vec<LogRow>, Failu
     Ok(read)
 }
 
-/// That a newer version wrote the commit in `row`, if that is why it cannot be read.
+/// The error that a newer version wrote the commit in `row`, if that is why it cannot be read.
 async fn too_new(session: &Session, row: &Row) -> Option<StoreError> {
     let run = fold::run_of(&rewrite::text_of(get(row, 4).ok()?, get(row, 5).ok()?).ok()?)?;
     let journal = of_run(Some(session), run, Seq(0), usize::MAX).await.ok()?;

@@ -1,13 +1,14 @@
-//! Whether a process that drives runs is still there.
+//! Tells whether a process that drives runs is still alive.
 //!
-//! Two signs must agree. Every connection of it holds a lock of the server, which goes with the last of them the moment the process
-//! is gone, so a run whose driver was killed can be taken up at once. And it says every few seconds that it goes on, by the server's
-//! clock, so that one which hangs can be replaced; when it wakes up again, its fence is no longer the current one. When the server's machine
-//! paused, or its clock was set forward, all were silent for too long: whoever has its lock has the time to say it once more while somebody
-//! looks (decision 0096).
+//! Two signs must agree. Each of its connections holds an advisory lock of the server, which is released with the last
+//! of them the moment the process is gone, so that a run whose driver was killed can be taken over at once. And it
+//! renews its lease every few seconds, by the server's clock, so that a process that hangs can be replaced; when it
+//! wakes up again, its fence is no longer the current one. When the server's machine paused, or its clock was set
+//! forward, all leases have expired: an owner that has its lock gets time to renew its lease while somebody watches
+//! (decision 0096).
 //!
-//! Nobody else can have that lock: it is a shared one, and a session of ours that the server has not given up yet keeps no other
-//! from it.
+//! Nobody else can hold that lock exclusively: it is a shared lock, and a session of ours that the server has not
+//! dropped yet does not block another one.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -27,18 +28,21 @@ use crate::error::StoreError;
 use crate::silence::{BACK_WITHIN, Life, Silence};
 use crate::store::OwnerId;
 
-/// How long after a connection was lost the next one is tried; then, as long as none can be had, twice as long each time.
+/// How long after a lost connection the next one is tried; the pause doubles as long as none is available.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// The longest pause, if a third of a lease is not shorter: whoever waits longer may be taken for gone when the server is back.
+/// The longest pause, if a third of a lease is not shorter: a process that waits longer may be taken for dead when the
+/// server is back.
 const PAUSE_MAX: Duration = Duration::from_secs(5);
-/// How long a connection is kept on which nothing is heard, because its server only reads: another one may lead to the server that writes.
+/// How long a connection is kept that hears nothing because its server is read-only: another one may lead to the server
+/// that writes.
 const DEAF_FOR: Duration = Duration::from_secs(60);
-/// How long an answer may take, if a lease is not shorter. Of the usual lease there is time left then for another connection.
+/// How long an answer may take, if a lease is not shorter. With the default lease this leaves time for another
+/// connection.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// Rows of owners that were silent for this long are of no use to anybody.
+/// Rows of owners that were silent for this long are deleted.
 const FORGOTTEN_AFTER: &str = "24 hours";
 
-/// The owners that live in this process, and a way to ask after others.
+/// The owners in this process, and a way to ask about others.
 #[derive(Debug)]
 pub(super) struct Owners {
     lease: Duration,
@@ -46,14 +50,14 @@ pub(super) struct Owners {
     here: Mutex<HashSet<OwnerId>>,
     /// The connection that listens, while there is one.
     client: Mutex<Option<Arc<Client>>>,
-    /// When it was lost last, or could not be had.
+    /// When the connection was last lost, or could not be opened.
     lost: Mutex<Option<Instant>>,
-    /// Owners of other processes that have their locks and were silent when they were last looked at.
+    /// Owners of other processes that have their locks but were silent when last looked at.
     silent: Mutex<HashMap<OwnerId, Silence>>,
 }
 
 impl Owners {
-    /// Nobody yet.
+    /// Starts without owners.
     pub(super) fn new(target: &Target) -> Self {
         Self {
             lease: target.lease,
@@ -65,13 +69,13 @@ impl Owners {
         }
     }
 
-    /// Keeps a connection that listens, for ever; whenever it was lost, another one. Says meanwhile that the owners go on: over that
-    /// connection, or over one that writes while there is none.
+    /// Keeps a connection that listens for notifications, for ever, and replaces it whenever it is lost. Renews the
+    /// leases of the owners meanwhile: over that connection, or over one that writes while there is none.
     pub(super) async fn keep_watch(&self, inner: &Inner) {
         let listening = async {
             let mut pause = AGAIN_AFTER;
             loop {
-                // What goes wrong here is seen by whoever needs the server.
+                // Errors here show up for whoever needs the server.
                 drop(self.watch(inner).await);
                 let was_there = locked(&self.client).take().is_some();
                 *locked(&self.lost) = Some(Instant::now());
@@ -84,7 +88,7 @@ impl Owners {
         let going_on = async {
             loop {
                 tokio::time::sleep(self.lease / 3).await;
-                // If nobody hears it, others take over.
+                // If no renewal arrives, others take over.
                 drop(self.renew_all(&inner.writers).await);
             }
         };
@@ -107,10 +111,11 @@ impl Owners {
             let mut hears = self.listen(&client).await?;
             let connected = Instant::now();
             inner.wake.ring_all();
-            // Whoever was away for longer than usual says at once that he is back. Where nothing can be written he can still hear.
+            // After a long absence the leases are renewed at once. A server that cannot be written to can still be
+            // listened to.
             drop(self.in_time(self.renew_here(&client)).await?);
             *locked(&self.client) = Some(Arc::clone(&client));
-            // Who hears nothing looks now and then whether he would elsewhere.
+            // A connection that hears nothing is replaced after a while, in case another server would notify.
             while hears || connected.elapsed() < DEAF_FOR {
                 self.in_time(inner.clock.set_by(&client)).await??;
                 tokio::time::sleep(self.lease / 3).await;
@@ -129,7 +134,8 @@ impl Owners {
         }
     }
 
-    /// Has `client` hear of commits. False on a standby, which tells nobody of any: those who wait look for themselves.
+    /// Makes `client` listen for commits. False on a standby, which does not notify: then waiters must look for
+    /// themselves.
     async fn listen(&self, client: &Client) -> Result<bool, Failure> {
         let sql = format!("LISTEN {CHANNEL}");
         match self.in_time(client.batch_execute(&sql)).await?.map_err(Failure::from) {
@@ -139,7 +145,8 @@ impl Owners {
         }
     }
 
-    /// Makes `owner` visibly alive, by `session`, which has the lock of this process as every connection has.
+    /// Makes `owner` visibly alive through `session`, whose connection holds the lock of this process, as every
+    /// connection does.
     pub(super) async fn hold(&self, session: &Session, owner: &OwnerId) -> Result<(), Failure> {
         locked(&self.here).insert(owner.clone());
         session
@@ -148,7 +155,7 @@ impl Owners {
         Ok(())
     }
 
-    /// Says of all owners of this process that they go on.
+    /// Renews the leases of all owners in this process.
     async fn renew_all(&self, writers: &Pool) -> Result<(), Failure> {
         if locked(&self.here).is_empty() {
             return Ok(());
@@ -159,12 +166,12 @@ impl Owners {
         {
             return Ok(());
         }
-        // Whoever can still write goes on: nobody has to hear of commits for that.
+        // An owner that can still write goes on: it need not hear of commits for that.
         self.in_time(async { self.renew_here(&*writers.get().await?).await })
             .await?
     }
 
-    /// The same over `client`; nothing is said where nobody is.
+    /// The same over `client`; does nothing if there are no owners.
     async fn renew_here(&self, client: &Client) -> Result<(), Failure> {
         let owners: Vec<_> = locked(&self.here).iter().map(|owner| owner.0.clone()).collect();
         if owners.is_empty() {
@@ -177,7 +184,7 @@ impl Owners {
         Ok(client.batch_execute(&sql).await?)
     }
 
-    /// Whether `owner` is there and goes on, as far as that is known.
+    /// Whether `owner` is alive, as far as is known.
     pub(super) async fn is_alive(&self, session: &Session, owner: &OwnerId) -> Result<bool, Failure> {
         Ok(self.life_of(session, owner).await? != Life::Gone)
     }
@@ -188,7 +195,8 @@ impl Owners {
         Ok(lives.get(owner).copied().unwrap_or(Life::Gone))
     }
 
-    /// Whether `owners` are there and go on: of many in one question, and of those of this process in none. Who is not told of is gone.
+    /// Whether `owners` are there and go on: looked up together, and those of this process not at all. An owner that is
+    /// missing in the answer is gone.
     pub(super) async fn lives_of(
         &self,
         session: &Session,
@@ -202,8 +210,8 @@ impl Owners {
         if others.is_empty() {
             return Ok(lives);
         }
-        // When everybody has lost his connections, nobody could say that he goes on: the first who is back does not take the others for
-        // dead.
+        // When all processes have lost their connections, none could renew its leases: the first one that is back must
+        // not take the others for dead.
         let back_within = self.lease / 3 + BACK_WITHIN;
         let was_lost = locked(&self.lost).is_some_and(|lost| lost.elapsed() < back_within);
         let asked: Vec<&str> = others.iter().map(|owner| owner.0.as_str()).collect();
@@ -235,7 +243,7 @@ impl Owners {
         Ok(lives)
     }
 
-    /// Says that nobody of this process drives anything any more.
+    /// Deletes the leases of all owners in this process.
     pub(super) async fn leave(&self, writers: &Pool) {
         let owners: Vec<_> = locked(&self.here).drain().map(|owner| owner.0).collect();
         if !owners.is_empty() {
@@ -246,13 +254,13 @@ impl Owners {
                     .await?;
                 Ok::<_, Failure>(())
             };
-            // If this fails, the locks go with the connections.
+            // If this fails, the locks are released with the connections.
             drop(self.in_time(leaving).await);
         }
     }
 
-    /// What `asking` comes to, unless the server has stopped answering without a word: then the connection is of no use, and another
-    /// one may be.
+    /// The result of `asking`, unless the server has silently stopped answering: then the connection is of no use, but
+    /// another one may be.
     async fn in_time<T>(&self, asking: impl Future<Output = T>) -> Result<T, Failure> {
         let answer = tokio::time::timeout(ANSWER_WITHIN.min(self.lease), asking).await;
         answer.map_err(|_| StoreError::Invalid("the server has stopped answering".to_owned()).into())

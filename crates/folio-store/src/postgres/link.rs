@@ -10,7 +10,7 @@ use super::error::{Failure, damaged};
 use super::session::{Session, Write, values};
 use crate::place::SpaceId;
 
-/// Keeps `links`, but for those that are there.
+/// Stores `links`, except those that are there already.
 pub(super) fn insert<'l>(space: SpaceId, links: impl IntoIterator<Item = &'l Link>) -> Write {
     let (mut from, mut rels, mut to) = (Vec::new(), Vec::new(), Vec::new());
     for link in links {
@@ -25,7 +25,7 @@ pub(super) fn insert<'l>(space: SpaceId, links: impl IntoIterator<Item = &'l Lin
 
 /// The links that begin or end at `end`, sorted.
 pub(super) async fn list(session: &Session, end: &str) -> Result<Vec<Link>, Failure> {
-    // Ends are written ids, which have no such character.
+    // Ends are written ids, which never contain this character.
     if end.contains('\0') {
         return Ok(Vec::new());
     }
@@ -39,7 +39,7 @@ pub(super) async fn list(session: &Session, end: &str) -> Result<Vec<Link>, Fail
     Ok(links)
 }
 
-/// Those of `links` that are there.
+/// Those of `links` that exist.
 pub(super) async fn kept(session: &Session, links: &[Link]) -> Result<HashSet<Link>, Failure> {
     let is_written = |link: &&Link| !link.src.contains('\0') && !link.dst.contains('\0');
     let (mut from, mut rels, mut to) = (Vec::new(), Vec::new(), Vec::new());
@@ -48,7 +48,7 @@ pub(super) async fn kept(session: &Session, links: &[Link]) -> Result<HashSet<Li
         rels.push(link.rel.as_str());
         to.push(link.dst.as_str());
     }
-    // Each is looked up for itself, as in `looked_up`.
+    // Each is looked up by itself, as in `looked_up`.
     let sql = "SELECT found.* FROM unnest($2::text[], $3::text[], $4::text[]) AS wanted (src, rel, dst)
                CROSS JOIN LATERAL (SELECT src, rel, dst FROM link WHERE space = $1 AND link.src = wanted.src
                    AND link.rel = wanted.rel AND link.dst = wanted.dst OFFSET 0) AS found";

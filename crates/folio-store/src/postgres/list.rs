@@ -1,7 +1,8 @@
-//! Lists of entries: which of them, how many there are, and where to go on.
+//! Lists of entries: which entries match, how many there are, and where the next page begins.
 //!
-//! A list is a reading of one state of memory: that of the commit that it is asked for, or that of its first page. What has
-//! changed since is looked up in the log, and everything else is found as it stands, by the index in memory or by SQL.
+//! A list reads one state of memory: that of the commit for which it is asked, or that of its first page. What has
+//! changed since is looked up in the log; everything else is found in its current form, by the index in memory or by
+//! SQL.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::cursor::{After, Cursor, Part, binding};
 use crate::live::{Wanted, asks_for_the_living};
 use crate::plan::Ends;
 
-/// The entries that `query`, which has no text, asks for, as they are at `now`.
+/// The entries that match `query`, which has no text, as they are at `now`.
 pub(super) async fn entries(
     inner: &Arc<Inner>,
     session: Option<&Session>,
@@ -83,20 +84,20 @@ pub(super) async fn entries(
     })
 }
 
-/// A question that is being answered, within one transaction.
+/// A query that is being answered within one transaction.
 struct Search<'q> {
     inner: &'q Arc<Inner>,
     session: &'q Session,
     name: &'q SpaceName,
-    /// Where the transaction sees the space end.
+    /// The last numbers of the space, as the transaction sees it.
     ends: Ends,
     query: &'q EntryQuery,
     now: Timestamp,
     as_of: Seq,
     after: Option<After>,
-    /// How many there are, if the first page has said it.
+    /// The total number of matches, if the first page counted them.
     total: Option<u64>,
-    /// One more than are wanted, to see whether there are more.
+    /// One more than wanted, to see whether there are more.
     limit: usize,
 }
 
@@ -141,7 +142,7 @@ impl Search<'_> {
         Part::of(self.query, self.after, self.total, self.limit)
     }
 
-    /// The answer of the index in memory, if that knows what is asked.
+    /// The answer of the index in memory, if it can answer the query.
     async fn in_memory(&self, page: Option<u64>, changed: &[u64]) -> Result<Option<(Vec<Entry>, u64)>, Failure> {
         let (session, query) = (self.session, self.query);
         if !asks_for_the_living(query) {
@@ -215,7 +216,7 @@ impl Search<'_> {
             .await
     }
 
-    /// What has `numbers` now, as it was, if that is part of the answer.
+    /// The entries with `numbers` as they were, if they match the query.
     async fn as_they_were(&self, numbers: &[u64]) -> Result<Vec<Entry>, Failure> {
         if numbers.is_empty() {
             return Ok(Vec::new());

@@ -1,7 +1,8 @@
-//! The indexes of live entries in memory, one for each space that is asked often, and how they are kept exact.
+//! The indexes of live entries in memory, one for each space that is queried often, and how they are kept exact.
 //!
-//! An index is made from one state of the database, and brought up to every later one by what has changed in between, whichever process changed
-//! it. So an answer that an index gives is the answer of the database at the commit that the asking transaction sees.
+//! An index is built from one state of the database, and updated to every later one by what has changed in between,
+//! whichever process changed it. So its answer is the same as that of the database at the commit that the asking
+//! transaction sees.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,24 +21,24 @@ use crate::live::{Facts, Found, Held, LiveIndex, LiveOptions, NEWS_MAX, Wanted, 
 use crate::place::to_column;
 use crate::plan::Ends;
 
-/// Rows that are read at a time to make an index.
+/// How many rows are read at a time to build an index.
 const AT_A_TIME: i64 = 32_768;
-/// How often an index is caught up for one question while others catch it up, too.
+/// How often an index is updated for one query while others update it, too.
 const ATTEMPTS: u32 = 4;
 
-/// The indexes of the spaces of a store.
+/// The indexes of a store's spaces.
 #[derive(Debug)]
 pub(super) struct Living {
     options: LiveOptions,
     spaces: Mutex<HashMap<SpaceName, Arc<Space>>>,
-    /// How many questions there were.
+    /// The number of queries so far.
     questions: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct Space {
     asked: AtomicU32,
-    /// The last question.
+    /// The number of the last query.
     asked_at: AtomicU64,
     state: RwLock<State>,
 }
@@ -46,31 +47,31 @@ struct Space {
 enum State {
     #[default]
     None,
-    /// A task is making it.
+    /// A task is building the index.
     InTheMaking,
-    /// It would take more memory than it may.
+    /// The index would need more memory than allowed.
     TooLarge,
     Ready(Box<Ready>),
 }
 
-/// An index, and what it knows.
+/// An index, and the state that it has.
 #[derive(Debug)]
 struct Ready {
     index: LiveIndex,
-    /// Everything up to this commit.
+    /// The index is up to date to this commit.
     seq: Seq,
-    /// The last number that an entry had there, memory or not.
+    /// The highest number of an entry at that commit, memory or not.
     last: u64,
 }
 
-/// What an index has not seen yet.
+/// Changes that an index does not have yet.
 struct News {
     since: Seq,
-    /// With the numbers of their pages; those that were there before, then the new ones in order.
+    /// With the numbers of their pages; those that existed before, then the new ones in order.
     entries: Vec<(Entry, u64)>,
 }
 
-/// What has to be done before an index can answer.
+/// What must be done before an index can answer.
 enum Missing {
     Index,
     News { since: Seq, last: u64 },
@@ -82,13 +83,13 @@ enum Missing {
 pub(super) struct Seen<'a> {
     pub(super) session: &'a Session,
     pub(super) name: &'a SpaceName,
-    /// Where the space ends there.
+    /// The last numbers of the space in that state.
     pub(super) ends: &'a Ends,
     pub(super) now: Timestamp,
 }
 
 impl Living {
-    /// None yet.
+    /// Starts without indexes.
     pub(super) fn new(options: LiveOptions) -> Self {
         Self {
             options,
@@ -97,12 +98,12 @@ impl Living {
         }
     }
 
-    /// Lets go of all of them: what they have seen may have been lost.
+    /// Drops all indexes: commits that they contain may have been lost.
     pub(super) fn forget(&self) {
         self.spaces.lock().clear();
     }
 
-    /// The space called `name`, of which a list is asked for now.
+    /// The space `name`, of which a list is requested now.
     fn asked(&self, name: &SpaceName) -> Arc<Space> {
         let space = self.space(name);
         let now = self.questions.fetch_add(1, Ordering::Relaxed);
@@ -110,7 +111,7 @@ impl Living {
         space
     }
 
-    /// Lets go of indexes until the others take no more than they may together. Whoever calls holds none of them.
+    /// Drops indexes until the others take no more than they may together. The caller must not hold any of them.
     fn make_room(&self) {
         let spaces: Vec<_> = {
             let spaces = self.spaces.lock();
@@ -137,8 +138,8 @@ impl Living {
         }
     }
 
-    /// What the index of a space finds in the state that it was brought to; nothing if others have brought it further meanwhile, or it cannot
-    /// tell.
+    /// What the index of a space finds in the state to which it was brought; `None` if others have brought it further
+    /// meanwhile, or it cannot answer.
     pub(super) fn find(&self, seen: Seen<'_>, wanted: &Wanted<'_>) -> Option<Found> {
         let space = self.space(seen.name);
         let state = space.state.read();
@@ -152,7 +153,8 @@ impl Living {
     }
 }
 
-/// Brings the index of a space to the state that is `seen`. False if there is none that can be brought there: it is not worth one, or knows more.
+/// Brings the index of a space to the state that is `seen`. False if that is impossible: there is no index, or it is
+/// further ahead.
 pub(super) async fn bring_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool, Failure> {
     if inner.living.options.bytes_max == 0 {
         return Ok(false);
@@ -173,7 +175,7 @@ pub(super) async fn bring_to(inner: &Arc<Inner>, seen: Seen<'_>) -> Result<bool,
             Missing::News { since, last } => match news_since(seen.session, since, last).await? {
                 Some(news) => Some(news),
                 None => {
-                    // Whoever asks gets his answer without it, as everybody does until it is made anew.
+                    // This query is answered without the index, as all are until it has been built anew.
                     space.outdated(since, inner.living.options.after);
                     begin(inner, seen, &space).await?;
                     return Ok(false);
@@ -203,13 +205,13 @@ impl Space {
                 last: ready.last,
             }),
             State::None => Err(Missing::Index),
-            // A transaction that sees less than the index knows, among others.
+            // For example if the transaction sees less than the index contains.
             State::Ready(_) | State::InTheMaking | State::TooLarge => Ok(false),
         }
     }
 
-    /// Takes `news` in, if they are still news, and lets the time be that of the question; whether the index is there then. Nothing if
-    /// others were faster.
+    /// Takes in `news`, if they are still new, and sets the time to that of the query; returns whether the index
+    /// remains. `None` if others were faster.
     fn catch_up(&self, seen: Seen<'_>, news: Option<News>, bytes_max: usize) -> Option<bool> {
         let mut state = self.state.write();
         let State::Ready(ready) = &mut *state else {
@@ -232,13 +234,13 @@ impl Space {
         Some(ready.index.advance(seen.now))
     }
 
-    /// Whether it is time to look how large its index is.
+    /// Whether it is time to check the size of the index.
     fn is_looked_at(&self) -> bool {
         let state = self.state.read();
         matches!(&*state, State::Ready(ready) if ready.index.is_looked_at())
     }
 
-    /// Lets go of an index that knows no more than commit `since`, to be made anew with the next question after `after` others.
+    /// Drops an index that has only reached commit `since`, to be built anew with the next query after `after` others.
     fn outdated(&self, since: Seq, after: u32) {
         let mut state = self.state.write();
         if matches!(&*state, State::Ready(ready) if ready.seq == since) {
@@ -253,7 +255,7 @@ impl Space {
     }
 }
 
-/// Has an index made if the space is worth one. True if it is there already.
+/// Starts to build an index if the space is worth one. Returns true if there is one already.
 async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result<bool, Failure> {
     let options = &inner.living.options;
     let times = space.asked.fetch_add(1, Ordering::Relaxed);
@@ -287,14 +289,14 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
             Ok(None) => Ok(State::None),
             Err(failure) => Err(failure),
         };
-        // What cannot be read is said to whoever asks for it; the index is tried again later.
+        // Read errors are reported to whoever queries the data; the index is tried again later.
         space.settle(made.unwrap_or_default());
         inner.living.make_room();
     });
     Ok(false)
 }
 
-/// An index of the space of `session`, as that sees it.
+/// Builds an index of the space of `session`, as the session sees it.
 async fn made(session: &Session, bytes_max: usize) -> Result<State, Failure> {
     let ends = commit::ends(session).await?;
     let mut index = LiveIndex::default();
@@ -355,7 +357,7 @@ fn is_the_last(rows: &[Row]) -> bool {
     i64::try_from(rows.len()).unwrap_or(i64::MAX) < AT_A_TIME
 }
 
-/// Takes in a row of what is live; its words come later.
+/// Adds a row of a live entry; its words come later.
 fn put(index: &mut LiveIndex, row: &Row) -> Result<u64, Failure> {
     let number = count(row, 0)?;
     let name = || format!("entry {number}");
@@ -377,8 +379,8 @@ fn put(index: &mut LiveIndex, row: &Row) -> Result<u64, Failure> {
     Ok(number)
 }
 
-/// What has changed after commit `since`, when the last entry had the number `last`; nothing if that is so much that an index is better made
-/// anew, while nobody waits for it.
+/// What has changed after commit `since`, when the last entry had the number `last`; `None` if that is so much that the
+/// index should be built anew in the background.
 async fn news_since(session: &Session, since: Seq, last: u64) -> Result<Option<News>, Failure> {
     let (columns, of_memory, space) = (entry::COLUMNS, entry::OF_MEMORY, &session.space.0);
     let changed = format!(

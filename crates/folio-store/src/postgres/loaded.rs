@@ -1,4 +1,4 @@
-//! What several commits need to know, looked up in a few questions, and kept up with what each of them changes.
+//! What several commits need to know, looked up with a few queries, and updated by what each of them changes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,14 +23,14 @@ use crate::plan::{Decided, Facts, Met, named};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
-/// What is there of the things that some commits name, as the last of them leaves it.
+/// The things that some commits refer to, in the state in which the last commit so far leaves them.
 #[derive(Debug)]
 pub(super) struct Loaded {
     space: SpaceId,
     pub(super) entries: HashMap<EntryId, LoadedEntry>,
     pub(super) pages: HashMap<PageId, LoadedPage>,
     pub(super) runs: HashMap<RunId, LoadedRun>,
-    /// Which of them has which number: there may be as many as commits.
+    /// The runs by number: there may be as many as commits.
     by_number: HashMap<u64, RunId>,
     pub(super) turns: HashMap<TurnId, LoadedTurn>,
     /// The policy, and whether it has changed.
@@ -46,12 +46,12 @@ pub(super) struct Loaded {
 pub(super) struct LoadedEntry {
     pub(super) now: Entry,
     pub(super) page: u64,
-    /// What it was found by, and watched for; nothing for one that is new.
+    /// The terms by which it was found, and what it was watched for; `None` for a new entry.
     pub(super) before: Option<(Vec<String>, Vec<Watched>)>,
     pub(super) is_changed: bool,
 }
 
-/// Entries whose changes are looked up together: what of the log is needed for that is in memory at one time.
+/// How many entries have their changes looked up together: the commits needed for that are in memory at the same time.
 const LOOKED_BACK: usize = 16;
 
 /// A page.
@@ -84,7 +84,7 @@ pub(super) struct LoadedTurn {
     pub(super) is_changed: bool,
 }
 
-/// The names of things in some commits.
+/// The ids of things to which some commits refer.
 #[derive(Debug, Default)]
 struct Names {
     entries: Vec<EntryId>,
@@ -143,7 +143,7 @@ impl Names {
 }
 
 impl Loaded {
-    /// What `commits` name.
+    /// Loads what `commits` refer to.
     pub(super) async fn of(session: &Session, commits: &[Prepared]) -> Result<Self, Failure> {
         let Names {
             entries,
@@ -159,7 +159,7 @@ impl Loaded {
             each_once(runs.into_iter()),
         );
         let (turns, bodies) = (each_once(turns.into_iter()), each_once(bodies.into_iter()));
-        // Sent one behind the other, without waiting in between; nothing is sent for what nobody names.
+        // Pipelined, without waiting in between; nothing is sent for kinds to which no commit refers.
         let first = futures_util::future::join3(
             entry::by_ids(session, &entries),
             page::by_ids(session, &pages),
@@ -237,7 +237,7 @@ impl Loaded {
             }
         }
         let stale: Vec<_> = stale.into_iter().collect();
-        // Together, so that the server is not waited for with each.
+        // Together, to avoid a round trip for each.
         for some in stale.chunks(LOOKED_BACK) {
             let asked = some
                 .iter()
@@ -248,7 +248,7 @@ impl Loaded {
         Ok(())
     }
 
-    /// Takes in what a commit comes to, which `decided` says.
+    /// Takes in the outcome of `commit`, as `decided`.
     pub(super) fn absorb(&mut self, commit: &Prepared, decided: &Decided<'_>, rows: &mut Rows) {
         let (seq, at) = (decided.seq, decided.at);
         for planned in &decided.pages {
@@ -290,7 +290,7 @@ impl Loaded {
                     self.entries.insert(new.id, loaded);
                 }
                 (None, Some(entry)) => {
-                    // The record has what was asked for, even if that changes nothing, and erasing has to find it.
+                    // The record contains the request, even if it changes nothing, and erasing must find it.
                     rows.touch(Touched::Entry, planned.place.number(), seq);
                     if planned.is_changed
                         && let Some(loaded) = self.entries.get_mut(&entry.id)

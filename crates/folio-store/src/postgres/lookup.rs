@@ -1,9 +1,10 @@
-//! How rows are found by many keys in one question.
+//! Finding rows by many keys in one query.
 
-/// Asks for `$columns` of the rows of `$table` whose `$key` is one of the `$type`s in the second argument; the first is the space.
+/// Selects `$columns` of the rows of `$table` whose `$key` is one of the `$type`s in the second argument; the first is
+/// the space.
 ///
-/// Each key is looked up for itself: `OFFSET 0` keeps PostgreSQL from joining both sides in another way. It knows little of a table that
-/// grows, keeps the plan that it once made, and would read the whole space for a handful of keys.
+/// Each key is looked up by itself: `OFFSET 0` keeps PostgreSQL from joining both sides in another way. It knows little
+/// of a table that grows, keeps the plan that it once made, and would read the whole space for a handful of keys.
 macro_rules! looked_up {
     ($columns:expr, $table:literal, $key:literal, $type:literal) => {
         concat!(
@@ -24,8 +25,9 @@ macro_rules! looked_up {
 
 pub(super) use looked_up;
 
-/// The number of the last of up to $3 rows of `table` after $2 before which the others have less than $4 `bytes`, as far as these are known
-/// without reading the rows: so much is read at once, and an answer is in memory as a whole.
+/// The number of the last row of a part: of up to $3 rows of `table` after $2, the last one before which the others
+/// have less than $4 `bytes`, as far as these are known without reading the rows. A part is read at once and held in
+/// memory as a whole.
 pub(super) fn last_of_part(table: &str, number: &str, bytes: &str) -> String {
     format!(
         "SELECT max(number) FROM

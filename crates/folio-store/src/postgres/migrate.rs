@@ -1,4 +1,4 @@
-//! The format of the tables: how old they are, and how they become the newest.
+//! The format of the tables: how old they are, and how they are migrated to the newest format.
 
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -6,7 +6,7 @@ use tokio_postgres::error::SqlState;
 use super::error::{Failure, damaged, not_found};
 use crate::error::StoreError;
 
-/// Every step, in order. Tables are at format n when the first n have been taken; a step that was published never changes.
+/// All steps, in order. Tables have format n once the first n steps are done; a published step never changes.
 const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0001_start.sql"),
     include_str!("migrations/0002_pages.sql"),
@@ -14,19 +14,19 @@ const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0004_lists.sql"),
 ];
 
-/// Names the lock under which steps are taken: "folio" in five bytes.
+/// The advisory lock under which steps are taken: "folio" in five bytes.
 const LOCK: i64 = 0x66_6f6c_696f;
 
-/// Takes the steps that are missing, all or none, while no other process can.
+/// Takes all missing steps, or none, while no other process can.
 ///
 /// # Errors
 ///
-/// `TooNew` if a newer version of this program has been here; `NotFound` if none has, and tables are not to be made; `Invalid` if the
-/// database cannot keep every text.
+/// `TooNew` if a newer version of this program has migrated the tables; `NotFound` if there are none, and they must not
+/// be created; `Invalid` if the database cannot store every text.
 pub(super) async fn bring_up_to_date(client: &Client, location: &str, make: bool) -> Result<(), Failure> {
     keeps_any_text(client).await?;
     let found = found(client, location).await?;
-    // Most of the time there is nothing to do, and nobody needs to wait or to be the owner.
+    // Usually there is nothing to do, and the process need not wait or be the owner.
     if found == MIGRATIONS.len() {
         return Ok(());
     }
@@ -41,7 +41,7 @@ pub(super) async fn bring_up_to_date(client: &Client, location: &str, make: bool
     Ok(ended?)
 }
 
-/// Whether the database keeps every character: what it cannot keep would be refused later, one text at a time.
+/// Refuses a database that cannot store every character: otherwise texts would be refused later, one at a time.
 async fn keeps_any_text(client: &Client) -> Result<(), Failure> {
     let row = client.query_one("SHOW server_encoding", &[]).await?;
     let encoding: String = row.try_get(0)?;
@@ -71,7 +71,7 @@ async fn take_steps(client: &Client, location: &str) -> Result<(), Failure> {
         .into(),
         _ => Failure::from(error),
     })?;
-    // Again, now that nobody else can: another process may have been quicker.
+    // Checked again now that no other process can: another one may have been faster.
     let found = found(client, location).await?;
     if found == MIGRATIONS.len() {
         return Ok(());

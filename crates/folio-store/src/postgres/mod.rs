@@ -1,23 +1,23 @@
 //! The shared store: one PostgreSQL database, any number of processes on any number of machines.
 //!
 //! - `open`, `connect`, `migrate`: where the database is, how connections are made, its format
-//! - `store`: what every store answers
+//! - `store`: the interface of every store
 //! - `patience`: waiting for a server that is away
 //! - `session`: a transaction, which sees one space
-//! - `column`: values as columns keep them
+//! - `column`: values as columns store them
 //! - `writer`, `parts`, `loaded`, `commit`, `rows`, `replay`: a write from the caller to the server
 //! - `journal`, `entry`, `page`, `link`, `blob`, `run`, `policy`, `turn`: the rows of one table each, written and read
-//! - `trace`: notes of what happened besides the log; `token`: tokens of servers
-//! - `list`, `filter`: questions; `living`: indexes in memory
-//! - `text`, `text_list`: the index of words, and what is found in it
+//! - `trace`: notes of the trace; `token`: access tokens of servers
+//! - `list`, `filter`: queries; `living`: indexes in memory
+//! - `text`, `text_list`: the index of words, and searches in it
 //! - `lease`: which processes that drive runs are alive
-//! - `clock`: what time it is, for all of them
+//! - `clock`: the clock that all of them share
 //! - `wake`: waiting for commits
-//! - `watch`, `compact`: finding what is due, and keeping it in less room
-//! - `erase`, `rewrite`, `residue`: taking content out of the log, and looking whether it is gone
+//! - `watch`, `compact`: finding what is due, and storing it in less space
+//! - `erase`, `rewrite`, `residue`: removing content from the log, and checking whether it is gone
 //! - `check`: whether the rows follow from the log
 //!
-//! What is decided about a commit is decided by the same code for every store (`plan`).
+//! Decisions about a commit are made by the same code for every store (`plan`).
 
 mod blob;
 mod check;
@@ -89,16 +89,16 @@ use self::writer::Writer;
 use crate::error::StoreError;
 use crate::place::SpaceId;
 
-/// Threads that speak with the server.
+/// Number of threads that communicate with the server.
 const THREADS: usize = 2;
-/// A connection of this age leads where a new one would.
+/// A connection younger than this leads where a new one would.
 const JUST_MADE: Duration = Duration::from_secs(1);
-/// Spaces of which it is remembered which row is theirs.
+/// How many spaces have their rows cached.
 const SPACES_KNOWN: usize = 100_000;
 
 /// A store in a PostgreSQL database.
 ///
-/// Closing waits until everything that was handed over is written, unless the server only reads.
+/// Dropping it waits until everything that was submitted is written, unless the server is read-only.
 pub struct PostgresStore {
     inner: Arc<Inner>,
     runtime: Handle,
@@ -106,24 +106,24 @@ pub struct PostgresStore {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What everything that speaks with the server shares.
+/// What everything that communicates with the server shares.
 #[derive(Debug)]
 struct Inner {
     target: Target,
     readers: Pool,
     writers: Pool,
-    /// Spaces never go away, so what is known of them stays true as long as no other server takes over.
+    /// Spaces are never removed, so this stays valid as long as no other server takes over.
     spaces: Mutex<HashMap<SpaceName, SpaceId>>,
     owners: Owners,
     clock: Arc<ServerClock>,
     wake: Wake,
     writer: Writer,
     living: Living,
-    /// When the server was started that was asked last; zero before it was asked.
+    /// When the server that last answered was started; zero before the first answer.
     started: AtomicI64,
-    /// How often another server, or the same from a copy, has taken the place of the one before.
+    /// How often another server, or the same one restored from a copy, has taken the place of the previous one.
     lineage: AtomicU64,
-    /// Nobody is left who could hear of anything.
+    /// Set while the store is being closed, when nobody is left to receive an error.
     is_closing: AtomicBool,
 }
 
@@ -136,12 +136,12 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the database that `options` name, and makes or brings up to date the tables in it. Blocks for a moment.
+    /// Opens the database that `options` name, and creates or migrates its tables. Blocks for a moment.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the URL cannot be read; `NotFound` if there is no store and none is to be made; `Unavailable` with the reason if the server cannot be reached or does not let
-    /// the user in, or the tables were made by a newer version.
+    /// `Invalid` if the URL cannot be read; `NotFound` if there is no store and none is to be made; `Unavailable` with
+    /// the reason if the server cannot be reached or rejects the user, or the tables were made by a newer version.
     pub fn open(options: &OpenOptions) -> Result<Arc<Self>, StoreError> {
         let target = Target::of(options)?;
         let unavailable = |reason: &str, source: std::io::Error| StoreError::Unavailable {
@@ -173,7 +173,7 @@ impl PostgresStore {
                             });
                             let serving = Arc::clone(&inner);
                             if opened.send(Ok(inner)).is_ok() {
-                                // An error says that the store is gone, too.
+                                // An error means that the store is gone, too.
                                 stopped.await.unwrap_or_default();
                             }
                             serving.is_closing.store(true, Ordering::Release);
@@ -181,7 +181,7 @@ impl PostgresStore {
                             serving.owners.leave(&serving.writers).await;
                             watch.abort();
                         }
-                        // Nobody who asked for a store has gone away before he has it.
+                        // The caller waits for this, so the receiver still exists.
                         Err(error) => opened.send(Err(error)).unwrap_or_default(),
                     }
                 });
@@ -203,7 +203,7 @@ impl PostgresStore {
         }))
     }
 
-    /// Has `work` done on the threads of the store.
+    /// Runs `work` on the threads of the store.
     async fn on_threads<T: Send + 'static>(
         &self,
         doing: &'static str,
@@ -220,7 +220,7 @@ impl PostgresStore {
         })
     }
 
-    /// Asks a question about one space, in one transaction; about nothing if there is no such space.
+    /// Reads from one space in one transaction; `question` gets `None` if there is no such space.
     async fn read<T, Q, A>(&self, space: &SpaceName, question: Q) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -238,8 +238,8 @@ impl PostgresStore {
         .await
     }
 
-    /// Writes something to one space, in one transaction, while nobody else writes to it. Done twice it must come to the same.
-    /// Of a space that is not there, `work` gets no session.
+    /// Writes to one space in one transaction, while nobody else writes to it. Must have the same effect when it is
+    /// done twice. `work` gets no session if there is no such space.
     async fn write<T, W, A>(&self, space: &SpaceName, work: W) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -269,7 +269,7 @@ impl Inner {
     async fn open(target: Target) -> Result<Arc<Self>, StoreError> {
         let (readers, writers) = target.pools()?;
         let explained = |failure: Failure| failure.into_error("open", &target.location);
-        // Whoever is started while the server restarts waits for it as everybody else does.
+        // A process that is started while the server restarts waits for it as all others do.
         let clock = patiently!({
             let (client, connection) = target.connect().await?;
             let driver = tokio::spawn(connection);
@@ -279,7 +279,7 @@ impl Inner {
                 Err(failure) => Err(failure),
             };
             drop(client);
-            // It ends by itself, now that nobody uses it.
+            // The driver ends by itself, because the client is gone.
             drop(driver.await);
             clock
         });
@@ -302,7 +302,7 @@ impl Inner {
         }))
     }
 
-    /// A transaction that sees one state of the space called `name`; none if there is no such space.
+    /// A transaction that sees one state of the space `name`; `None` if there is no such space.
     async fn reading(&self, name: &SpaceName) -> Result<Option<Arc<Session>>, Failure> {
         let client = self.readers.get().await?;
         let Some(space) = self.space(&client, name).await? else {
@@ -311,7 +311,7 @@ impl Inner {
         Ok(Some(Arc::new(Session::begin(client, space, Purpose::Read))))
     }
 
-    /// A transaction that writes to the space called `name`, which is made if it is not there and `make` says so.
+    /// A transaction that writes to the space `name`, which is created if it does not exist and `make` says so.
     async fn writing(&self, name: &SpaceName, make: bool, purpose: Purpose) -> Result<Option<Arc<Session>>, Failure> {
         let client = self.writers.get().await?;
         let space = match self.space(&client, name).await? {
@@ -325,8 +325,9 @@ impl Inner {
         Ok(Some(Arc::new(Session::begin(client, space, purpose))))
     }
 
-    /// Takes in that the server that answers was started then, in microseconds. One that took the place of another may lack its last commits,
-    /// with their spaces, and gives their numbers to others: what was known of them is forgotten.
+    /// Takes note that the server that answers was started at `started`, in microseconds. A server that took the place
+    /// of another may lack the last commits and spaces of that one, and assign their numbers again, so all cached facts
+    /// about them are dropped.
     fn is_served_since(&self, started: i64) {
         let before = self.started.swap(started, Ordering::AcqRel);
         if before == 0 || before == started {
@@ -338,8 +339,8 @@ impl Inner {
         self.lineage.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// After a `failure` because the server only reads: lets go of the connections that nobody uses, so that the next ones lead to whoever
-    /// writes by then. One that was made a moment ago leads where the next would.
+    /// After a `failure` because the server is read-only: drops idle connections, so that the next ones lead to the
+    /// server that writes by then. A connection that was just made leads where the next would.
     fn look_elsewhere(&self, failure: &Failure) {
         if failure.is_read_only() {
             for pool in [&self.writers, &self.readers] {
@@ -348,7 +349,7 @@ impl Inner {
         }
     }
 
-    /// The row of the space called `name`, if it has one.
+    /// The row of the space `name`, if it has one.
     async fn space(&self, client: &deadpool_postgres::Object, name: &SpaceName) -> Result<Option<SpaceId>, Failure> {
         if let Some(space) = self.known(name) {
             return Ok(Some(space));
@@ -388,7 +389,7 @@ impl Drop for PostgresStore {
     fn drop(&mut self) {
         self.stop = None;
         if let Some(thread) = self.thread.take() {
-            // One that panicked has said so, and there is nothing left of it to wait for.
+            // A thread that panicked has reported it, and there is nothing left to wait for.
             thread.join().unwrap_or_default();
         }
     }

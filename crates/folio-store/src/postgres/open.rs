@@ -1,4 +1,4 @@
-//! Opening the database: where it is, how it is reached, and how many connections lead to it.
+//! Opening the database: where it is, how to connect, and how many connections there are.
 
 use std::fmt;
 use std::str::FromStr;
@@ -18,37 +18,37 @@ use super::error::Failure;
 use crate::error::StoreError;
 use crate::live::LiveOptions;
 
-/// How long is waited for a connection, or for a lock of somebody else.
+/// How long to wait for a connection, or for a lock that another process holds.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of TCP that nobody confirms keep a connection alive no longer than this.
+/// How long unacknowledged TCP data may keep a connection alive.
 const SILENT_FOR: Duration = Duration::from_secs(20);
-/// How long a transaction of a process that hangs, or whose machine is gone, keeps others from writing to its space.
+/// How long a transaction of a process that hangs, or whose machine is gone, blocks other writers of its space.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
-/// Connections that only write. Commits of a space share one, so these are for different spaces.
+/// Number of connections that only write. Commits of a space share one, so these are for different spaces.
 const WRITERS: usize = 4;
-/// Connections of a store, at least.
+/// The least number of connections of a store.
 const CONNECTIONS_MIN: usize = 8;
 
-/// What is opened, and how.
+/// What to open, and how.
 #[derive(Clone)]
 pub struct OpenOptions {
     /// `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with `sslmode=disable|prefer|require`, `sslrootcert=FILE`,
-    /// `lease=SECONDS` and `connections=N`, which win over what is said here.
+    /// `lease=SECONDS` and `connections=N`, which override the fields below.
     pub url: String,
     /// How long a process that drives runs may be silent before another one may take them over. Default: 15 s.
     pub lease: Duration,
-    /// Connections that this store has at most, besides one that listens. At least 8. Default: 16.
+    /// The most connections of this store, in addition to one that listens. At least 8. Default: 16.
     pub connections_max: usize,
-    /// Whether the tables are made where there are none; else such a database is not found. Default: yes.
+    /// Whether to create the tables if there are none; otherwise such a database counts as not found. Default: yes.
     pub make: bool,
-    /// The indexes of live entries in memory. Answers are the same without them. Default: from 2,000 entries on and after 32 lists, since to make
-    /// one reads the whole space from a server that others ask, too.
+    /// The indexes of live entries in memory. Answers are the same without them. Default: from 2,000 entries on and
+    /// after 32 lists, because building one reads the whole space from a server that others use, too.
     pub live: LiveOptions,
 }
 
 impl fmt::Debug for OpenOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The URL may have a password.
+        // The URL may contain a password.
         f.debug_struct("OpenOptions")
             .field("lease", &self.lease)
             .field("connections_max", &self.connections_max)
@@ -59,7 +59,7 @@ impl fmt::Debug for OpenOptions {
 }
 
 impl OpenOptions {
-    /// The database at `url`, with a lease of fifteen seconds.
+    /// Options for the database at `url`, with a lease of fifteen seconds.
     #[must_use]
     pub fn at(url: impl Into<String>) -> Self {
         Self {
@@ -75,12 +75,13 @@ impl OpenOptions {
     }
 }
 
-/// The number of the lock that every connection of this store holds, so that others see that it lives.
+/// The number of the advisory lock that every connection of this store holds, so that others see that the process
+/// lives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProcessLock(pub(super) i64);
 
 impl ProcessLock {
-    /// One that nobody else has.
+    /// A number that nobody else has.
     fn drawn() -> Result<Self, StoreError> {
         let mut bytes = [0; 8];
         let drawn = getrandom::fill(&mut bytes);
@@ -90,16 +91,16 @@ impl ProcessLock {
     }
 }
 
-/// What connections lead to.
+/// What connections connect to.
 #[derive(Clone)]
 pub(super) struct Target {
-    /// As people see it: without user and password.
+    /// The location as people see it: without user and password.
     pub(super) location: String,
     /// How long a process that drives runs may be silent.
     pub(super) lease: Duration,
     pub(super) lock: ProcessLock,
     pub(super) live: LiveOptions,
-    /// Whether its tables may be made.
+    /// Whether its tables may be created.
     pub(super) make: bool,
     connections_max: usize,
     config: Config,
@@ -113,11 +114,11 @@ impl fmt::Debug for Target {
 }
 
 impl Target {
-    /// What `options` name.
+    /// The target that `options` name.
     ///
     /// # Errors
     ///
-    /// `Invalid` if the URL cannot be read, without its words: they may be a password.
+    /// `Invalid` if the URL cannot be read; the error does not quote it, because it may contain a password.
     pub(super) fn of(options: &OpenOptions) -> Result<Self, StoreError> {
         let own = Own::of(options)?;
         let mut config = Config::from_str(&own.rest).map_err(|_| unreadable(&own.rest))?;
@@ -136,7 +137,7 @@ impl Target {
             config.keepalives_idle(SILENT_FOR);
         }
         let location = location(&config);
-        // Without TLS no certificate is looked for.
+        // Without TLS no certificates are loaded.
         let roots = if config.get_ssl_mode() == SslMode::Disable {
             RootCertStore::empty()
         } else {
@@ -159,14 +160,15 @@ impl Target {
         })
     }
 
-    /// A connection of its own, with what has to be driven so that it lives.
+    /// Opens a separate connection, with the future that must be polled to keep it alive.
     pub(super) async fn connect(&self) -> Result<Connected, Failure> {
         Ok(connect(&self.config, &self.tls, &self.first()).await?)
     }
 
-    /// What is said first on each connection. A pooler refuses settings that come with the greeting, or drops them without a word.
+    /// The SQL that is sent first on each connection. Poolers reject settings in the startup message, or silently drop
+    /// them.
     fn first(&self) -> String {
-        // Tables of folio have a schema of their own, beside whatever else is in the database.
+        // Folio's tables have a schema of their own, beside whatever else is in the database.
         format!(
             "SET search_path = folio; SET jit = off; SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {}; \
              SELECT pg_try_advisory_lock_shared({})",
@@ -176,7 +178,7 @@ impl Target {
         )
     }
 
-    /// Connections to read with, and connections to write with.
+    /// The pools of connections to read and to write with.
     pub(super) fn pools(&self) -> Result<(Pool, Pool), StoreError> {
         let readers = self.connections_max.max(CONNECTIONS_MIN) - WRITERS;
         Ok((self.pool(readers)?, self.pool(WRITERS)?))
@@ -194,7 +196,7 @@ impl Target {
         Pool::builder(manager)
             .max_size(size)
             .runtime(Runtime::Tokio1)
-            // How long a new one takes is bounded for each address.
+            // How long a new connection takes is limited for each address.
             .wait_timeout(Some(PATIENCE))
             .build()
             .map_err(|error| StoreError::Unavailable {
@@ -206,13 +208,13 @@ impl Target {
     }
 }
 
-/// What a URL says that is for this program alone, and the rest of it.
+/// The settings of a URL that are only for this program, and the rest of the URL.
 struct Own {
     rest: String,
     root: Option<String>,
     lease: Duration,
     connections_max: usize,
-    /// Whether it says when a connection is asked whether it lives. The driver does not tell that from what it takes by itself.
+    /// Whether the URL sets the TCP keepalive idle time. The driver does not tell that apart from its own default.
     says_idle: bool,
 }
 
@@ -232,7 +234,7 @@ impl Own {
         for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
             match setting.split_once('=') {
                 Some(("sslrootcert", path)) => own.root = Some(path.to_owned()),
-                // Certificates are always verified, so these say no more than `require`.
+                // Certificates are always verified, so these mean the same as `require`.
                 Some(("sslmode", "verify-ca" | "verify-full")) => rest.push("sslmode=require"),
                 Some(("lease", seconds)) => own.lease = lease(seconds)?,
                 Some(("connections", most)) => own.connections_max = connections(most)?,
@@ -252,11 +254,11 @@ impl Own {
     }
 }
 
-/// What is wrong with a URL, without its words: they may be a password.
+/// What is wrong with a URL, without quoting it, because it may contain a password.
 fn unreadable(url: &str) -> StoreError {
     let settings = url.split_once('?').map_or("", |(_, settings)| settings);
     let is_wrong = |setting: &&str| Config::from_str(&format!("postgres://h/d?{setting}")).is_err();
-    // With such a sign behind it, the question mark may be one of a password.
+    // If an `@` follows, the question mark may belong to a password.
     let wrong = settings.split('&').find(is_wrong).filter(|_| !settings.contains('@'));
     let name = wrong.and_then(|setting| Some(setting.split_once('=')?.0));
     let is_name = |name: &&str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
@@ -273,7 +275,7 @@ fn unreadable(url: &str) -> StoreError {
     })
 }
 
-/// A lease that is long enough to be renewed in time, and short enough that somebody waits for its end.
+/// A lease that is long enough to be renewed in time, and short enough that somebody can wait for its end.
 fn lease(seconds: &str) -> Result<Duration, StoreError> {
     let seconds = seconds.parse().ok().filter(|seconds| (1..=3_600).contains(seconds));
     seconds.map(Duration::from_secs).ok_or_else(|| {
@@ -293,7 +295,7 @@ fn connections(most: &str) -> Result<usize, StoreError> {
     })
 }
 
-/// Whose certificates are believed: those in the file at `path`, or those that the system believes.
+/// The trusted root certificates: those in the file at `path`, or those of the system.
 fn roots(path: Option<&str>) -> Result<RootCertStore, StoreError> {
     let mut roots = RootCertStore::empty();
     match path {
@@ -307,14 +309,14 @@ fn roots(path: Option<&str>) -> Result<RootCertStore, StoreError> {
             }
         }
         None => {
-            // A system without any can still be connected to without TLS.
+            // A system without any can still connect without TLS.
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
     Ok(roots)
 }
 
-/// Where it is, without user and password.
+/// Where the database is, without user and password.
 fn location(config: &Config) -> String {
     let hosts = config.get_hosts().iter().enumerate().map(|(index, host)| {
         let host = match host {

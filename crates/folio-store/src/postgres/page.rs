@@ -20,7 +20,7 @@ pub(super) const BY_IDS: &str = looked_up!(
     "bytea"
 );
 
-/// The pages called `ids`, in no order.
+/// The pages with `ids`, in no order.
 pub(super) async fn by_ids(session: &Session, ids: &[PageId]) -> Result<Vec<Page>, Failure> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -30,14 +30,14 @@ pub(super) async fn by_ids(session: &Session, ids: &[PageId]) -> Result<Vec<Page
     rows.iter().map(from_row).collect()
 }
 
-/// The number of the page called `id`.
+/// The number of the page with the id `id`.
 pub(super) async fn number_of(session: &Session, id: PageId) -> Result<Option<u64>, Failure> {
     let sql = "SELECT number FROM page WHERE space = $1 AND id = $2";
     let row = session.one(sql, &[&session.space.0, &id.to_bytes().as_slice()]).await?;
     row.map(|row| count(&row, 0)).transpose()
 }
 
-/// The page that `page` names.
+/// The page to which `page` refers.
 pub(super) async fn read(session: Option<&Session>, page: PageRef) -> Result<Page, Failure> {
     let missing = || not_found("page", page);
     let session = session.ok_or_else(missing)?;
@@ -52,7 +52,7 @@ pub(super) async fn read(session: Option<&Session>, page: PageRef) -> Result<Pag
     Ok(found.ok_or_else(missing)?)
 }
 
-/// The pages that `query` asks for.
+/// The pages that match `query`.
 pub(super) async fn list(session: &Session, query: &PageQuery) -> Result<Vec<Page>, Failure> {
     let Some(mut statement) = wanted(SELECT, session, query).await? else {
         return Ok(Vec::new());
@@ -70,7 +70,7 @@ pub(super) async fn list(session: &Session, query: &PageQuery) -> Result<Vec<Pag
     session.ask(&statement).await?.iter().map(from_row).collect()
 }
 
-/// How many pages `query` asks for.
+/// The number of pages that match `query`.
 pub(super) async fn count_of(session: &Session, query: &PageQuery) -> Result<u64, Failure> {
     let Some(statement) = wanted("SELECT count(*) FROM page WHERE", session, query).await? else {
         return Ok(0);
@@ -81,7 +81,7 @@ pub(super) async fn count_of(session: &Session, query: &PageQuery) -> Result<u64
     }
 }
 
-/// `select` with which pages `query` asks for; nothing if it asks for what is on a page that is not there.
+/// `select` with the filters of `query`; `None` if it refers to a page that does not exist.
 async fn wanted(select: &str, session: &Session, query: &PageQuery) -> Result<Option<Statement>, Failure> {
     let mut statement = Statement::default();
     statement.push(&format!("{select} space = ?"), [Value::Int(session.space.0)]);
@@ -108,7 +108,7 @@ async fn wanted(select: &str, session: &Session, query: &PageQuery) -> Result<Op
     Ok(Some(statement))
 }
 
-/// Reads what [`SELECT`] selects.
+/// Reads the columns of [`SELECT`].
 pub(super) fn from_row(row: &Row) -> Result<Page, Failure> {
     let handle = PageHandle(count(row, 0)?);
     let fields = serde_json::from_str(get(row, 6)?).map_err(|error| damaged(&format!("page {handle}"), error))?;

@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::parts::{self, CommittedParts, Parts};
 
 impl Inner {
-    /// Writes what comes in `parts`, until their end.
+    /// Writes the commits that `parts` yields, until their end.
     pub(super) async fn commit_parts(&self, mut parts: Parts) -> Result<CommittedParts, StoreError> {
         let failed = |failure: Failure| failure.into_error("write to", &self.target.location);
         let first = self
@@ -19,7 +19,7 @@ impl Inner {
             .await?;
         let lost = || Failure::Damaged("a space that was made is not there".to_owned());
         let _alone = self.writer.in_parts.acquire().await;
-        // As long as there is only one part, it can be tried again.
+        // As long as there is only one part, it can be retried.
         let begun = patiently!(self, {
             let session = self.writing(&first.space, true, Purpose::Write).await?;
             let Some(session) = session else { return Ok(None) };

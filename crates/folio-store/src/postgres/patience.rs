@@ -1,4 +1,4 @@
-//! Trying again what may pass: a server that restarts, or another one that takes its place.
+//! Retries what may succeed later: a server restarts, or another one takes its place.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use tokio::time::Instant;
 use super::error::Failure;
 use super::open::PATIENCE;
 
-/// How long after the first failure the next attempt is made; then twice as long.
+/// How long after the first failure the next attempt is made; the pause then doubles.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// The longest pause: who waits longer misses a server that is there again.
+/// The longest pause: after a longer one, a server that is back would be noticed late.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// How long somebody has been trying.
+/// How long the attempts have gone on.
 #[derive(Debug)]
 pub(super) struct Patience {
     start: Instant,
@@ -21,7 +21,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Begins now.
+    /// Starts now.
     pub(super) fn begin() -> Self {
         Self {
             start: Instant::now(),
@@ -29,8 +29,8 @@ impl Patience {
         }
     }
 
-    /// What is said in the end: `attempt`, unless it failed for something that may pass and there is time for another one. That
-    /// should be made when this returns.
+    /// Returns the result of `attempt`, or waits and returns `None` if it failed for something that may pass and there
+    /// is time for another attempt. The caller then tries again.
     pub(super) async fn after<T>(&mut self, attempt: Result<T, Failure>) -> Option<Result<T, Failure>> {
         match attempt {
             Err(failure) if failure.may_pass() => {
@@ -46,19 +46,19 @@ impl Patience {
     }
 }
 
-/// The pause behind one of `pause`.
+/// The pause that follows a pause of `pause`.
 fn longer(pause: Duration) -> Duration {
     (pause * 2).min(PAUSE_MAX)
 }
 
-/// How long to wait for the next attempt, if there is to be one: the last one is made when the time is over.
+/// How long to wait before the next attempt, if there is one: the last attempt is made when the time is over.
 fn pause_after(elapsed: Duration, pause: Duration) -> Option<Duration> {
     let left = PATIENCE.checked_sub(elapsed).filter(|left| !left.is_zero())?;
     Some(pause.min(left))
 }
 
-/// Tries a block until it is done, fails for good, or has failed for as long as anybody is ready to wait. What writes names the [`Inner`] that
-/// it writes by, which looks for another server where one only reads.
+/// Retries a block until it succeeds, fails for good, or the patience is over. A block that writes passes the [`Inner`]
+/// through which it writes, which looks for another server if the current one is read-only.
 ///
 /// [`Inner`]: super::Inner
 macro_rules! patiently {

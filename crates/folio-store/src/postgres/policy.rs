@@ -1,4 +1,4 @@
-//! What holds in each space: one row, made from the log.
+//! The policy of each space: one row, derived from the log.
 
 use folio_memory::KeptPolicy;
 
@@ -11,7 +11,7 @@ use crate::place::{SpaceId, to_column};
 /// The row of the policy.
 pub(super) const READ: &str = "SELECT version, changed_seq, policy FROM policy WHERE space = $1";
 
-/// The policy; that of a new space if nobody has set any.
+/// The policy; that of a new space if none has been set.
 pub(super) async fn read(session: &Session) -> Result<KeptPolicy, Failure> {
     let Some(row) = session.one(READ, &[&session.space.0]).await? else {
         return Ok(KeptPolicy::default());

@@ -1,4 +1,4 @@
-//! The answer to a commit that was made before, found by its key.
+//! The answer to a commit that was made before, found by its idempotency key.
 
 use folio_memory::id::RunHandle;
 use folio_memory::{Change, EntryId, PageHandle, Seq};
@@ -10,7 +10,7 @@ use crate::commit::{Committed, CommittedEntry};
 use crate::fold;
 use crate::store::LogRow;
 
-/// What the commit of `row` answered when it was made.
+/// The answer that the commit of `row` got when it was made.
 pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committed, Failure> {
     let lost = |what: &str| Failure::Damaged(format!("commit {} names {what} that is not there", row.seq));
     let mut answer = Committed {
@@ -42,7 +42,7 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
     Ok(answer)
 }
 
-/// What the commit of `row` made of entry `id`, and whether its change number `index` had a part in it.
+/// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
 async fn entry_after(session: &Session, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, Failure> {
     let lost = || Failure::Damaged(format!("commit {} names {id}, which is not there", row.seq));
     let found = entry::by_id(session, id).await?.ok_or_else(lost)?;

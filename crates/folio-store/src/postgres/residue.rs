@@ -1,7 +1,7 @@
-//! Whether texts that should be gone are, in the rows of a space.
+//! Checks whether texts that should be gone are gone from the rows of a space.
 //!
-//! Rows are looked at as they are read, unpacked. The files of the server are out of reach: what was there before lies in them
-//! until the server gives its place to something else, and in its write-ahead log and copies for as long as those are kept.
+//! Rows are searched in their unpacked form. The files of the server are out of reach: erased content remains in them
+//! until the server reuses its space, and in its write-ahead log and backups for as long as those are kept.
 
 use tokio_postgres::Row;
 
@@ -16,11 +16,12 @@ use crate::said::{Wanted, looked_for, tell};
 use crate::store::CHANGES_BYTES;
 use crate::upkeep::Residue;
 
-/// Rows that are read at a time.
+/// How many rows are read at a time.
 const AT_A_TIME: i64 = 500;
 
-/// A table that is read from one number to the next: what its rows are called, which column counts them, and which texts they
-/// have, one that may be packed before them, and behind them one that may hold any byte. And how many bytes these are, about.
+/// A table that is read in the order of a number: the name of its rows, the column of the number, and the columns with
+/// texts: one before them that may be packed, and one behind them that may hold any bytes. And roughly how many bytes
+/// these have.
 struct Numbered {
     name: &'static str,
     table: &'static str,
@@ -74,7 +75,7 @@ const NUMBERED: [Numbered; 6] = [
     },
 ];
 
-/// Looks for `texts` in what the space has.
+/// Searches for `texts` in the rows of the space.
 pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residue, Failure> {
     let texts = Wanted::of(looked_for(texts));
     let mut residue = Residue::default();
@@ -126,7 +127,7 @@ async fn bodies(session: &Session, texts: &Wanted<'_>, residue: &mut Residue) ->
     let mut last = Vec::new();
     while let Some(row) = session.one(sql, &[&session.space.0, &last]).await? {
         last = get(&row, 0)?;
-        // What cannot be unpacked says nothing; the doctor tells of it.
+        // A body that cannot be unpacked contains no text; the doctor reports it.
         let bytes = unpack(&last, count(&row, 1)?, get(&row, 2)?, get(&row, 3)?).unwrap_or_default();
         if texts.are_in(&bytes) {
             tell(residue, "a body".to_owned());
@@ -139,7 +140,7 @@ fn says(row: &Row, texts: &Wanted<'_>) -> Result<bool, Failure> {
     let plain: &str = get(row, 2)?;
     let packed = get::<Option<&[u8]>>(row, 1)?.map(crate::packed::unpack);
     let packed = packed.and_then(Result::ok).unwrap_or_default();
-    // Of a key it is kept what was given, which no text of the server may be.
+    // A key is stored as bytes as it was given, because the server's texts cannot hold every key.
     let bytes: Option<&[u8]> = if row.len() > 3 { get(row, 3)? } else { None };
     Ok(texts.are_in(plain.as_bytes()) || texts.are_in(packed.as_bytes()) || bytes.is_some_and(|key| texts.are_in(key)))
 }

@@ -1,5 +1,5 @@
 //! The only ways in which a row of the log changes after it was written: its content is erased, compressed, or, once
-//! nothing but numbers is left of it, made one with its neighbours.
+//! only numbers are left of it, merged with its neighbours.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use super::session::Session;
 use crate::packed;
 use crate::place::to_column;
 
-/// What stands in the row of a commit whose record is packed.
+/// The content of the record column if the record is packed.
 const PACKED_RECORD: &str = "{}";
 
 /// The commits that changed entry `number` after the one that added it.
@@ -31,7 +31,7 @@ pub(super) async fn record_text(session: &Session, seq: Seq) -> Result<Option<St
     Ok(Some(text.into_owned()))
 }
 
-/// The text behind the two columns of a text that may be packed.
+/// The text in the two columns of a text that may be packed.
 pub(super) fn text_of<'r>(plain: &'r str, packed: Option<&'r [u8]>) -> Result<Cow<'r, str>, String> {
     match packed {
         None => Ok(plain.into()),
@@ -39,7 +39,7 @@ pub(super) fn text_of<'r>(plain: &'r str, packed: Option<&'r [u8]>) -> Result<Co
     }
 }
 
-/// Gives commit `seq` another record.
+/// Replaces the record of commit `seq`.
 pub(super) async fn rewrite(session: &Session, seq: Seq, record: &str) -> Result<(), Failure> {
     let sql = "UPDATE log SET record = $3, packed = NULL WHERE space = $1 AND seq = $2";
     session
@@ -48,7 +48,7 @@ pub(super) async fn rewrite(session: &Session, seq: Seq, record: &str) -> Result
     Ok(())
 }
 
-/// Keeps the record of commit `seq` as `packed`.
+/// Stores the record of commit `seq` as `packed`.
 pub(super) async fn pack(session: &Session, seq: Seq, packed: &[u8]) -> Result<(), Failure> {
     let sql = "UPDATE log SET record = $3, packed = $4 WHERE space = $1 AND seq = $2";
     session
@@ -57,7 +57,7 @@ pub(super) async fn pack(session: &Session, seq: Seq, packed: &[u8]) -> Result<(
     Ok(())
 }
 
-/// Makes commit `seq` stand for others too: whoever used its key would have done so long ago.
+/// Makes commit `seq` stand for others, too. Its key is dropped: any retry would have come long ago.
 pub(super) async fn fold_into(session: &Session, seq: Seq, record: &str) -> Result<(), Failure> {
     let sql = "UPDATE log SET record = $3, packed = NULL, key = NULL WHERE space = $1 AND seq = $2";
     session
@@ -66,7 +66,7 @@ pub(super) async fn fold_into(session: &Session, seq: Seq, record: &str) -> Resu
     Ok(())
 }
 
-/// Removes the row of a commit that another one stands for.
+/// Removes the row of a commit for which another one stands.
 pub(super) async fn remove(session: &Session, seq: Seq) -> Result<(), Failure> {
     let sql = "DELETE FROM log WHERE space = $1 AND seq = $2";
     session.execute(sql, &[&session.space.0, &to_column(seq.0)]).await?;

@@ -1,4 +1,4 @@
-//! The rows that commits come to, written table by table.
+//! The rows that result from commits, written table by table.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -105,7 +105,7 @@ struct Pages {
 }
 
 impl Rows {
-    /// None yet.
+    /// Starts without rows.
     pub(super) fn new(space: SpaceId) -> Self {
         Self {
             space,
@@ -142,14 +142,14 @@ impl Rows {
         self.links.extend(decided.links.iter().map(|link| (*link).clone()));
     }
 
-    /// Notes that commit `seq` has to do with entry or run `number`.
+    /// Records that commit `seq` touched entry or run `number`.
     pub(super) fn touch(&mut self, what: Touched, number: u64, seq: Seq) {
         self.touches.what.push(what.letter());
         self.touches.numbers.push(to_column(number));
         self.touches.seqs.push(to_column(seq.0));
     }
 
-    /// Adds what has become of everything that was named.
+    /// Adds the final state of everything in `loaded`.
     pub(super) fn take(&mut self, loaded: Loaded) -> Result<(), StoreError> {
         for entry in loaded
             .entries
@@ -213,7 +213,7 @@ impl Rows {
         rows.fields.push(entry_fields_json(fields)?);
         let (terms, watches) = (terms_of(fields), watched(now));
         let Some((old_terms, old_watches)) = &entry.before else {
-            // Paths that differ in where their dots stand may come to one term.
+            // Paths that differ only in the place of their dots may result in the same term.
             let terms: BTreeSet<&String> = terms.iter().collect();
             self.new_terms.add(number, terms.into_iter());
             return self.new_watches.add(number, watches.iter());
@@ -228,7 +228,7 @@ impl Rows {
             .add(number, watches.iter().filter(|watch| !old_watches.contains(watch)))
     }
 
-    /// What writes all of them, and that `ends` are the last numbers.
+    /// The statements that write all rows, and `ends` as the last numbers.
     pub(super) fn writes(self, ends: &Ends) -> Result<Vec<Write>, Failure> {
         let space = self.space;
         let mut writes = vec![self.log.insert(space)];
@@ -312,7 +312,7 @@ impl Terms {
         }
     }
 
-    /// Of entries that have none yet: a row that may be there already takes twice the time.
+    /// For entries that have none yet: handling conflicts with existing rows takes twice the time.
     fn insert_new(self, space: SpaceId) -> Write {
         let sql = "INSERT INTO entry_term (space, term, number) SELECT $1, * FROM unnest($2::text[], $3::bigint[])";
         Write::new(sql, values![space.0, self.terms, self.numbers])
@@ -342,7 +342,7 @@ impl Watches {
         Ok(())
     }
 
-    /// Of entries that have none yet.
+    /// For entries that have none yet.
     fn insert_new(self, space: SpaceId) -> Write {
         let sql = "INSERT INTO watch (space, what, at, number, since)
                    SELECT $1, * FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])";

@@ -1,4 +1,4 @@
-//! Rows of runs, and who drives them.
+//! Rows of runs, and their drivers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -70,7 +70,7 @@ pub(super) fn write(space: SpaceId, id: RunId, run: &LoadedRun) -> Option<Write>
     Some(Write::new(sql, values![space.0, number, status]))
 }
 
-/// The runs called `ids`.
+/// The runs with `ids`.
 pub(super) async fn by_ids(session: &Session, ids: &[RunId]) -> Result<HashMap<RunId, LoadedRun>, Failure> {
     let mut runs = HashMap::new();
     if ids.is_empty() {
@@ -91,7 +91,7 @@ pub(super) async fn by_ids(session: &Session, ids: &[RunId]) -> Result<HashMap<R
     Ok(runs)
 }
 
-/// What the rows of the runs called `ids` say, in no order.
+/// What the rows of the runs with `ids` contain, in no order.
 pub(super) async fn told(session: &Session, ids: &[RunId]) -> Result<Vec<(RunId, Told)>, Failure> {
     let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.to_bytes().to_vec()).collect();
     let sql = looked_up!("id, number, title, status", "run", "id", "bytea");
@@ -107,7 +107,8 @@ pub(super) async fn told(session: &Session, ids: &[RunId]) -> Result<Vec<(RunId,
     told.collect()
 }
 
-/// Makes `owner` the driver of `run`; the fence. Nothing, if it is not known yet whether whoever drives it goes on.
+/// Makes `owner` the driver of `run` and returns the fence; `None` if it is not known yet whether the current driver is
+/// alive.
 pub(super) async fn claim(
     session: Option<&Session>,
     run: RunId,
@@ -129,7 +130,7 @@ pub(super) async fn claim(
     }
     // Visibly alive before the run names it, so that nobody can take it for dead.
     owners.hold(session, owner).await?;
-    // Also if it was the driver before: what it had on its way then comes too late.
+    // Even if it was the driver before: writes still on their way from then come too late.
     let fence = found.fence + 1;
     let sql = "UPDATE run SET owner = $3, fence = $4 WHERE space = $1 AND number = $2";
     session
@@ -146,7 +147,7 @@ pub(super) async fn claim(
     Ok(Some(fence))
 }
 
-/// Gives `run` up if `fence` still holds.
+/// Releases `run` if `fence` is still the current one.
 pub(super) async fn release(session: &Session, run: RunId, fence: u64) -> Result<(), Failure> {
     let sql = "UPDATE run SET owner = NULL WHERE space = $1 AND id = $2 AND fence = $3";
     session
@@ -155,7 +156,7 @@ pub(super) async fn release(session: &Session, run: RunId, fence: u64) -> Result
     Ok(())
 }
 
-/// The run that `run` names.
+/// The run to which `run` refers.
 pub(super) async fn read(session: Option<&Session>, run: RunRef, owners: &Owners) -> Result<RunRow, Failure> {
     let missing = || not_found("run", run);
     let session = session.ok_or_else(missing)?;
@@ -178,7 +179,7 @@ pub(super) async fn read(session: Option<&Session>, run: RunRef, owners: &Owners
         .ok_or_else(|| missing().into())
 }
 
-/// The runs that `query` asks for, newest first.
+/// The runs that match `query`, newest first.
 pub(super) async fn list(session: &Session, query: &RunQuery, owners: &Owners) -> Result<Vec<RunRow>, Failure> {
     let mut statement = Statement::default();
     statement.push(&format!("{SELECT} run.space = ?"), [Value::Int(session.space.0)]);
@@ -194,7 +195,7 @@ pub(super) async fn list(session: &Session, query: &RunQuery, owners: &Owners) -
     from_rows(session, &session.ask(&statement).await?, owners).await
 }
 
-/// Where the journals of `runs` end.
+/// The ends of the journals of `runs`.
 pub(super) async fn heads(session: &Session, runs: &[RunId]) -> Result<Vec<(RunId, Seq)>, Failure> {
     let found = by_ids(session, runs).await?;
     Ok(found.into_iter().map(|(run, loaded)| (run, loaded.head)).collect())
@@ -216,18 +217,18 @@ fn owner(row: &Row, column: usize) -> Result<Option<OwnerId>, Failure> {
     Ok(get::<Option<String>>(row, column)?.map(|owner| OwnerId(given(owner))))
 }
 
-/// Reads what [`SELECT`] selects.
+/// Reads the columns of [`SELECT`].
 async fn from_rows(session: &Session, rows: &[Row], owners: &Owners) -> Result<Vec<RunRow>, Failure> {
     let mut drivers = HashSet::new();
     for row in rows {
         drivers.extend(driver(row)?);
     }
-    // Whoever looks only once never sees how long a silence lasts. A claim does, and waits for that.
+    // A single look does not show how long a silence lasts. A claim waits to find out.
     let lives = owners.lives_of(session, drivers).await?;
     rows.iter().map(|row| from_row(row, &lives)).collect()
 }
 
-/// Who drives the run of `row`, if that has not ended.
+/// The driver of the run in `row`, if the run has not ended.
 fn driver(row: &Row) -> Result<Option<OwnerId>, Failure> {
     let is_running = get::<&str>(row, 3)? == Run::RUNNING;
     Ok(owner(row, 5)?.filter(|_| is_running))

@@ -14,26 +14,26 @@ use super::column::Statement;
 use super::error::Failure;
 use crate::place::SpaceId;
 
-/// What is given with a statement.
+/// The values for a statement.
 pub(super) type Parameters<'p> = &'p [&'p (dyn ToSql + Sync)];
 
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// To see one state of the database.
+    /// To read one state of the database.
     Read,
     /// To write.
     Write,
-    /// To write what may be lost when the power fails.
+    /// To write something that may be lost in a power failure.
     WriteCarelessly,
 }
 
-/// A transaction that sees the rows of one space and no others. Ended without a commit, it has written nothing.
+/// A transaction that sees the rows of one space and no others. If it ends without a commit, it has written nothing.
 pub(super) struct Session {
     client: Arc<Object>,
     pub(super) space: SpaceId,
     purpose: Purpose,
-    /// What began it, as long as nobody has looked whether it did.
+    /// The pending answer to BEGIN, until somebody has checked it.
     begun: Mutex<Option<BoxFuture<'static, Result<(), tokio_postgres::Error>>>>,
     is_over: AtomicBool,
 }
@@ -45,11 +45,11 @@ impl std::fmt::Debug for Session {
 }
 
 impl Session {
-    /// Begins on `client`. That is sent with the first question, so it takes no time of its own.
+    /// Begins on `client`. BEGIN is pipelined with the first statement, so it takes no round trip of its own.
     pub(super) fn begin(client: Object, space: SpaceId, purpose: Purpose) -> Self {
         let begin = match purpose {
             Purpose::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
-            // What was committed before the lock was given is seen by every statement behind it.
+            // Every statement after the lock sees all commits made before the lock was granted.
             Purpose::Write | Purpose::WriteCarelessly => "BEGIN ISOLATION LEVEL READ COMMITTED",
         };
         let mut sql = format!("{begin}; SELECT set_config('folio.space', '{}', true)", space.0);
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// The rows of a statement that is the same every time.
+    /// The rows of a fixed statement, which is prepared once.
     pub(super) async fn query(&self, sql: &str, values: Parameters<'_>) -> Result<Vec<Row>, Failure> {
         self.having_begun(async {
             let statement = self.client.prepare_cached(sql).await?;
@@ -77,12 +77,12 @@ impl Session {
         .await
     }
 
-    /// Its only row, if there is one.
+    /// The only row of such a statement, if there is one.
     pub(super) async fn one(&self, sql: &str, values: Parameters<'_>) -> Result<Option<Row>, Failure> {
         Ok(self.query(sql, values).await?.into_iter().next())
     }
 
-    /// How many rows a statement that is the same every time has written.
+    /// The number of rows that a fixed statement has written.
     pub(super) async fn execute(&self, sql: &str, values: Parameters<'_>) -> Result<u64, Failure> {
         self.having_begun(async {
             let statement = self.client.prepare_cached(sql).await?;
@@ -91,14 +91,14 @@ impl Session {
         .await
     }
 
-    /// The rows of a statement that was put together; planned for its values.
+    /// The rows of a statement that was built at run time, planned for its values.
     pub(super) async fn ask(&self, statement: &Statement) -> Result<Vec<Row>, Failure> {
         let values = statement.parameters();
         self.having_begun(self.client.query_typed(&statement.sql, &values))
             .await
     }
 
-    /// Makes `statements` ready, so that questions with them are sent at once and in order.
+    /// Prepares `statements`, so that they can be pipelined in order.
     pub(super) async fn prepare(&self, statements: &[&str]) -> Result<(), Failure> {
         self.having_begun(async {
             for sql in statements {
@@ -109,7 +109,7 @@ impl Session {
         .await
     }
 
-    /// Writes all of `writes`, in order.
+    /// Executes `writes` in order.
     pub(super) async fn write(&self, writes: &[Write]) -> Result<(), Failure> {
         for write in writes {
             let values: Vec<_> = write
@@ -122,8 +122,8 @@ impl Session {
         Ok(())
     }
 
-    /// Writes all of `writes`, in order, and makes everything durable. All of it is sent at once: if one of them fails, the
-    /// last word commits nothing.
+    /// Executes `writes` in order and commits. Everything is pipelined: if one statement fails, the final COMMIT
+    /// commits nothing.
     pub(super) async fn write_and_commit(&self, writes: &[Write]) -> Result<(), Unwritten> {
         let ready = self
             .having_begun(async {
@@ -157,23 +157,23 @@ impl Session {
         self.is_over.store(committed.is_ok(), Ordering::Release);
         match written {
             Ok(()) => committed.map_err(|error| Unwritten::Perhaps(error.into())),
-            // What the server says no to ends the transaction.
+            // A statement that the server rejects ends the transaction.
             Err(error) if Failure::is_refusal(&error) => Err(Unwritten::Certainly(error.into())),
             Err(error) => Err(Unwritten::Perhaps(error.into())),
         }
     }
 
-    /// Makes what was written durable.
+    /// Commits the transaction.
     pub(super) async fn commit(&self) -> Result<(), Failure> {
         self.having_begun(self.client.batch_execute("COMMIT")).await?;
         self.is_over.store(true, Ordering::Release);
         Ok(())
     }
 
-    /// What `asking` comes to, if the transaction has begun.
+    /// The result of `asking`, if the transaction has begun.
     ///
-    /// Both answers are taken in side by side: they come in order, and one that nobody takes in keeps everything behind it from
-    /// being read.
+    /// Both answers are awaited together: they arrive in order, and an answer that nobody reads blocks everything
+    /// behind it.
     async fn having_begun<T>(
         &self,
         asking: impl Future<Output = Result<T, tokio_postgres::Error>>,
@@ -185,7 +185,7 @@ impl Session {
     }
 }
 
-/// `sending`, polled once: then it is on its way, in front of everything that is sent later.
+/// Polls `sending` once, which puts it on its way before everything that is sent later.
 fn on_its_way<'f, T: Send + 'f>(mut sending: BoxFuture<'f, T>) -> BoxFuture<'f, T> {
     match (&mut sending).now_or_never() {
         None => sending,
@@ -198,7 +198,7 @@ fn on_its_way<'f, T: Send + 'f>(mut sending: BoxFuture<'f, T>) -> BoxFuture<'f, 
 pub(super) enum Unwritten {
     /// Nothing of it was written.
     Certainly(Failure),
-    /// The connection was lost behind the last word, before there was an answer of the server.
+    /// The connection was lost after COMMIT was sent, before the server answered.
     Perhaps(Failure),
 }
 
@@ -208,7 +208,7 @@ impl From<Failure> for Unwritten {
     }
 }
 
-/// A statement that writes, and its values.
+/// A statement that writes, with its values.
 pub(super) struct Write {
     sql: &'static str,
     values: Vec<Box<dyn ToSql + Sync + Send>>,
@@ -232,7 +232,7 @@ pub(super) use values;
 impl Drop for Session {
     fn drop(&mut self) {
         if !self.is_over.load(Ordering::Acquire) {
-            // Whoever gets the connection next comes behind it. Nobody has to wait for an answer.
+            // The next user of the connection is queued behind this. Nobody has to wait for an answer.
             let end = match self.purpose {
                 Purpose::Read => "COMMIT",
                 Purpose::Write | Purpose::WriteCarelessly => "ROLLBACK",

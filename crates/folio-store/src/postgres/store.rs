@@ -1,4 +1,4 @@
-//! What every store answers, answered by the server.
+//! The interface of every store, implemented by the server.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -29,7 +29,7 @@ use crate::silence::ASKED_AGAIN;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
-/// What a question about a space that is not there is answered with.
+/// The session, or an early return of `$none` if the space does not exist.
 macro_rules! or_none {
     ($session:expr, $none:expr) => {
         match $session.as_deref() {
@@ -392,7 +392,7 @@ impl Store for PostgresStore {
     }
 
     async fn write_anew(&self) -> Result<(), StoreError> {
-        // No row has anything of it, and the files are the server's.
+        // No row contains erased content, and the files belong to the server.
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The index of words: it lags behind the log, and catches up when somebody searches.
 //!
-//! An add writes nothing here. Who searches catches up first, a short transaction after the other, so he finds everything that
-//! was committed before, by whomever. The pure analyser decides what the words are.
+//! Adding an entry writes nothing here. A search first catches up, in a series of short transactions, so it finds
+//! everything that was committed before, by any process. The pure analyser decides what the words are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,22 +17,22 @@ use super::{entry, rewrite};
 use crate::fold;
 use crate::place::to_column;
 
-/// Most commits in one transaction.
+/// The most commits in one transaction.
 const COMMITS_MAX: i64 = 256;
-/// How much a word says about an entry: in the title, in a tag, in the text.
+/// The weights of a word in the title, in a tag and in the text.
 const WEIGHTS: [f64; 3] = [4.0, 2.0, 1.0];
 
-/// How far the index has come, and what it has.
+/// How far the index has come, and its totals.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Indexed {
     pub(super) seq: Seq,
-    /// Entries that have words.
+    /// Number of entries that have words.
     pub(super) entries: u64,
-    /// The words that they have, each as often as it stands there.
+    /// Total number of words in them, with repetitions.
     pub(super) length: u64,
 }
 
-/// How far the index has come by the rules of this version. `None` if nobody has searched yet.
+/// How far the index by the rules of this version has come. `None` if nobody has searched yet.
 pub(super) async fn indexed(session: &Session) -> Result<Option<Indexed>, Failure> {
     let sql = "SELECT seq, entries, length FROM text_index WHERE space = $1 AND version = $2";
     let row = session.one(sql, &[&session.space.0, &i64::from(text::VERSION)]).await?;
@@ -48,7 +48,7 @@ fn read(row: &tokio_postgres::Row) -> Result<Indexed, Failure> {
 }
 
 impl Inner {
-    /// Indexes what has been committed to `space`, until the index has come to commit `head`.
+    /// Indexes what has been committed to `space`, until the index has reached commit `head`.
     pub(super) async fn index(&self, space: &SpaceName, head: Seq) -> Result<(), Failure> {
         let mut until = Seq(0);
         while until < head {
@@ -65,9 +65,9 @@ impl Inner {
     }
 }
 
-/// Indexes what has been committed since, for a while; up to which commit it has come.
+/// Indexes some of what has been committed since; returns the commit that it has reached.
 ///
-/// Begins anew if there is no index, or one by other rules.
+/// Starts over if there is no index, or one by other rules.
 async fn catch_up(session: &Session) -> Result<Seq, Failure> {
     let space = session.space.0;
     let mut known = begin(session).await?;
@@ -96,7 +96,7 @@ async fn catch_up(session: &Session) -> Result<Seq, Failure> {
     Ok(known.seq)
 }
 
-/// Keeps everybody else from indexing the space, and makes the index if it is not there.
+/// Locks the index of the space, and creates it if it does not exist.
 async fn begin(session: &Session) -> Result<Indexed, Failure> {
     let (space, version) = (session.space.0, i64::from(text::VERSION));
     let sql =
@@ -138,7 +138,7 @@ async fn note(session: &Session, known: Indexed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Takes the words of entry `number` out of the index: it is not found any more.
+/// Removes the words of entry `number` from the index, so that it is not found any more.
 pub(super) async fn remove(session: &Session, number: u64) -> Result<(), Failure> {
     let sql = "SELECT seq, entries, length, version FROM text_index WHERE space = $1 FOR UPDATE";
     let Some(row) = session.one(sql, &[&session.space.0]).await? else {
@@ -156,7 +156,7 @@ pub(super) async fn remove(session: &Session, number: u64) -> Result<(), Failure
     Ok(())
 }
 
-/// Takes what the entries with `numbers` have out of the index; what it has then.
+/// Removes the entries with `numbers` from the index; returns the new totals.
 async fn take_out(session: &Session, mut known: Indexed, numbers: &[i64]) -> Result<Indexed, Failure> {
     if numbers.is_empty() {
         return Ok(known);
@@ -177,7 +177,7 @@ async fn take_out(session: &Session, mut known: Indexed, numbers: &[i64]) -> Res
     Ok(known)
 }
 
-/// Puts `entries`, none of which is there, into the index; what it has then.
+/// Adds `entries`, none of which is there, to the index; returns the new totals.
 async fn put_in(session: &Session, mut known: Indexed, entries: &[&Entry]) -> Result<Indexed, Failure> {
     let (mut numbers, mut lengths, mut lists) = (Vec::new(), Vec::new(), Vec::new());
     let (mut words, mut of, mut weights) = (Vec::new(), Vec::new(), Vec::new());
@@ -188,7 +188,7 @@ async fn put_in(session: &Session, mut known: Indexed, entries: &[&Entry]) -> Re
         known.length += length;
         numbers.push(number);
         lengths.push(to_column(length));
-        // Words are made of letters and digits, so a space parts them.
+        // Words consist of letters and digits, so a space can separate them.
         lists.push(found.keys().map(String::as_str).collect::<Vec<_>>().join(" "));
         for (word, weight) in found {
             words.push(word);

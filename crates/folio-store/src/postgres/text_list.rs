@@ -1,4 +1,4 @@
-//! Lists of what a few words find: which entries, how well they fit, and where to go on.
+//! Lists of what a search for words finds: which entries, how well they match, and where to continue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::place::{Place, to_column};
 use crate::text_cursor::{Cursor, Hit, Position, part};
 use crate::words::{Asked, COMMON, Counted, EVERYWHERE, Expression, Ranking};
 
-/// How much it counts that an entry says a word more than once, and that it is long: as FTS5 has it.
+/// How much the repetition of a word and the length of an entry count: the same values as in FTS5.
 const REPETITION: f64 = 1.2;
 const LENGTH: f64 = 0.75;
-/// What a word says at least.
+/// The least weight of a word.
 const LEAST: f64 = 1e-6;
 
 impl PostgresStore {
-    /// The entries that a query with a text asks for, once the index has come to the last commit of this moment.
+    /// The entries that match a query with a text, once the index has reached the last commit as of now.
     pub(super) async fn search(
         &self,
         space: &SpaceName,
@@ -58,18 +58,18 @@ impl PostgresStore {
     }
 }
 
-/// What comes of a question.
+/// The outcome of a search.
 #[derive(Debug)]
 enum Search {
-    /// What was found.
+    /// The entries that were found.
     Found(ListAnswer<Entry>),
-    /// Nothing was looked for, because the index of the space has not come to this commit yet.
+    /// No search was made, because the index of the space has not reached this commit yet.
     Behind(Seq),
 }
 
-/// The entries that `query`, which has a text, asks for, as they are at `now`.
+/// The entries that match `query`, which has a text, as they are at `now`.
 ///
-/// Looks only into an index that has come to the commit `known`, or to the last one if that is none.
+/// Uses the index only if it has reached the commit `known`, or the last one if that is `None`.
 async fn entries(
     session: Option<&Session>,
     name: &SpaceName,
@@ -138,32 +138,32 @@ async fn entries(
     Ok(Search::Found(answer))
 }
 
-/// What is found, as far as it is looked for.
+/// The entries found so far.
 #[derive(Debug)]
 struct Hits {
     hits: Vec<Hit>,
     total: u64,
-    /// Whether there is more than was counted.
+    /// Whether there are more than were counted.
     at_least: bool,
 }
 
-/// What has to hold for an entry beside its words.
+/// The conditions on an entry apart from its words.
 struct Wanted {
     page: Option<u64>,
     terms: Vec<String>,
-    /// What the conditions cannot say, so that each entry has to be looked at.
+    /// What the conditions cannot express, so that each entry has to be read.
     rest: Option<EntryQuery>,
 }
 
 /// Which of the entries that an expression finds are wanted.
 enum Which<'w> {
-    /// Those for which this holds, without those that have changed, on one side of a number.
+    /// Those that meet these conditions, without those that have changed, on one side of a number.
     Wanted(&'w Wanted, &'w [u64], Option<(&'static str, u64)>),
     /// Those with these numbers.
     Among(&'w [u64]),
 }
 
-/// A question that is being answered, within one transaction.
+/// A query that is being answered within one transaction.
 struct Question<'q> {
     session: &'q Session,
     query: &'q EntryQuery,
@@ -174,9 +174,10 @@ struct Question<'q> {
 }
 
 impl Question<'_> {
-    /// What is found in memory as it was, by what is indexed of it now; of a list by age what comes after `from`.
+    /// The matches in memory as it was, found through the index of memory as it is; for a list by age those after
+    /// `from`.
     ///
-    /// What has changed since is matched as it was, and ordered by what it says now: behind everything else if that no
+    /// Entries that have changed since are matched as they were, but ordered by their current content: last, if it no
     /// longer has the words.
     async fn hits(&self, head: Seq, from: Option<&Position>) -> Result<Hits, Failure> {
         let mut changed = Vec::new();
@@ -236,7 +237,7 @@ impl Question<'_> {
         })
     }
 
-    /// Adds what was found by entries that say something else now.
+    /// Adds the matches among entries that have changed since.
     async fn add_changed(&self, asked: &Asked, changed: &[u64], hits: &mut Vec<Hit>) -> Result<(), Failure> {
         if changed.is_empty() {
             return Ok(());
@@ -257,7 +258,7 @@ impl Question<'_> {
         Ok(())
     }
 
-    /// What has to hold for an entry beside its words. `None` if nothing can be found.
+    /// The conditions on an entry apart from its words. `None` if nothing can match.
     async fn wanted(&self) -> Result<Option<Wanted>, Failure> {
         let query = self.query;
         let mut terms = query.context.iter().map(|(path, value)| context_term(path, value));
@@ -281,7 +282,7 @@ impl Question<'_> {
         }))
     }
 
-    /// How the words are asked for, so that the best are found.
+    /// The query that finds the best matches.
     async fn best(&self) -> Result<Asked, Failure> {
         let last = commit::ends(self.session).await?.entries;
         if Asked::needs_no_counts(last, &self.words, self.query.order) {
@@ -305,10 +306,10 @@ impl Question<'_> {
         Ok(Asked::by_counts(counted, &self.words, self.query.order))
     }
 
-    /// How many entries have the term `rarest` and all `others`, up to [`COMMON`].
+    /// How many entries have the term `rarest` and all `others`, counted up to [`COMMON`].
     async fn count_having(&self, rarest: &str, others: &[String]) -> Result<u64, Failure> {
         let mut statement = Statement::default();
-        // The table is called as the condition for the others calls it.
+        // The alias is the one that the condition for the others uses.
         statement.push(
             "SELECT count(*) FROM (SELECT 1 FROM word AS entry WHERE entry.space = ? AND entry.word = ?",
             [Value::Int(self.session.space.0), Value::Text(rarest.to_owned())],
@@ -327,7 +328,7 @@ impl Question<'_> {
         rows.iter().map(|row| Ok((get(row, 0)?, count(row, 1)?))).collect()
     }
 
-    /// The entries that are `asked` for, the newest first unless the oldest are wanted; at most `limit` of each expression.
+    /// The entries that are `asked` for, newest first unless the oldest are wanted; at most `limit` of each expression.
     async fn found(&self, asked: &Asked, which: &Which<'_>, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let mut numbers: Vec<u64> = Vec::new();
         for expression in &asked.expressions {
@@ -354,8 +355,8 @@ impl Question<'_> {
         Ok(numbers.into_iter().map(hit).collect())
     }
 
-    /// How well each of the entries with `numbers` fits the words of the best of `expressions`: by how often it says them, how
-    /// rare they are, and how long it is.
+    /// How well each of the entries with `numbers` matches the words of the best of `expressions`: by how often it has
+    /// them, how rare they are, and how long it is.
     async fn scores(&self, expressions: &[Expression], numbers: &[u64]) -> Result<HashMap<u64, f64>, Failure> {
         let numbers: Vec<i64> = numbers.iter().map(|number| to_column(*number)).collect();
         let mut words: Vec<String> = Vec::new();
@@ -395,7 +396,7 @@ impl Question<'_> {
         Ok(scores)
     }
 
-    /// How many entries there are that are `asked` for, counted until there are more than [`FOUND_MAX`].
+    /// The number of entries that are `asked` for, counted until there are more than [`FOUND_MAX`].
     async fn count(&self, asked: &Asked, which: &Which<'_>) -> Result<u64, Failure> {
         let mut counted = 0;
         for expression in &asked.expressions {
@@ -483,7 +484,7 @@ impl Question<'_> {
     }
 }
 
-/// That an entry has the words of `expression`.
+/// The condition that an entry has the words of `expression`.
 fn push_expression(statement: &mut Statement, expression: &Expression) {
     const HAS: &str =
         "EXISTS (SELECT 1 FROM word WHERE word.space = entry.space AND word.number = entry.number AND word.word";

@@ -1,4 +1,5 @@
-//! Tokens of servers. They are of no space, so they are kept and listed by functions of their own.
+//! Access tokens of servers. They belong to no space, so they are stored and listed by separate functions of the
+//! database.
 
 use deadpool_postgres::Object;
 use folio_memory::{Role, SpaceName, Timestamp};
@@ -9,10 +10,10 @@ use super::error::{Failure, damaged};
 use crate::access::KeptToken;
 use crate::error::StoreError;
 
-/// Tokens that a store has at most, those included that open nothing any more.
+/// The most tokens in a store, including those that are no longer valid.
 const MOST: i64 = 10_000;
 
-/// Keeps `token`, in the place of one with its id.
+/// Stores `token`, replacing one with the same id.
 pub(super) async fn keep(client: &Object, token: &KeptToken) -> Result<(), Failure> {
     let sql = "SELECT keep_token(ROW($1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::bigint, $8::bigint)::token, $9)";
     let statement = client.prepare_cached(sql).await?;
@@ -40,7 +41,7 @@ pub(super) async fn keep(client: &Object, token: &KeptToken) -> Result<(), Failu
     Ok(())
 }
 
-/// Every token, the oldest first.
+/// All tokens, oldest first.
 pub(super) async fn list(client: &Object) -> Result<Vec<KeptToken>, Failure> {
     let sql = "SELECT id, space, role, name, hash, created_at, expires_at, revoked_at FROM all_tokens()";
     let statement = client.prepare_cached(sql).await?;

@@ -1,4 +1,4 @@
-//! Notes of what happened besides the log.
+//! Notes of the trace.
 
 use std::borrow::Cow;
 
@@ -13,13 +13,13 @@ use crate::error::StoreError;
 use crate::place::to_column;
 use crate::said::{Wanted, without_words};
 
-/// Most notes that one write lets go of, besides as many as it brings: so that nobody waits for a large sweep.
+/// The most notes that one write deletes beyond as many as it adds, so that nobody waits for a large sweep.
 const SWEPT: u64 = 1_000;
 
-/// Notes that are read at a time.
+/// How many notes are read at a time.
 const READ_AT_A_TIME: i64 = 1_000;
 
-/// Notes as they are stored.
+/// Notes in their stored form.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
     at: Vec<i64>,
@@ -31,7 +31,7 @@ pub(super) struct Rows {
     notes: Vec<String>,
 }
 
-/// Makes rows of `notes`.
+/// Converts `notes` into rows.
 pub(super) fn rows_of(notes: &[TraceNote]) -> Result<Rows, StoreError> {
     let mut rows = Rows::default();
     for note in notes {
@@ -50,14 +50,14 @@ pub(super) fn rows_of(notes: &[TraceNote]) -> Result<Rows, StoreError> {
 }
 
 impl Inner {
-    /// Keeps `rows`, and lets go of the oldest notes that are beyond what is kept. Nobody waits for the disk.
+    /// Stores `rows`, and deletes the oldest notes beyond what is kept. Does not wait for the disk.
     pub(super) async fn keep_notes(&self, space: &SpaceName, rows: &Rows, kept: NotesKept) -> Result<(), Failure> {
         patiently!(self, {
             let Some(session) = self.writing(space, true, Purpose::WriteCarelessly).await? else {
                 return Ok(());
             };
             append(&session, rows, kept).await?;
-            // Kept or not: twice would be once too often.
+            // Not retried if the outcome is unknown, because the notes must not be stored twice.
             let committed = session.commit().await;
             committed.map_err(|failure| Failure::Refused(failure.into_error("write to", &self.target.location)))
         })
@@ -66,7 +66,7 @@ impl Inner {
 
 async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), Failure> {
     let brought = rows.notes.len() as u64;
-    // Numbers are given one after the other; whoever else brings notes waits here.
+    // Numbers are assigned one after the other; other writers of notes wait here.
     let sql = "INSERT INTO last_note (space, number) VALUES ($1, $2)
                ON CONFLICT (space) DO UPDATE SET number = last_note.number + $2 RETURNING number";
     let row = session.one(sql, &[&session.space.0, &to_column(brought)]).await?;
@@ -95,8 +95,8 @@ async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), F
     sweep(session, last, brought, kept).await
 }
 
-/// The notes of `rows` as they may be kept: without words where something was forgotten since. Behind the lock of [`append`], so
-/// that it sees what was forgotten before.
+/// The texts of `rows` that may be stored: without words if something was forgotten since. Runs under the lock of
+/// [`append`], so that it sees what was forgotten before.
 async fn sayable<'r>(session: &Session, rows: &'r Rows) -> Result<Cow<'r, [String]>, Failure> {
     let sql = "SELECT max(at) FROM trace WHERE space = $1 AND entry = $2";
     let under = TraceNote::filed_of_forgetting().to_bytes();
@@ -122,9 +122,9 @@ async fn sayable<'r>(session: &Session, rows: &'r Rows) -> Result<Cow<'r, [Strin
     Ok(Cow::Owned(bare.collect::<Result<_, _>>()?))
 }
 
-/// Takes away the oldest notes that are too old, or too many.
+/// Deletes the oldest notes that are too old, or too many.
 async fn sweep(session: &Session, last: u64, brought: u64, kept: NotesKept) -> Result<(), Failure> {
-    // Notes come in the order of time, give or take a second between processes: the oldest have the smallest numbers.
+    // Notes are in the order of time, give or take a second between processes: the oldest have the smallest numbers.
     let sql = "SELECT number, at FROM trace WHERE space = $1 ORDER BY number LIMIT 1";
     let Some(row) = session.one(sql, &[&session.space.0]).await? else {
         return Ok(());
@@ -133,7 +133,7 @@ async fn sweep(session: &Session, last: u64, brought: u64, kept: NotesKept) -> R
     let beyond = last.saturating_sub(kept.notes_max);
     let reach = first.saturating_add(SWEPT + brought);
     let mut old = 0;
-    // As long as the oldest is young enough, one row is all that is looked at.
+    // As long as the oldest note is young enough, only one row is looked at.
     if at < kept.from.as_nanos() {
         let sql = "SELECT coalesce(max(number), 0) FROM trace WHERE space = $1 AND number <= $2 AND at < $3";
         let row = session
@@ -149,7 +149,7 @@ async fn sweep(session: &Session, last: u64, brought: u64, kept: NotesKept) -> R
     Ok(())
 }
 
-/// Lets go of the notes about the entry `id`.
+/// Deletes the notes about the entry `id`.
 pub(super) async fn forget_entry(session: &Session, id: EntryId) -> Result<(), Failure> {
     let sql = "DELETE FROM trace WHERE space = $1 AND entry = $2";
     session
@@ -158,8 +158,8 @@ pub(super) async fn forget_entry(session: &Session, id: EntryId) -> Result<(), F
     Ok(())
 }
 
-/// Lets go of the notes that say one of `texts`, however it is spelled: the words of a question, a value that was put right. They are
-/// compared here, because the database folds letters in another way.
+/// Deletes the notes that contain one of `texts` in any spelling: the words of a query, a value that was corrected.
+/// They are compared here, because the database folds letters in another way.
 pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<(), Failure> {
     let texts = Wanted::of_notes(texts);
     let sql = "SELECT number, note FROM trace WHERE space = $1 AND number > $2 ORDER BY number LIMIT $3";
@@ -179,7 +179,7 @@ pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<
     Ok(())
 }
 
-/// The notes that `query` asks for, oldest first.
+/// The notes that match `query`, oldest first.
 pub(super) async fn list(session: &Session, query: &NoteQuery) -> Result<Vec<TraceNote>, Failure> {
     let mut statement = Statement::default();
     statement.push("SELECT note FROM trace WHERE space = ?", [Value::Int(session.space.0)]);
@@ -204,7 +204,7 @@ pub(super) async fn list(session: &Session, query: &NoteQuery) -> Result<Vec<Tra
             statement.push(condition, [Value::Int(at.as_nanos())]);
         }
     }
-    // The last ones are read backwards, and turned around below.
+    // The last notes are read backwards, and reversed below.
     let is_backwards = query.since.is_none();
     let order = if is_backwards {
         " ORDER BY number DESC LIMIT ?"

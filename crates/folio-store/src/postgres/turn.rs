@@ -24,7 +24,7 @@ pub(super) const BY_IDS: &str = looked_up!(
     "bytea"
 );
 
-/// Writes a turn.
+/// Writes the row of a turn.
 pub(super) fn write(space: SpaceId, loaded: &LoadedTurn) -> Result<Write, StoreError> {
     let turn = &loaded.now;
     let end = turn.ended.as_ref();
@@ -55,7 +55,7 @@ pub(super) fn write(space: SpaceId, loaded: &LoadedTurn) -> Result<Write, StoreE
     Ok(Write::new(sql, values))
 }
 
-/// The turns called `ids`, in no order.
+/// The turns with `ids`, in no order.
 pub(super) async fn by_ids(session: &Session, ids: &[TurnId]) -> Result<Vec<Turn>, Failure> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -65,7 +65,7 @@ pub(super) async fn by_ids(session: &Session, ids: &[TurnId]) -> Result<Vec<Turn
     rows.iter().map(from_row).collect()
 }
 
-/// The turn that `turn` names.
+/// The turn to which `turn` refers.
 pub(super) async fn read(session: Option<&Session>, turn: TurnRef) -> Result<Turn, Failure> {
     let missing = || not_found("turn", turn);
     let session = session.ok_or_else(missing)?;
@@ -80,7 +80,7 @@ pub(super) async fn read(session: Option<&Session>, turn: TurnRef) -> Result<Tur
     Ok(found.ok_or_else(missing)?)
 }
 
-/// The turns that `query` asks for, newest first.
+/// The turns that match `query`, newest first.
 pub(super) async fn list(session: &Session, query: &TurnQuery) -> Result<Vec<Turn>, Failure> {
     let mut statement = Statement::default();
     statement.push(&format!("{SELECT} space = ?"), [Value::Int(session.space.0)]);
@@ -119,7 +119,7 @@ pub(super) async fn list(session: &Session, query: &TurnQuery) -> Result<Vec<Tur
     session.ask(&statement).await?.iter().map(from_row).collect()
 }
 
-/// Reads what [`SELECT`] selects.
+/// Reads the columns of [`SELECT`].
 fn from_row(row: &Row) -> Result<Turn, Failure> {
     let handle = TurnHandle(count(row, 0)?);
     let name = || format!("turn {handle}");

@@ -1,4 +1,4 @@
-//! Bodies that came before whatever names them.
+//! Bodies that arrive before anything refers to them.
 
 use folio_memory::Timestamp;
 
@@ -10,15 +10,15 @@ use crate::body::parse_hash;
 use crate::plan::{brings_only, named};
 use crate::prepare::Prepared;
 
-/// Bodies that are given up at a time: with a piece of a mebibyte each, a few milliseconds.
+/// How many bodies are dropped at a time: with pieces of a mebibyte each, this takes a few milliseconds.
 const AT_A_TIME: u32 = 32;
 
-/// Whether `commit` brings or names bodies.
+/// Whether `commit` brings bodies or refers to them.
 pub(super) fn is_concerned(commit: &Prepared) -> bool {
     !commit.blobs.is_empty() || named(commit).next().is_some()
 }
 
-/// Keeps the bodies of `commit`, which was made at `at`, and notes which of all bodies have a name now.
+/// Stores the bodies of `commit`, which was made at `at`, and records which bodies are referred to now.
 pub(super) async fn keep(session: &Session, commit: &Prepared, at: Timestamp) -> Result<(), Failure> {
     let is_ahead = brings_only(commit);
     for body in &commit.blobs {
@@ -35,14 +35,15 @@ pub(super) async fn keep(session: &Session, commit: &Prepared, at: Timestamp) ->
     Ok(())
 }
 
-/// Does not look at the body `hash` any more: it has a name, or is gone.
+/// Stops tracking the body `hash`: something refers to it, or it is gone.
 pub(super) async fn forget(session: &Session, hash: &[u8]) -> Result<(), Failure> {
     let sql = "DELETE FROM unclaimed WHERE space = $1 AND hash = $2";
     session.execute(sql, &[&session.space.0, &hash]).await?;
     Ok(())
 }
 
-/// Gives up bodies that came at `until` or before and that nothing names; how many, and whether there may be more.
+/// Drops bodies that came at `until` or earlier and to which nothing refers; returns how many, and whether there may be
+/// more.
 pub(super) async fn give_up(session: &Session, until: Timestamp) -> Result<(u64, bool), Failure> {
     let sql = "SELECT hash FROM unclaimed WHERE space = $1 AND at <= $2 ORDER BY at LIMIT $3";
     let values: (_, _, _) = (session.space.0, until.as_nanos(), i64::from(AT_A_TIME));

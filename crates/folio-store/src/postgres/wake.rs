@@ -1,4 +1,4 @@
-//! Waking those who wait for commits: the server tells every process of each.
+//! Wakes those who wait for commits: the server notifies every process of each commit.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,22 +10,22 @@ use tokio::sync::watch;
 
 use crate::place::SpaceId;
 
-/// The channel on which commits are told, as `SPACE:SEQ`.
+/// The channel for notifications of commits, as `SPACE:SEQ`.
 pub(super) const CHANNEL: &str = "folio";
-/// How long whoever waits relies on being told. Then he looks for himself.
+/// How long waiters rely on notifications before they look for themselves.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// What was heard of commits.
+/// The commits that this process was notified of.
 #[derive(Debug)]
 pub(super) struct Wake {
     signal: watch::Sender<u64>,
     heads: Mutex<HashMap<SpaceId, Seq>>,
-    /// How often something may have gone unheard.
+    /// How often a notification may have been missed.
     gaps: AtomicU64,
 }
 
 impl Wake {
-    /// Nothing was heard yet.
+    /// Starts without notifications.
     pub(super) fn new() -> Self {
         Self {
             signal: watch::Sender::new(0),
@@ -34,7 +34,7 @@ impl Wake {
         }
     }
 
-    /// Commit `head` of `space` is there.
+    /// Reports commit `head` of `space`.
     pub(super) fn ring(&self, space: SpaceId, head: Seq) {
         {
             let mut heads = self.heads.lock();
@@ -44,7 +44,7 @@ impl Wake {
         self.signal.send_modify(|count| *count += 1);
     }
 
-    /// What the server told on [`CHANNEL`].
+    /// Takes a notification from [`CHANNEL`].
     pub(super) fn hear(&self, told: &str) {
         let heard = told
             .split_once(':')
@@ -55,29 +55,29 @@ impl Wake {
         }
     }
 
-    /// Something may have gone unheard: everybody looks for himself.
+    /// Reports that notifications may have been missed, so that all waiters look for themselves.
     pub(super) fn ring_all(&self) {
         self.gaps.fetch_add(1, Ordering::AcqRel);
         self.signal.send_modify(|count| *count += 1);
     }
 
-    /// What was heard says nothing any more: commits may have been lost, and their numbers are given again.
+    /// Drops what is known: commits may have been lost, and their numbers are assigned again.
     pub(super) fn forget(&self) {
         self.heads.lock().clear();
         self.ring_all();
     }
 
-    /// A way to hear of everything from now on.
+    /// Subscribes to all notifications from now on.
     pub(super) fn listen(&self) -> watch::Receiver<u64> {
         self.signal.subscribe()
     }
 
-    /// How often something may have gone unheard so far.
+    /// How often a notification may have been missed so far.
     pub(super) fn gaps(&self) -> u64 {
         self.gaps.load(Ordering::Acquire)
     }
 
-    /// The last commit of `space` that was heard of.
+    /// The last commit of `space` that this process was notified of.
     pub(super) fn heard(&self, space: SpaceId) -> Option<Seq> {
         let heads = self.heads.lock();
         heads.get(&space).copied()

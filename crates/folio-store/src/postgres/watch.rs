@@ -1,4 +1,4 @@
-//! Where to look for what is due: a row for each thing that an entry is watched for.
+//! Rows that tell where to look for what is due: one for each thing for which an entry is watched.
 
 use folio_memory::keeping::Watch;
 use folio_memory::{EntryHandle, EntryId, Timestamp};
@@ -23,7 +23,7 @@ pub(super) async fn remove(session: &Session, number: u64, what: Watch, at: Time
     Ok(())
 }
 
-/// The numbers of what `query` asks for, with their instants.
+/// The numbers of the entries that match `query`, with their times.
 pub(super) async fn numbers(session: &Session, query: &WatchQuery) -> Result<Vec<(Timestamp, u64)>, Failure> {
     let after = query
         .after
@@ -47,7 +47,7 @@ pub(super) async fn numbers(session: &Session, query: &WatchQuery) -> Result<Vec
     rows.iter().map(|row| Ok((instant(row, 0)?, count(row, 1)?))).collect()
 }
 
-/// The entries that `query` asks for.
+/// The entries that match `query`.
 pub(super) async fn entries(session: &Session, query: &WatchQuery) -> Result<WatchAnswer, Failure> {
     let found = numbers(session, query).await?;
     let is_full = found.len() >= usize::try_from(query.limit).unwrap_or(usize::MAX);
@@ -69,7 +69,7 @@ pub(super) async fn entries(session: &Session, query: &WatchQuery) -> Result<Wat
     Ok(WatchAnswer { entries, next })
 }
 
-/// Up to `limit` entries whose time was past by `by` without anybody having noted it, the first first.
+/// Up to `limit` entries that had expired by `by` without a revision that says so, in the order in which they expired.
 pub(super) async fn ended(session: &Session, by: Timestamp, limit: u32) -> Result<Vec<(EntryId, Timestamp)>, Failure> {
     let sql = "SELECT entry.id, due.at FROM (
                    (SELECT at, number FROM watch WHERE space = $1 AND what = $4 AND at <= $2 ORDER BY at, number LIMIT $3)
@@ -94,7 +94,7 @@ pub(super) async fn ended(session: &Session, by: Timestamp, limit: u32) -> Resul
         .collect()
 }
 
-/// How many observations are neither archived nor past their time at `now`; counts no further than `most`.
+/// The number of observations that are neither archived nor expired at `now`; counts no further than `most`.
 pub(super) async fn live(session: &Session, now: Timestamp, most: u64) -> Result<u64, Failure> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM watch WHERE space = $1 AND what = $2 AND at > $3 LIMIT $4) AS live";
     let row = session

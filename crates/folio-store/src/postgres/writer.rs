@@ -1,8 +1,8 @@
-//! What writes commits: one transaction at a time for each space.
+//! The writer of commits: one transaction at a time for each space.
 //!
-//! Making a transaction durable takes longer than filling it, so while one is under way the commits for the next gather, and
-//! all of them go into one. Nobody is held back to wait for company. Spaces do not wait for one another, and other processes
-//! only for the lock of a space.
+//! Making a transaction durable takes longer than filling it, so while one is under way the commits for the next
+//! gather, and all of them go into one. No commit is held back to wait for others. Spaces do not wait for one another,
+//! and other processes only for the lock of a space.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::error::Error;
@@ -26,11 +26,11 @@ use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::prepare::Prepared;
 
-/// Commits that may wait before those who bring more have to wait themselves.
+/// How many commits may wait before callers with more have to wait themselves.
 const WAITING_MAX: usize = 4_096;
-/// Most commits in one transaction.
+/// The most commits in one transaction.
 const COMMITS_MAX: usize = 512;
-/// Bytes after which a transaction is closed.
+/// The size in bytes at which a transaction is closed.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A commit that waits, and where its answer goes.
@@ -40,12 +40,12 @@ pub(super) struct Waiting {
     pub(super) answer: oneshot::Sender<Result<Committed, StoreError>>,
 }
 
-/// The commits that wait, by their spaces. A space is here as long as somebody works on it.
+/// The waiting commits by space. A space is here as long as a task works on it.
 #[derive(Debug)]
 pub(super) struct Writer {
     spaces: Mutex<HashMap<SpaceName, VecDeque<Waiting>>>,
     room: Semaphore,
-    /// What comes in parts has a connection for long, so the next one waits without one.
+    /// A write in parts uses a connection for long, so the next one waits without a connection.
     pub(super) in_parts: Semaphore,
     busy: watch::Sender<usize>,
 }
@@ -68,7 +68,7 @@ impl Writer {
         drop(self.busy.subscribe().wait_for(|busy| *busy == 0).await);
     }
 
-    /// Lets `waiting` wait; whether somebody works on the space already.
+    /// Queues `waiting`; returns whether a task works on the space already.
     fn queue(&self, waiting: Waiting) -> bool {
         let mut spaces = self.spaces();
         if let Some(queue) = spaces.get_mut(&waiting.commit.space) {
@@ -80,7 +80,7 @@ impl Writer {
         false
     }
 
-    /// Nobody works on `space` any more. Whoever still waits there hears that nobody will write it.
+    /// Records that no task works on `space` any more. Commits that still wait there are answered with an error.
     fn leave(&self, spaces: &mut HashMap<SpaceName, VecDeque<Waiting>>, space: &SpaceName) {
         spaces.remove(space);
         self.busy.send_modify(|busy| *busy -= 1);
@@ -91,8 +91,8 @@ impl Writer {
     }
 }
 
-/// That somebody works on a space, until nothing is left there; or until this is dropped, because what was written made it panic or its runtime ended:
-/// the next commit of the space begins anew then, instead of waiting for nobody.
+/// Marks a space as being worked on until nothing is left there; or until this is dropped, because a write panicked or
+/// its runtime ended: then the next commit of the space starts over, instead of waiting for ever.
 #[derive(Debug)]
 struct AtWork<'w> {
     writer: &'w Writer,
@@ -101,7 +101,7 @@ struct AtWork<'w> {
 }
 
 impl AtWork<'_> {
-    /// The commits that go into the next transaction. If none is left, nobody works on the space any more.
+    /// The commits for the next transaction. If none is left, the space is no longer worked on.
     fn next(&mut self) -> Vec<Waiting> {
         let mut spaces = self.writer.spaces();
         let group = spaces.get_mut(self.space).map(group).unwrap_or_default();
@@ -121,7 +121,8 @@ impl Drop for AtWork<'_> {
     }
 }
 
-/// Takes from `queue` what can be decided together: not what has to see in the log what another of them has written.
+/// Takes from `queue` what can be decided together: not a commit that must see in the log what another of them has
+/// written.
 fn group(queue: &mut VecDeque<Waiting>) -> Vec<Waiting> {
     let mut group: Vec<Waiting> = Vec::new();
     let (mut keys, mut changed, mut bytes) = (HashSet::new(), HashSet::new(), 0);
@@ -164,7 +165,7 @@ fn group(queue: &mut VecDeque<Waiting>) -> Vec<Waiting> {
 }
 
 impl Inner {
-    /// Writes `commit`, with whatever else waits.
+    /// Writes `commit`, together with whatever else waits.
     pub(super) async fn write(self: Arc<Self>, commit: Prepared) -> Result<Committed, StoreError> {
         let unavailable = || StoreError::Unavailable {
             doing: "write to",
@@ -177,7 +178,7 @@ impl Inner {
         let (answer, written) = oneshot::channel();
         if !self.writer.queue(Waiting { commit, answer }) {
             let inner = Arc::clone(&self);
-            // Whoever brings a commit may go away; what was begun goes on.
+            // The caller may go away; what was begun goes on.
             tokio::spawn(async move {
                 let mut at_work = AtWork {
                     writer: &inner.writer,
@@ -196,13 +197,13 @@ impl Inner {
         written.await.map_err(|_| unavailable())?
     }
 
-    /// `commit` with all that follows from it alone, worked out on a thread where that may take its time.
+    /// Prepares `commit` on a thread for blocking work.
     pub(super) async fn prepared(&self, commit: Commit) -> Result<Prepared, StoreError> {
         let prepared = tokio::task::spawn_blocking(move || Prepared::of(commit)).await;
         prepared.map_err(|error| self.unprepared(error))?
     }
 
-    /// That whatever prepares commits ended before it was done.
+    /// The error that the preparation of commits ended before it was done.
     fn unprepared(&self, error: JoinError) -> StoreError {
         StoreError::Unavailable {
             doing: "write to",
@@ -212,7 +213,8 @@ impl Inner {
         }
     }
 
-    /// Writes `commits` of another store, in order, as many in a transaction as can be decided together; the last number.
+    /// Writes `commits` of another store, in order, as many in a transaction as can be decided together; returns the
+    /// last number.
     pub(super) async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError> {
         let name = space.clone();
         let prepared = tokio::task::spawn_blocking(move || Prepared::taken_over(&name, commits));
@@ -243,7 +245,7 @@ impl Inner {
         let (commits, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|one| (one.commit, one.answer)).unzip();
         let done = match self.together(space, &commits).await {
             Ok(done) => done,
-            // One of them, or all of them together, is more than the server can do: each for itself, then.
+            // One of the commits, or all together, is more than the server can do, so each is written by itself.
             Err((failure, false)) if commits.len() > 1 && is_of_one(&failure) => {
                 let mut done = Vec::with_capacity(commits.len());
                 for commit in &commits {
@@ -258,7 +260,7 @@ impl Inner {
                 done
             }
             Err((failure, _)) => {
-                // Whoever gets it does not care who else does.
+                // All callers get the same error.
                 let error = failure.into_error("write to", &self.target.location);
                 let mut answers = answers;
                 let last = answers.pop();
@@ -272,13 +274,13 @@ impl Inner {
             }
         };
         for (answer, done) in answers.into_iter().zip(done) {
-            // Somebody who does not wait any more is no reason to do anything differently.
+            // It does not matter if the caller does not wait any more.
             drop(answer.send(done.map_err(|failure| failure.into_error("write to", &self.target.location))));
         }
     }
 
-    /// Writes `commits` in one transaction, or none of them; what became of each. On failure, whether they may have been
-    /// written all the same.
+    /// Writes `commits` in one transaction, or none of them; returns the outcome of each. On failure, also whether they
+    /// may have been written all the same.
     async fn together(
         &self,
         space: &SpaceName,
@@ -290,12 +292,12 @@ impl Inner {
             let Some(session) = session else { return Ok(None) };
             match Box::pin(commit::apply(&session, commits, &self.owners)).await {
                 Ok((done, head)) => Ok(Some((done, session.space, head))),
-                // Unknown is not the same as failed: it must not be tried again.
+                // The outcome is unknown, so it must not be retried.
                 Err(Unwritten::Perhaps(failure)) => {
                     is_sent = true;
                     Err(Failure::Refused(failure.into_error("write to", &self.target.location)))
                 }
-                // Who only read had it noted what has ended, and need not wait until somebody else may write.
+                // A reader that only has expiries recorded need not wait until some server can be written to.
                 Err(Unwritten::Certainly(failure))
                     if failure.is_read_only() && self.is_closing.load(Ordering::Acquire) =>
                 {
@@ -317,11 +319,11 @@ impl Inner {
     }
 }
 
-/// Whether it may be the fault of one commit, so that the others can be written without it.
+/// Whether one commit alone may be at fault, so that the others can be written without it.
 fn is_of_one(failure: &Failure) -> bool {
     match failure {
-        // What the server lacks, it lacks for all of them, and whoever keeps one of them from a row keeps all: each by itself would
-        // wait as long again.
+        // A shortage of the server affects all of them, and so does a row that another transaction has locked: each by
+        // itself would wait as long again.
         Failure::Sql(error) => {
             let is_waiting = |code: &SqlState| [SqlState::LOCK_NOT_AVAILABLE, SqlState::QUERY_CANCELED].contains(code);
             let is_of_one = |code: &SqlState| !code.code().starts_with("53") && !is_waiting(code);
@@ -332,7 +334,7 @@ fn is_of_one(failure: &Failure) -> bool {
     }
 }
 
-/// `error` once more, for another caller that it concerns as well. What is behind it has no copy, and is there as text.
+/// A copy of `error`, for another caller that it affects as well. Its source cannot be copied, and is kept as text.
 fn repeated(error: &StoreError) -> StoreError {
     let told = |source: &Option<Box<dyn Error + Send + Sync>>| Some(with_causes(&**source.as_ref()?).into());
     match error {

@@ -1,4 +1,4 @@
-//! What calls of runs write, for runs that other processes drive (E9.15).
+//! What calls of runs write, recorded for runs that other processes drive (E9.15).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,17 +14,18 @@ use crate::plan::{Met, PlannedWrites, meet};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
-/// What runs have that meets what some commits take, as the last of them leaves it.
+/// The names held by runs that overlap with what some commits take, in the state in which the last commit so far leaves
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     had: Vec<Met>,
-    /// What runs have by now, and under which fence; by their numbers.
+    /// The names that runs hold by now, with the fence; by run number.
     taken: BTreeMap<u64, (u64, Vec<String>)>,
     overtaken: Vec<u64>,
 }
 
 impl Written {
-    /// What meets what `commits` take; nothing is asked if they take nothing. Stands behind the lock of the space.
+    /// Looks up what overlaps with what `commits` take, if they take anything. Runs under the lock of the space.
     pub(super) async fn of(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Self, Failure> {
         let mut written = Self::default();
         let expected = commits.iter().flat_map(|commit| &commit.expected);
@@ -66,13 +67,13 @@ impl Written {
         Ok(written)
     }
 
-    /// What runs other than the one at `own` have that meets one of `names`.
+    /// The names held by runs other than the one at `own` that overlap with any of `names`.
     pub(super) fn met(&self, own: Place, names: &[String]) -> Vec<Met> {
         let is_met = |had: &&Met| had.place != own && names.iter().any(|name| meet(name, &had.name));
         self.had.iter().filter(is_met).cloned().collect()
     }
 
-    /// Takes in what a commit comes to.
+    /// Takes in the outcome of a commit.
     pub(super) fn absorb(&mut self, planned: &PlannedWrites<'_>) {
         let PlannedWrites { run, place, .. } = *planned;
         self.had
@@ -91,7 +92,7 @@ impl Written {
         }
     }
 
-    /// What writes it.
+    /// The statements that write the changes.
     pub(super) fn writes(&self, space: SpaceId) -> Vec<Write> {
         if self.taken.is_empty() {
             return Vec::new();
