@@ -1,7 +1,7 @@
-//! What a durable add costs with 1, 8 and 64 writers, beside one bare SQLite commit of the same bytes.
+//! Measures what a durable add costs with 1, 8 and 64 writers, compared to one bare SQLite commit of the same bytes.
 //!
-//! All four are measured in the same run, because they depend on the disk more than on anything else. Each figure is the
-//! time for one add: with many writers it is the time for all of them, divided by how many adds that was.
+//! All four are measured in the same run, because they depend on the disk more than on anything else. Each figure is
+//! the time for one add: with many writers it is the time for all of them, divided by the number of adds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use folio_store::{Commit, Record};
 use folio_testkit::contract::scene::{Scene, tag};
 use rusqlite::Connection;
 
-/// An observation such as a tool makes: a title, two hundred bytes of text, two tags.
+/// An observation as a tool might make it: a title, two hundred bytes of text, two tags.
 fn an_add(scene: &Scene, page: folio_memory::PageId) -> Commit {
     let mut new = scene.entry(
         page,

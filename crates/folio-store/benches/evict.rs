@@ -1,6 +1,7 @@
-//! What it costs to put large results away, durable, with their secrets taken out; and how much memory a very large one takes.
+//! Measures what it costs to put large results away, durably and with their secrets redacted; and how much memory a
+//! very large one takes.
 //!
-//! `FOLIO_BENCH_MEGABYTES` is the size of the large one; 1,000 if nothing is said.
+//! `FOLIO_BENCH_MEGABYTES` is the size of the large one; 1,000 by default.
 
 use std::io::{Cursor, Read};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use folio_store::{RandomIds, SystemClock, Workspace};
 
 const BYTES: usize = 10 * 1000 * 1000;
 
-/// The log of a build, about.
+/// Text like the log of a build.
 fn a_log(number: usize, bytes: usize) -> String {
     let mut text = String::with_capacity(bytes + 100);
     let mut n = number;
@@ -32,7 +33,7 @@ fn a_log(number: usize, bytes: usize) -> String {
     text
 }
 
-/// What an interface answers, about.
+/// Text like the answer of an API.
 fn rows(number: usize, bytes: usize) -> String {
     let mut text = String::from("{\"rows\":[");
     let mut n = number;
@@ -100,7 +101,7 @@ fn evictions(c: &mut Criterion) {
     very_large(&runtime, &space, &actor);
 }
 
-/// Gives lines, one after the other, and holds none.
+/// Yields lines one after the other without holding any.
 struct Endless {
     left: u64,
     number: u64,
@@ -145,7 +146,7 @@ fn very_large(runtime: &tokio::runtime::Runtime, space: &Workspace, actor: &Acto
     );
 }
 
-/// The most memory that this process has had resident, in kB; zero where that cannot be asked.
+/// The peak resident memory of this process in kB; zero where it cannot be read.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,7 +1,7 @@
-//! Lists of live observations, and how long they take: with the index in memory, with SQL alone, and right after opening.
+//! Measures lists of live observations: with the index in memory, with SQL alone, and right after opening.
 //!
-//! `FOLIO_BENCH_ENTRIES=1000000 cargo bench -p folio-store --bench lists` for a million; 100,000 if nothing is said. Prints
-//! quantiles, because what is promised are quantiles.
+//! `FOLIO_BENCH_ENTRIES=1000000 cargo bench -p folio-store --bench lists` for a million; 100,000 by default. Prints
+//! quantiles, because the promises are about quantiles.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it found")]
 
@@ -57,7 +57,7 @@ fn main() {
         for _ in 0..9 {
             ask(&store, &questions().remove(1).1).await;
         }
-        // Answers come from SQL until the index is there; then they are a matter of microseconds.
+        // Answers come from SQL until the index is there; then they take microseconds.
         while quickest(&store).await > Duration::from_millis(1) && began.elapsed() < Duration::from_secs(60) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -79,7 +79,7 @@ fn option_env_entries() -> u64 {
     said.ok().and_then(|text| text.parse().ok()).unwrap_or(100_000)
 }
 
-/// Bytes that this process has in memory.
+/// The resident memory of this process in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status
@@ -94,7 +94,7 @@ fn resident() -> u64 {
         * 1024
 }
 
-/// Tags as they are used: a few by nearly everybody, most by few.
+/// Tags with a realistic distribution: a few that nearly all entries have, and most on few entries.
 fn tags_of(number: u64) -> Vec<Tag> {
     let rare = format!("t{}", number % 997);
     let some = format!("area:{}", number % 23);
@@ -105,8 +105,8 @@ fn tags_of(number: u64) -> Vec<Tag> {
         .collect()
 }
 
-/// Words as they are used where those like `the` are left out: the most frequent one stands in about every thirtieth entry,
-/// and each is the rarer the further down it stands among fifty thousand.
+/// Words with a realistic distribution without words like `the`: the most frequent one is in about every thirtieth
+/// entry, and they become rarer with their rank among fifty thousand.
 fn body_of(number: u64) -> String {
     let words: Vec<_> = (0..12).map(|place| format!("word{}", rank(number, place))).collect();
     format!("case {number} in the cellar: {}", words.join(" "))
@@ -263,7 +263,7 @@ async fn measure(store: &Arc<SqliteStore>, asked: usize) {
     }
 }
 
-/// A page far down in a list against its first.
+/// A page far down in a list, compared to its first.
 async fn deep(store: &Arc<SqliteStore>, entries: u64) {
     let mut query = questions().remove(2).1;
     query.limit = 1_000;
@@ -282,7 +282,7 @@ async fn deep(store: &Arc<SqliteStore>, entries: u64) {
     );
 }
 
-/// Search in text: the first one brings the index up to date.
+/// Text search; the first search brings the index up to date.
 async fn search(store: &Arc<SqliteStore>) {
     println!("search in text");
     let text = |text: &str| EntryQuery {
@@ -313,7 +313,7 @@ async fn search(store: &Arc<SqliteStore>) {
         }
         report(words, times, total);
     }
-    // Words as the entries have them: the frequent ones are asked for more often.
+    // Words as the entries have them: frequent ones are searched for more often.
     let mut times = Vec::new();
     for number in 0..ASKED {
         let body = body_of(number as u64 * 977);
@@ -324,7 +324,7 @@ async fn search(store: &Arc<SqliteStore>) {
         times.push(began.elapsed());
     }
     report("one to three words of an entry", times, 0);
-    // A sentence of which nothing has all the words.
+    // A sentence whose words no entry has all of.
     let (mut times, mut best) = (Vec::new(), 0);
     for number in 0..ASKED as u64 {
         let number = number * 977;

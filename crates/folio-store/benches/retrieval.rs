@@ -1,8 +1,8 @@
-//! How well search finds what was put in: `cargo bench -p folio-store --bench retrieval`.
+//! Measures how well search finds what was added: `cargo bench -p folio-store --bench retrieval`.
 //!
-//! Passages of a text in the public domain (`benches/retrieval`) are added as observations. From each of them three questions
-//! are made, always the same, and the passage that a question was made from is what it should find. Beside the search stand
-//! two ways of looking with nothing but `grep`.
+//! Passages of a text in the public domain (`benches/retrieval`) are added as observations. From each of them three
+//! questions are made, always the same, and search should find the passage from which a question was made. The results
+//! are compared to two ways of searching with nothing but `grep`.
 
 #![expect(
     clippy::unwrap_used,
@@ -18,10 +18,10 @@ use folio_memory::{Actor, EntryKind, EntryQuery, Role, SpaceName, TextMatch};
 use folio_store::sqlite::OpenOptions;
 use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
 
-/// How deep an answer is looked through.
+/// How many results of an answer are looked at.
 const DEPTH: usize = 10;
 
-/// What no question asks for.
+/// Words that no question contains.
 const SMALL_WORDS: &str = "a about after also an and any are as at be because been but by can could did do does for from \
                            had has have how i if in into is it its like may more most not of often on one only or other \
                            out over see so some such than that the their them then there these they this those to up \
@@ -37,7 +37,7 @@ struct Passage {
 enum Kind {
     /// Four words of the passage, in any order.
     Keywords,
-    /// Eight words as they stand there, with a beginning that stands nowhere.
+    /// Eight consecutive words, after a beginning that occurs nowhere.
     Clause,
     /// Four words in another form, in a sentence.
     OtherForms,
@@ -62,7 +62,7 @@ fn passages() -> Vec<Passage> {
         .collect()
 }
 
-/// A number that depends on `text` and `salt` only (FNV-1a).
+/// A number that depends only on `text` and `salt` (FNV-1a).
 fn mixed(text: &str, salt: u64) -> u64 {
     text.bytes().fold(
         0xcbf2_9ce4_8422_2325 ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15),
@@ -70,7 +70,7 @@ fn mixed(text: &str, salt: u64) -> u64 {
     )
 }
 
-/// The words of `text` that say something, without those of `title`, each once.
+/// The meaningful words of `text`, without those of `title`, each once.
 fn telling_words(text: &str, title: &str) -> Vec<String> {
     let small: HashSet<&str> = SMALL_WORDS.split_whitespace().collect();
     let title = title.to_lowercase();
@@ -95,7 +95,7 @@ fn other_form(word: &str) -> String {
     format!("{}{rest}", first.to_uppercase())
 }
 
-/// A question whose answer is `passage`; none if it is too short for one.
+/// A question whose answer is `passage`; `None` if it is too short for one.
 fn question(passage: &Passage, kind: Kind) -> Option<String> {
     let mut words = telling_words(&passage.text, &passage.title);
     let drawn = |words: &mut Vec<String>, salt| {
@@ -121,7 +121,7 @@ fn question(passage: &Passage, kind: Kind) -> Option<String> {
     }
 }
 
-/// What a way of looking came to.
+/// The score of a way of searching.
 #[derive(Default)]
 struct Score {
     asked: f64,
@@ -151,7 +151,7 @@ impl Score {
     }
 }
 
-/// Where the passage with the words of `question` stands: those with all of them, the last first.
+/// The rank of the answer among the passages with all words of `question`, the last passage first.
 fn grep_all(lowered: &[String], question: &str, answer: usize) -> Option<usize> {
     let question = question.to_lowercase();
     let words: Vec<&str> = question.split_whitespace().collect();
@@ -161,7 +161,7 @@ fn grep_all(lowered: &[String], question: &str, answer: usize) -> Option<usize> 
     found.take(DEPTH).position(|n| n == answer)
 }
 
-/// The same for those with most of them.
+/// The same for passages with most of the words.
 fn grep_most(lowered: &[String], question: &str, answer: usize) -> Option<usize> {
     let question = question.to_lowercase();
     let words: Vec<&str> = question
@@ -173,7 +173,7 @@ fn grep_most(lowered: &[String], question: &str, answer: usize) -> Option<usize>
     found.into_iter().take(DEPTH).position(|n| n == answer)
 }
 
-/// Where `answer` stands in what `folio search` gives, or the same without a looser second look.
+/// The rank of `answer` in the result of `folio search`, or in the same without its second, looser search.
 async fn search(workspace: &Workspace, question: &str, how: Option<TextMatch>, answer: &str) -> Option<usize> {
     let query = EntryQuery {
         text: Some(question.to_owned()),

@@ -1,6 +1,7 @@
-//! What a view costs: counting, a view after a change and unchanged, a context, and how much of a request stays the same.
+//! Measures what a view costs: counting, a view after a change and unchanged, a context, and how much of a request
+//! stays the same.
 //!
-//! `cargo bench -p folio-store --bench views`. Prints quantiles, because what is promised are quantiles.
+//! `cargo bench -p folio-store --bench views`. Prints quantiles, because the promises are about quantiles.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it found")]
 
@@ -22,7 +23,7 @@ use tokio::time::Instant;
 
 const PER_COMMIT: u64 = 1_000;
 const ASKED: usize = 200;
-/// Turns of the conversation that placements are compared on.
+/// Number of turns of the conversation on which placements are compared.
 const TURNS: usize = 500;
 
 fn main() {
@@ -41,7 +42,7 @@ fn main() {
     });
 }
 
-/// Counting on a text as it stands in repositories.
+/// Counts the tokens of a text as it is found in repositories.
 fn count() {
     let part = include_str!("../../../ARCHITECTURE.md").to_owned() + include_str!("../src/workspace.rs");
     let text = part.repeat(4_000_000 / part.len() + 1);
@@ -134,7 +135,7 @@ async fn change(space: &Workspace, n: usize) {
 
 async fn views(space: &Workspace) {
     let (mut changed, mut unchanged) = (Vec::new(), Vec::new());
-    // The index in memory is made once a space is asked often.
+    // The index in memory is built once a space is queried often.
     for n in 0..ASKED + 20 {
         change(space, n).await;
         let began = Instant::now();
@@ -174,8 +175,8 @@ async fn contexts(space: &Workspace) {
     quantiles("context of 8,000 from 100,000 entries", took);
 }
 
-/// A conversation in which every fifth turn writes to the scratchbook: how many bytes of each request were the beginning of
-/// the one before.
+/// A conversation in which every fifth turn writes to the scratchbook: how many bytes of each request are a prefix that
+/// it shares with the previous one.
 async fn placements(space: &Workspace) {
     for placement in [Placement::System, Placement::Tail] {
         let (mut said, mut last, mut same, mut all) = (Vec::<Message>::new(), String::new(), 0_usize, 0_usize);

@@ -1,11 +1,11 @@
-//! What is told of a check.
+//! What is reported of a check.
 
 use folio_memory::counted::counted;
 use folio_memory::id::TurnHandle;
 
 use crate::store::Checkup;
 
-/// What was looked at, and what is wrong.
+/// What was checked, and what is wrong.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     checked: Vec<String>,
@@ -13,19 +13,19 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Notes what was looked at.
+    /// Adds what was checked.
     pub(crate) fn looked_at(&mut self, what: impl Into<String>) {
         self.checked.push(what.into());
     }
 
-    /// Notes what is wrong, unless enough is known.
+    /// Adds a problem, unless enough are known.
     pub(crate) fn add(&mut self, problem: impl FnOnce() -> String) {
         if self.problems.len() < Checkup::PROBLEMS_MAX {
             self.problems.push(problem());
         }
     }
 
-    /// Takes in what was found in the space called `name`.
+    /// Adds what was found in the space `name`.
     pub(crate) fn add_space(&mut self, name: &str, found: Self) {
         self.checked.extend(found.checked);
         for problem in found.problems {
@@ -43,17 +43,17 @@ impl From<Findings> for Checkup {
     }
 }
 
-/// That what a turn left behind is gone.
+/// The problem that the export of a turn is missing.
 pub(crate) fn has_no_export(turn: &TurnHandle) -> String {
     format!("the export of turn {turn} is missing")
 }
 
-/// That a note in the trace says nothing.
+/// The problem that a note of the trace cannot be read.
 pub(crate) fn is_no_note(number: u64, why: &serde_json::Error) -> String {
     format!("note {number} of the trace cannot be read: {why}")
 }
 
-/// How many rows the log accounts for.
+/// How many rows follow from the log.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct Counts {
     pub(crate) commits: u64,
@@ -80,18 +80,18 @@ impl std::ops::AddAssign for Counts {
 /// Rows of one kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted {
-    /// What people call one.
+    /// What people call one of them.
     pub(crate) what: &'static str,
-    /// Where they are kept.
+    /// The table in which they are kept.
     pub(crate) table: &'static str,
-    /// Which of those, as SQL; `true` for all of them.
+    /// Which rows of the table, in SQL; `true` for all of them.
     pub(crate) which: &'static str,
     /// How many there should be.
     pub(crate) wanted: u64,
 }
 
 impl Counts {
-    /// Each kind of rows. What is watched only until somebody has looked (5 and 6) is not accounted for.
+    /// Each kind of rows. Watches that end with the first look (5 and 6) are not counted.
     pub(crate) fn each(&self) -> [Counted; 7] {
         let rows = |what, table, wanted| Counted {
             what,
@@ -115,12 +115,12 @@ impl Counts {
 }
 
 impl Counted {
-    /// That `found` of them were made again.
+    /// Reports that `found` rows were rebuilt.
     pub(crate) fn again(&self, found: u64) -> String {
         format!("{}, made again from the log", counted(found, self.what))
     }
 
-    /// Says so if another number was `found`.
+    /// Adds a problem if another number was `found`.
     pub(crate) fn compare(&self, found: u64, findings: &mut Findings) {
         let Self { what, wanted, .. } = self;
         if found != *wanted {

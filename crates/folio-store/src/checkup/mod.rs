@@ -1,12 +1,12 @@
-//! Whether the rows of a space follow from its log: what both stores go by when they look (the doctor).
+//! Checks whether the rows of a space follow from its log: the part of the doctor that both stores share.
 //!
-//! - [`findings`]: what is told
-//! - [`rebuilt`]: the rows that the log makes
-//! - [`rows`]: the rows that are there
+//! - [`findings`]: what is reported
+//! - [`rebuilt`]: the rows that follow from the log
+//! - [`rows`]: the stored rows
 
 pub(crate) mod findings;
 pub(crate) mod rebuilt;
 pub(crate) mod rows;
 
-/// Commits that are read at a time, and rows that are compared at a time.
+/// How many commits are read at a time, and how many rows are compared at a time.
 pub(crate) const CHUNK: u32 = 500;

@@ -1,7 +1,7 @@
-//! The rows of one space, made again from its log.
+//! The rows of one space, rebuilt from its log.
 //!
-//! The log is taken in once, in order. A row that never changed can be compared with the change that added it at once; one that
-//! was changed is made again from its changes and compared at the end, so no more than those are held in memory.
+//! The log is read once, in order. A row that never changed can be compared at once with the change that added it; one
+//! that was changed is rebuilt from its changes and compared at the end, so only those are held in memory.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ use crate::fold;
 use crate::place::Touched;
 use crate::store::LogRow;
 
-/// What some commits name.
+/// The ids of things to which some commits refer.
 #[derive(Debug, Default)]
 pub(crate) struct Named {
     pub(crate) entries: Vec<EntryId>,
@@ -28,7 +28,7 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// By the commits of `rows`.
+    /// Those in the commits of `rows`.
     pub(crate) fn by(rows: &[LogRow]) -> Self {
         let mut named = Self::default();
         for change in rows.iter().flat_map(|row| &row.record.changes) {
@@ -44,24 +44,24 @@ impl Named {
     }
 }
 
-/// What is there of what some commits name.
+/// The stored rows of the things to which some commits refer.
 #[derive(Debug, Default)]
 pub(crate) struct There {
     pub(crate) entries: Rows<EntryId, Entry>,
     pub(crate) pages: Rows<PageId, Page>,
 }
 
-/// What can be compared.
+/// What can be compared by now.
 #[derive(Debug, Default)]
 pub(crate) struct Ready {
     pub(crate) entries: Vec<Entry>,
     pub(crate) pages: Vec<Page>,
     pub(crate) links: Vec<(Seq, Link)>,
-    /// What a commit should be noted to have to do with: what, its number, the commit.
+    /// Which commits should be recorded as touching what: the kind, its number, the commit.
     pub(crate) touches: Vec<(Touched, u64, Seq)>,
 }
 
-/// What can be compared when the whole log was taken in.
+/// What can be compared once the whole log was read.
 #[derive(Debug)]
 pub(crate) struct Rest {
     pub(crate) entries: Vec<Entry>,
@@ -71,7 +71,7 @@ pub(crate) struct Rest {
     pub(crate) policy: KeptPolicy,
 }
 
-/// What the row of a run says.
+/// What the row of a run contains.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) handle: RunHandle,
@@ -79,14 +79,14 @@ pub(crate) struct Told {
     pub(crate) status: String,
 }
 
-/// What the log has made so far.
+/// What the log has produced so far.
 #[derive(Debug)]
 pub(crate) struct Rebuilt {
     pub(crate) counts: Counts,
-    /// The numbers of entries that were given so far; of some only the number is left.
+    /// The numbers of entries that were assigned so far; of some entries only the number is left.
     pub(crate) numbers: u64,
     last: (Seq, Timestamp),
-    /// Entries and pages that were changed, as far as they are made.
+    /// Entries and pages that were changed, in their state so far.
     entries: HashMap<EntryId, Entry>,
     pages: HashMap<PageId, Page>,
     /// Every page that was added.
@@ -115,12 +115,12 @@ impl Default for Rebuilt {
 }
 
 impl Rebuilt {
-    /// The last commit that was taken in.
+    /// The last commit that was read.
     pub(crate) fn last(&self) -> Seq {
         self.last.0
     }
 
-    /// Takes in the next commit; `there` has what it names. Says what cannot be.
+    /// Takes in the next commit; `there` has the rows to which it refers. Adds what is impossible to the findings.
     pub(crate) fn commit(&mut self, row: &LogRow, there: &There, findings: &mut Findings) {
         let (last, last_at) = self.last;
         let folded = row.record.folded;
@@ -142,12 +142,12 @@ impl Rebuilt {
         }
     }
 
-    /// What can be compared by now, once.
+    /// Takes what can be compared by now.
     pub(crate) fn take_ready(&mut self) -> Ready {
         std::mem::take(&mut self.ready)
     }
 
-    /// What can be compared now that the log is at its end, once.
+    /// Takes what can be compared once the log was read to its end.
     pub(crate) fn take_rest(&mut self) -> Rest {
         Rest {
             entries: std::mem::take(&mut self.entries).into_values().collect(),
@@ -205,7 +205,7 @@ impl Rebuilt {
         match self.pages.get_mut(&id) {
             Some(page) if page.fields.status != status => page.set_status(status, row.at),
             Some(_) => {}
-            // One that was compared and let go has never been changed, so this must change nothing.
+            // A page that was compared and dropped never changes, so this must not change anything.
             None if self.added_pages.contains(&id) => {
                 if there.pages.get(&id).is_none_or(|found| found.fields.status != status) {
                     findings.add(|| format!("{id} has not the status that commit {} gave it", row.seq));
@@ -228,7 +228,7 @@ impl Rebuilt {
 
     fn patch_entry(&mut self, row: &LogRow, change: &Change, id: EntryId, there: &There, findings: &mut Findings) {
         let is_being_made = self.entries.contains_key(&id);
-        // One that was compared and let go has never been changed, so this must change nothing.
+        // An entry that was compared and dropped never changes, so this must not change anything.
         let mut state = self.entries.remove(&id).or_else(|| there.entries.get(&id).cloned());
         let Some(handle) = state.as_ref().map(|entry| entry.handle) else {
             findings.add(|| format!("commit {} changes {id}, which is not there", row.seq));
@@ -236,7 +236,7 @@ impl Rebuilt {
         };
         let changed = fold::fold(&mut state, handle, change, id, row.seq, row.at);
         if let Some(entry) = state.filter(|entry| is_being_made || changed || entry.version > 1) {
-            // What a commit changes of what it has added itself is found with the addition.
+            // A change in the commit that added the entry is found with the addition.
             if changed && entry.created_seq != row.seq {
                 self.ready.touches.push((Touched::Entry, handle.0, row.seq));
             }
@@ -266,7 +266,7 @@ impl Rebuilt {
     }
 }
 
-/// What `entry` is watched for, but for what is watched only until somebody has looked once.
+/// What `entry` is watched for, without watches that end with the first look.
 pub(crate) fn lasting_watches(entry: &Entry) -> Vec<Watched> {
     let mut watched = keeping::watched(entry);
     watched.retain(|watched| !matches!(watched.what, Watch::Archived | Watch::Tombstone));

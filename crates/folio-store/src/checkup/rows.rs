@@ -1,4 +1,4 @@
-//! Rows that are there, as far as they can be read.
+//! Stored rows, as far as they can be read.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use super::findings::Findings;
 
-/// Rows by their ids. One that cannot be read says why; it hides none of the others.
+/// Rows by id. For a row that cannot be read it has the reason, so that it does not hide the others.
 #[derive(Debug)]
 pub(crate) struct Rows<I, T> {
     by_id: HashMap<I, Result<T, String>>,
@@ -19,19 +19,20 @@ impl<I, T> Default for Rows<I, T> {
 }
 
 impl<I: Eq + Hash, T> Rows<I, T> {
-    /// Adds what was read of the row called `id`.
+    /// Adds the result of reading the row with the id `id`.
     pub(crate) fn insert(&mut self, id: I, read: Result<T, String>) {
         self.by_id.insert(id, read);
     }
 
-    /// The row called `id`, if it is there and can be read.
+    /// The row with the id `id`, if it exists and can be read.
     pub(crate) fn get(&self, id: &I) -> Option<&T> {
         self.by_id.get(id)?.as_ref().ok()
     }
 }
 
 impl<I: Eq + Hash, T: PartialEq> Rows<I, T> {
-    /// Whether the row called `id` is there as the log has `made` it. If not, says so; it is called `name`.
+    /// Checks whether the row with the id `id` is as the log has `made` it. If not, adds a problem that calls it
+    /// `name`.
     pub(crate) fn compare(&self, id: &I, made: &T, name: impl Display, findings: &mut Findings) {
         match self.by_id.get(id) {
             Some(Ok(found)) if found == made => {}

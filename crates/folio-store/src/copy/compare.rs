@@ -1,4 +1,4 @@
-//! Whether one store is a copy of another.
+//! Checks whether one store is a copy of another.
 
 use std::fmt;
 
@@ -8,17 +8,17 @@ use super::CopyError;
 use crate::error::StoreError;
 use crate::store::{LogRow, Store};
 
-/// Commits that are read at a time.
+/// How many commits are read at a time.
 const CHUNK: u32 = 500;
 
-/// How what should be a copy differs.
+/// How a supposed copy differs from its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
-    /// It has a commit that the other store does not have.
+    /// It has a commit that the source does not have.
     More(Seq),
-    /// It has another commit of that number.
+    /// It has a different commit with that number.
     Other(Seq),
-    /// Commits were given up in the other store that it has in part.
+    /// The source has dropped commits of which it has only a part.
     InPart(Seq),
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Says no to a `target` that has anything which `source` does not have.
+/// Refuses a `target` that has anything which `source` does not have.
 pub(super) async fn must_be_a_copy(source: &dyn Store, target: &dyn Store) -> Result<(), CopyError> {
     for space in target.spaces().await? {
         if let Some(difference) = compare(source, target, &space, false).await? {
@@ -47,8 +47,8 @@ pub(super) async fn must_be_a_copy(source: &dyn Store, target: &dyn Store) -> Re
     Ok(())
 }
 
-/// The first difference between the commits that `target` has of `space` and those of `source`; with `whole`, what they say is
-/// compared as well, which differs for a moment while something is forgotten.
+/// The first difference between the commits of `space` in `target` and those in `source`. With `whole`, their content
+/// is compared as well, which differs for a moment while something is being forgotten.
 pub(super) async fn compare(
     source: &dyn Store,
     target: &dyn Store,
@@ -66,7 +66,7 @@ pub(super) async fn compare(
             }
             continue;
         }
-        // Where one of them has given commits up, only the numbers can be compared.
+        // If one of them has dropped commits, only the numbers can be compared.
         let (mut mine, mut other) = (mine.seq, other.seq);
         while mine != other {
             let (behind, rows) = if mine < other {

@@ -1,8 +1,8 @@
-//! A whole store in another one: every commit with its number, every body, note and token (`folio migrate`).
+//! Copies a whole store into another one: every commit with its number, every body, note and token (`folio migrate`).
 //!
-//! Rows follow from the log, so the log is what is copied: the other store takes its commits over one after the other, and
-//! what is made of them there is what was made of them here. Others may go on writing meanwhile: whatever they have added is
-//! copied in the next round, until a round finds nothing more. A copy that was broken off goes on where it was.
+//! Rows follow from the log, so only the log is copied: the other store takes over the commits one after the other, and
+//! they have the same outcome there as here. Others can go on writing meanwhile: what they add is copied in the next
+//! round, until a round finds nothing more. An interrupted copy continues where it stopped.
 
 mod compare;
 mod notes;
@@ -19,17 +19,17 @@ use crate::error::StoreError;
 use crate::fold;
 use crate::store::{LogRow, Store};
 
-/// Commits that are handed over at a time.
+/// How many commits are handed over at a time.
 const COMMITS: u32 = 128;
-/// Bytes of commits and bodies after which they are handed over.
+/// Size in bytes of commits and bodies after which they are handed over.
 const BYTES: usize = 8 * 1024 * 1024;
-/// How often commits are read anew because what they name was forgotten meanwhile.
+/// How often commits are read again because bodies to which they refer were forgotten meanwhile.
 const AGAIN: u32 = 5;
 
-/// A commit of another store, with the bodies that it names.
+/// A commit of another store, with the bodies to which it refers.
 #[derive(Debug, Clone)]
 pub struct CopiedCommit {
-    /// As the log of the other store has it.
+    /// The commit as the log of the other store has it.
     pub row: LogRow,
     /// Bodies that this store may not have yet.
     pub bodies: Vec<Blob>,
@@ -38,46 +38,46 @@ pub struct CopiedCommit {
 /// What was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Copied {
-    /// Spaces that there are.
+    /// Number of spaces.
     pub spaces: u64,
-    /// Commits that were taken over; those of an earlier copy are not counted.
+    /// Number of commits that were taken over, without those of an earlier copy.
     pub commits: u64,
-    /// Bodies that came with them.
+    /// Number of bodies that came with them.
     pub bodies: u64,
-    /// Notes of what happened besides.
+    /// Number of notes of the trace.
     pub notes: u64,
-    /// Tokens of servers.
+    /// Number of access tokens.
     pub tokens: u64,
 }
 
 /// Why a store could not be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
-    /// One of the two stores could not do it.
+    /// An error of one of the two stores.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What is to become the copy has something of its own.
+    /// The target contains something of its own.
     #[error("{location} is no copy of {of}: space {space} {difference}")]
     NotACopy {
-        /// What was to become the copy.
+        /// The target.
         location: String,
-        /// What was to be copied.
+        /// The source.
         of: String,
-        /// Where they differ.
+        /// The space in which they differ.
         space: SpaceName,
-        /// How.
+        /// How they differ.
         difference: Difference,
     },
 }
 
-/// Makes `target` a copy of `source`, or brings a copy up to date: everything that is committed when the last round begins.
+/// Makes `target` a copy of `source`, or updates a copy, with everything that is committed when the last round begins.
 ///
-/// `so_far` is told now and then what was copied. Runs are driven by nobody in the copy.
+/// `so_far` is called now and then with what was copied. In the copy, no run is driven by anybody.
 ///
 /// # Errors
 ///
-/// `NotACopy` if there is something in `target` that `source` does not have: then nothing was written. `Store` if one of
-/// them fails; asked again, it goes on where it was.
+/// `NotACopy` if `target` contains something that `source` does not have: then nothing was written. `Store` if one of
+/// them fails; a repeated call continues where it stopped.
 pub async fn copy(
     source: &dyn Store,
     target: &dyn Store,
@@ -85,7 +85,7 @@ pub async fn copy(
 ) -> Result<Copied, CopyError> {
     compare::must_be_a_copy(source, target).await?;
     let mut copied = Copied::default();
-    // The notes last: what is forgotten meanwhile is in none of those that are left.
+    // The notes last, so that they contain nothing that is forgotten meanwhile.
     loop {
         let before = copied.commits;
         let spaces = source.spaces().await?;
@@ -101,7 +101,7 @@ pub async fn copy(
         copied.notes += notes::copy(source, target, &space).await?;
         so_far(copied);
     }
-    // What was taken back in the copy stays so: it says so nowhere else.
+    // A token that was revoked in the copy stays revoked: this is recorded nowhere else.
     let there = target.tokens().await?.into_iter();
     let taken_back: HashSet<_> = there
         .filter(|token| token.revoked_at.is_some())
@@ -116,7 +116,7 @@ pub async fn copy(
     Ok(copied)
 }
 
-/// What is wrong with `target` as a copy of `source`: nothing if every commit that it has is that of the source, and all of
+/// What is wrong with `target` as a copy of `source`: empty if each of its commits is that of the source, and all of
 /// its rows follow from them.
 ///
 /// # Errors
@@ -133,7 +133,7 @@ pub async fn verify(source: &dyn Store, target: &dyn Store) -> Result<Vec<String
     Ok(problems)
 }
 
-/// Copies what `space` has beyond what the copy has.
+/// Copies the commits of `space` that the copy does not have yet.
 async fn copy_log(
     source: &dyn Store,
     target: &dyn Store,
@@ -157,7 +157,7 @@ async fn copy_log(
             .collect();
         match target.take_over(space, commits).await {
             Ok(_) => {}
-            // A body that a commit names was forgotten between two questions. Now the commit does not name it any more.
+            // A body of a commit was forgotten between two reads. By now the commit no longer refers to it.
             Err(StoreError::Invalid(_)) if attempts < AGAIN => {
                 attempts += 1;
                 continue;
@@ -172,7 +172,7 @@ async fn copy_log(
     }
 }
 
-/// The next commits after `since`, with the bodies that they name and that are not among `brought`.
+/// The next commits after `since`, with the bodies to which they refer and that are not among `brought`.
 async fn next(
     source: &dyn Store,
     space: &SpaceName,
@@ -181,7 +181,7 @@ async fn next(
 ) -> Result<Vec<CopiedCommit>, StoreError> {
     let mut commits: Vec<CopiedCommit> = Vec::new();
     let (mut since, mut bytes, mut brings) = (since, 0, HashSet::new());
-    // Numbers of entries of which nothing is left go with the next entry: a store may count what it has.
+    // The numbers of dropped entries must come together with the next entry: a store may count what it has.
     let mut owes_entry = false;
     loop {
         let rows = source.changes(space, since, COMMITS).await?;
@@ -199,7 +199,7 @@ async fn next(
                         bytes += body.len();
                         bodies.push(Blob::new(body));
                     }
-                    // A number that looks like a name, or a body that is not there any more.
+                    // A number that looks like a hash, or a body that is gone.
                     Err(StoreError::NotFound { .. }) => {}
                     Err(error) => return Err(error),
                 }

@@ -1,4 +1,4 @@
-//! Copying notes of what happened besides the log. They have no numbers of their own that others know.
+//! Copies notes of the trace. They have no numbers that anybody else knows.
 
 use std::collections::HashMap;
 
@@ -7,13 +7,13 @@ use folio_memory::{NoteQuery, NotesKept, SpaceName, Timestamp, TraceNote};
 use crate::error::StoreError;
 use crate::store::Store;
 
-/// Notes that are written at a time.
+/// How many notes are written at a time.
 const CHUNK: usize = 1_000;
 
-/// Copies the notes of `space` that the copy does not have yet; how many.
+/// Copies the notes of `space` that the copy does not have yet; returns how many.
 ///
-/// What the copy has and the source has forgotten is let go of: whoever had words taken out of the source had them taken out
-/// of its notes, too.
+/// Notes of the copy that the source has forgotten are deleted: whoever had words erased from the source had them
+/// erased from its notes, too.
 pub(super) async fn copy(source: &dyn Store, target: &dyn Store, space: &SpaceName) -> Result<u64, StoreError> {
     let all = NoteQuery {
         limit: usize::MAX >> 1,
@@ -32,7 +32,7 @@ pub(super) async fn copy(source: &dyn Store, target: &dyn Store, space: &SpaceNa
         if counts.contains_key(&text) {
             *kept.entry(text).or_default() += 1;
         } else if wanted.first().is_none_or(|first| note.at >= first.at) {
-            // What is older went because of its age, and does so here, too.
+            // Older notes were deleted because of their age, and will be here, too.
             gone.push(text);
         }
     }
@@ -47,7 +47,7 @@ pub(super) async fn copy(source: &dyn Store, target: &dyn Store, space: &SpaceNa
         }
     }
     let copied = missing.len() as u64;
-    // Those that the source has let go of are not brought; what it has kept is kept.
+    // Notes that the source has deleted are not copied; all that it has kept are kept.
     let everything = NotesKept {
         from: Timestamp::MIN,
         notes_max: u64::MAX,

@@ -1,4 +1,4 @@
-//! A question to the index.
+//! Queries to the index.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -8,27 +8,27 @@ use roaring::{MultiOps, RoaringBitmap};
 
 use super::index::{Family, LiveIndex};
 
-/// What is asked: the filters of a query, and what the store found out for it.
+/// A query: its filters, and what the store looked up for it.
 #[derive(Debug)]
 pub(crate) struct Wanted<'q> {
     pub(crate) query: &'q EntryQuery,
-    /// The number of the page that the query names.
+    /// The number of the page to which the query refers.
     pub(crate) page: Option<u64>,
-    /// The words of the values that the query wants in the context.
+    /// The terms of the values that the query requires in the context.
     pub(crate) context: Vec<String>,
-    /// No entry beyond this one.
+    /// No entry beyond this number.
     pub(crate) last: Option<u64>,
-    /// Only entries beyond this one, and these.
+    /// Only entries beyond this number, and these.
     pub(crate) since: Option<(u64, Vec<u64>)>,
-    /// Not these.
+    /// Without these entries.
     pub(crate) without: Vec<u64>,
-    /// Only what comes after the entry with this rank, sureness and number.
+    /// Only entries after the one with this rank, sureness and number.
     pub(crate) after: Option<(u32, f64, u64)>,
-    /// How many at most.
+    /// The most entries to return.
     pub(crate) limit: usize,
 }
 
-/// Whether an index has all that `query` asks for: it knows what is live, and of that what is memory of its own.
+/// Whether an index can answer `query`: it contains only live entries, and of those only memory of the space itself.
 pub(crate) fn asks_for_the_living(query: &EntryQuery) -> bool {
     !query.kinds.is_empty()
         && query.kinds.iter().all(|kind| kind.is_memory())
@@ -37,17 +37,17 @@ pub(crate) fn asks_for_the_living(query: &EntryQuery) -> bool {
         && !query.include_superseded
 }
 
-/// What was found.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     /// The numbers of the first entries, in order.
     pub(crate) numbers: Vec<u64>,
-    /// How many there are altogether, those before `after` included.
+    /// How many entries match in total, including those before `after`.
     pub(crate) total: u64,
 }
 
 impl LiveIndex {
-    /// The entries that are live at the index's own time and match.
+    /// The entries that match and are live at the index's own time.
     pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Found {
         let slots = self.matching(wanted);
         let total = slots.len();
@@ -123,14 +123,14 @@ impl LiveIndex {
         }
         all.extend(&unions);
         all.push(self.live());
-        // What every entry has restricts nothing.
+        // A set of all entries restricts nothing.
         let slots = self.slots();
         all.retain(|set| set.len() < slots);
         all.sort_by_key(|set| set.len());
         let mut found = match all[..] {
             [] => self.live().clone(),
             [only] => only.clone(),
-            // The smallest first: the intersection is never larger, and most of the work is done on little.
+            // The smallest first: the intersection never grows, so most of the work is done on small sets.
             [smallest, next, ref others @ ..] => {
                 let mut found = smallest & next;
                 others.iter().for_each(|set| found &= *set);
@@ -217,14 +217,14 @@ impl LiveIndex {
         u32::try_from(slot).unwrap_or(u32::MAX)
     }
 
-    /// The first slot of `number` or an entry beyond it.
+    /// The slot of `number`, or the first one beyond it.
     fn first_from(&self, number: u64) -> u32 {
         let slot = self.slot_of(number).unwrap_or_else(|slot| slot);
         u32::try_from(slot).unwrap_or(u32::MAX)
     }
 }
 
-/// An entry among those of its rank: the surer first, then the newer.
+/// The order of entries with the same rank: more confident first, then newer.
 #[derive(Debug)]
 struct Ranked {
     sureness: f64,

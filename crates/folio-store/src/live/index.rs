@@ -1,4 +1,4 @@
-//! What the index keeps of each entry, and how it follows the changes of one.
+//! What the index keeps about each entry, and how it is updated.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,12 +6,12 @@ use folio_memory::terms::terms_of;
 use folio_memory::{Entry, EntryKind, Status, Timestamp};
 use roaring::RoaringBitmap;
 
-/// One hour in nanoseconds: how finely ends of lifetimes are sorted beforehand.
+/// One hour in nanoseconds: the granularity by which ends of lifetimes are sorted in advance.
 const HOUR: i64 = 3_600_000_000_000;
-/// Never.
+/// The end of a lifetime that has none.
 const NEVER: i64 = i64::MAX;
 
-/// What the index wants to know of one live entry.
+/// What the index needs to know about one live entry.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts<'e> {
     pub(crate) number: u64,
@@ -23,14 +23,14 @@ pub(crate) struct Facts<'e> {
     pub(crate) owner: &'e str,
     pub(crate) confidence: Option<f64>,
     pub(crate) is_pinned: bool,
-    /// When it expires; none if it does not, or is pinned.
+    /// When it expires; `None` if it does not, or is pinned.
     pub(crate) expires_at: Option<Timestamp>,
-    /// Its words, as `folio_memory::terms` gives them.
+    /// Its terms, as `folio_memory::terms` computes them.
     pub(crate) terms: &'e [String],
 }
 
 impl<'e> Facts<'e> {
-    /// What there is to know of `entry`; none if it is not live, whatever the time.
+    /// The facts about `entry`; `None` if it is not live, whatever the time.
     pub(crate) fn of(entry: &'e Entry, page: u64, terms: &'e [String]) -> Option<Self> {
         let fields = &entry.fields;
         let is_live = fields.status != Status::Archived && fields.superseded_by.is_none();
@@ -52,41 +52,41 @@ impl<'e> Facts<'e> {
 /// The index of one space.
 #[derive(Debug)]
 pub(crate) struct LiveIndex {
-    /// The number of the first slot.
+    /// The number of the first slot's entry.
     first: u64,
-    /// By slot, ascending: how far its number is from the first.
+    /// By slot, ascending: the distance of its number from the first.
     offsets: Vec<u32>,
-    /// By slot: which of `confidences` it has.
+    /// By slot: the index in `confidences`.
     sureness: Vec<u32>,
-    /// The different degrees that there are, few as a rule; first that there is none.
+    /// The distinct values, usually few; the first one stands for none.
     confidences: Vec<f64>,
     confidence_ids: HashMap<u64, u32>,
-    /// By slot.
+    /// By slot: when the entry expires.
     expires: Vec<i64>,
-    /// By slot: where in `words` it says how many tags and values of the context it has, and then which.
+    /// By slot: where `words` has the number of its tags and context values, followed by these.
     worded: Vec<u32>,
     words: Vec<u32>,
-    /// What each word is called, with the number of its set.
+    /// The words, each with the number of its set.
     names: HashMap<Box<str>, u32>,
     sets: Vec<RoaringBitmap>,
-    /// The statuses and owners that there are: those words of an entry that can change.
+    /// The statuses and owners: the words of an entry that can change.
     fluid: Vec<u32>,
     /// The slots that are live at `now`.
     live: RoaringBitmap,
-    /// The slots that have an end, by the hour in which it is.
+    /// The slots that expire, by the hour in which they do.
     ends: BTreeMap<i64, RoaringBitmap>,
-    /// Before this instant nothing expires.
+    /// Nothing expires before this time.
     next_end: i64,
-    /// When the last one of those expired that are no longer here.
+    /// When the last of the expired entries that were removed had expired.
     last_end: i64,
     now: Timestamp,
-    /// Set when an entry had no place any more.
+    /// Set when an entry could not be given a slot.
     is_broken: bool,
-    /// Words that no slot refers to any more.
+    /// How many words no slot refers to any more.
     garbage: usize,
 }
 
-/// The families of words that are no tags and no values of a context. None of these can begin a tag.
+/// The families of words that are neither tags nor context values. No tag can begin like one of these.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Family {
     Kind,
@@ -94,7 +94,7 @@ pub(crate) enum Family {
     Type,
     Status,
     Owner,
-    /// Of those that are pinned, all the same.
+    /// The word that all pinned entries have.
     Pinned,
 }
 
@@ -108,7 +108,7 @@ impl Default for LiveIndex {
             confidence_ids: HashMap::new(),
             expires: Vec::new(),
             worded: Vec::new(),
-            // What a slot without words refers to.
+            // The entry for slots without words.
             words: vec![0],
             names: HashMap::new(),
             sets: Vec::new(),
@@ -125,7 +125,7 @@ impl Default for LiveIndex {
 }
 
 impl LiveIndex {
-    /// Takes in an entry as it stands now.
+    /// Adds or updates an entry.
     pub(crate) fn put(&mut self, facts: &Facts<'_>) {
         let slot = match self.slot_of(facts.number) {
             Ok(slot) => {
@@ -144,7 +144,7 @@ impl LiveIndex {
                 }
                 slot
             }
-            // An entry that was not live when its successors were taken in, and is again: its place is taken.
+            // The entry was not live when later ones were added, and is live again: there is no room for its slot.
             Err(_) => {
                 self.is_broken = true;
                 return;
@@ -181,7 +181,7 @@ impl LiveIndex {
         }
     }
 
-    /// Takes in `entry` of the page with the number `page` as it stands now, or leaves it out if it is not live.
+    /// Adds or updates `entry` of the page with the number `page`, or removes it if it is not live.
     pub(crate) fn take_in(&mut self, entry: &Entry, page: u64) {
         let terms = terms_of(&entry.fields);
         match Facts::of(entry, page, &terms) {
@@ -190,7 +190,7 @@ impl LiveIndex {
         }
     }
 
-    /// Leaves out an entry that is archived or replaced.
+    /// Removes an entry that is archived or superseded.
     pub(crate) fn remove(&mut self, number: u64) {
         if let Ok(slot) = self.slot_of(number) {
             self.forget_changing(slot);
@@ -199,7 +199,8 @@ impl LiveIndex {
         }
     }
 
-    /// Lets the time be `now`. False if something has expired since then: that is not brought back.
+    /// Sets the time to `now`. An earlier time is not set; then returns false if anything has expired since, because
+    /// that was removed.
     pub(crate) fn advance(&mut self, now: Timestamp) -> bool {
         if now < self.now {
             return self.is_at(now);
@@ -231,28 +232,28 @@ impl LiveIndex {
         true
     }
 
-    /// Whether nothing expires before `now` that is still here, so that [`Self::advance`] has nothing to do, and nothing has expired since: the
-    /// later pages of a list are of the instant of the first one.
+    /// Whether the index is exact for `now` without [`Self::advance`]: no entry expires by then, and none that was
+    /// removed expired later. Later pages of a list use the time of the first page.
     pub(crate) fn is_at(&self, now: Timestamp) -> bool {
         (self.last_end..self.next_end).contains(&now.as_nanos())
     }
 
-    /// Whether it no longer answers right, or so much of it is of no use that it should be made anew.
+    /// Whether the index gives wrong answers, or contains so much garbage that it should be rebuilt.
     pub(crate) fn is_spent(&self) -> bool {
         self.is_broken || (self.garbage > 10_000 && self.garbage > self.offsets.len())
     }
 
-    /// Whether it should be let go: it is spent, or takes more than `bytes_max`, for which it is looked at now and then.
+    /// Whether the index should be dropped: it is spent, or takes more than `bytes_max`, which is checked now and then.
     pub(crate) fn has_outgrown(&self, bytes_max: usize) -> bool {
         self.is_spent() || (self.is_looked_at() && self.bytes() > bytes_max)
     }
 
-    /// Whether it has grown so much since that it is time to look how large it is.
+    /// Whether it has grown so much since the last check that its size should be checked.
     pub(crate) fn is_looked_at(&self) -> bool {
         self.last_number().is_multiple_of(1_024)
     }
 
-    /// About how many bytes it takes.
+    /// Roughly how many bytes it takes.
     pub(crate) fn bytes(&self) -> usize {
         let sets: usize = self
             .sets
@@ -265,7 +266,7 @@ impl LiveIndex {
         self.offsets.len() * (4 + 4 + 8 + 4) + self.words.len() * 4 + sets + names + degrees
     }
 
-    /// The last number that it knows; zero if it knows none.
+    /// The highest number in the index; zero if it is empty.
     pub(crate) fn last_number(&self) -> u64 {
         self.offsets.last().map_or(0, |offset| self.first + u64::from(*offset))
     }
@@ -275,7 +276,7 @@ impl LiveIndex {
         self.set_of(term).is_some_and(|set| !set.is_empty())
     }
 
-    /// Takes in the words of all entries at once, word by word. For an index that has no words yet.
+    /// Adds the words of all entries at once, word by word. For an index that has no words yet.
     pub(crate) fn words(&mut self) -> Words<'_> {
         Words {
             index: self,
@@ -288,7 +289,7 @@ impl LiveIndex {
         &self.live
     }
 
-    /// How many slots there are, live or not.
+    /// The number of slots, live or not.
     pub(super) fn slots(&self) -> u64 {
         self.offsets.len() as u64
     }
@@ -297,12 +298,12 @@ impl LiveIndex {
         self.first + u64::from(self.offsets[slot as usize])
     }
 
-    /// Not a number where there is none.
+    /// The confidence; NaN if there is none.
     pub(super) fn confidence(&self, slot: u32) -> f64 {
         self.confidences[self.sureness[slot as usize] as usize]
     }
 
-    /// The slot of an entry, or the one before which it would stand.
+    /// The slot of an entry, or the one before which it would be inserted.
     pub(super) fn slot_of(&self, number: u64) -> Result<usize, usize> {
         let offset = number.checked_sub(self.first).ok_or(0_usize)?;
         self.offsets.binary_search_by(|known| u64::from(*known).cmp(&offset))
@@ -313,12 +314,12 @@ impl LiveIndex {
         self.set_of(&named(family, text))
     }
 
-    /// The slots of a tag or a value in the context.
+    /// The slots of a tag or a context value.
     pub(super) fn set_of(&self, term: &str) -> Option<&RoaringBitmap> {
         self.names.get(term).map(|word| &self.sets[*word as usize])
     }
 
-    /// Whether there is a slot for `number` now.
+    /// Adds a slot for `number`; returns whether that was possible.
     fn push(&mut self, number: u64) -> bool {
         if self.offsets.is_empty() {
             self.first = number;
@@ -342,13 +343,13 @@ impl LiveIndex {
         id
     }
 
-    /// Where the words of a slot stand.
+    /// The range of a slot's words.
     fn words_of(&self, slot: usize) -> std::ops::Range<usize> {
         let begin = self.worded[slot] as usize;
         begin + 1..begin + 1 + self.words[begin] as usize
     }
 
-    /// Takes a slot out of the sets of everything that can change.
+    /// Removes a slot from the sets of all words that can change.
     fn forget_changing(&mut self, slot: usize) {
         let bit = small(slot);
         for word in &self.fluid {
@@ -398,22 +399,22 @@ fn named(family: Family, text: &str) -> String {
     format!("{mark}{text}")
 }
 
-/// Slots and words are counted in 32 bits: an index of so many entries would be over any limit of memory long before.
+/// Slots and words are counted in 32 bits: an index of that many entries would exceed any memory limit long before.
 fn small(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Words that are taken in one after the other, each with all its entries.
+/// Words that are added one after the other, each with all its entries.
 #[derive(Debug)]
 pub(crate) struct Words<'i> {
     index: &'i mut LiveIndex,
-    /// Slots and their words.
+    /// Slots with their words.
     found: Vec<(u32, u32)>,
     current: Option<(Box<str>, u32)>,
 }
 
 impl Words<'_> {
-    /// The entry called `number` has the word `term`. Entries that are not live are passed over.
+    /// Adds that the entry `number` has the word `term`. Entries that are not live are skipped.
     pub(crate) fn add(&mut self, term: &str, number: u64) {
         let Ok(slot) = self.index.slot_of(number) else { return };
         let word = match &self.current {
@@ -428,12 +429,12 @@ impl Words<'_> {
         self.found.push((small(slot), word));
     }
 
-    /// How many there were.
+    /// How many were added.
     pub(crate) fn len(&self) -> usize {
         self.found.len()
     }
 
-    /// Notes for each entry which words it has.
+    /// Stores for each entry which words it has.
     pub(crate) fn finish(mut self) {
         self.found.sort_unstable();
         let index = self.index;

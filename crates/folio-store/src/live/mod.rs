@@ -1,11 +1,11 @@
-//! An index of the live entries of a space, in memory: what is asked most is answered by it, with an exact total.
+//! An index in memory of the live entries of a space: it answers the most frequent queries, with an exact total.
 //!
-//! It is a reading of what a store keeps, and as exact: whoever holds it brings it up to the commit that an answer is for
-//! (decision 0019). It computes only; a store feeds it.
+//! It is derived from the stored data and as exact: its owner updates it to the commit for which an answer is wanted
+//! (decision 0019). It only computes; the store feeds it.
 //!
-//! Every entry has a slot, in the order of the entries' numbers. For each word (a kind, a page, a type, a status, an owner, a
-//! tag, a value in the context) there is the set of slots that have it, compressed; a question is the intersection of a few
-//! of these sets.
+//! Every entry has a slot, in the order of the entries' numbers. For each word (a kind, a page, a type, a status, an
+//! owner, a tag, a context value) there is a compressed set of the slots that have it; a query is the intersection of a
+//! few of these sets.
 
 mod find;
 mod index;
@@ -17,7 +17,7 @@ pub(crate) use index::{Facts, LiveIndex};
 pub use options::LiveOptions;
 pub(crate) use room::{Held, without_room};
 
-/// Entries that an index takes in at once while whoever asks waits for it; where more has changed it is made anew beside that.
+/// How many changes are added to an index while a query waits for it; with more, it is rebuilt in the background.
 pub(crate) const NEWS_MAX: usize = 5_000;
 
 #[cfg(test)]

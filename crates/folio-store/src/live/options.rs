@@ -3,13 +3,15 @@
 /// When a space gets an index of its live entries in memory, and how large that may be.
 #[derive(Debug, Clone)]
 pub struct LiveOptions {
-    /// Bytes that the index of one space may take; 0 for no index. Default: 64 MiB.
+    /// The most bytes for the index of one space; 0 for no index. Default: 64 MiB.
     pub bytes_max: usize,
-    /// Bytes that the indexes of all spaces may take together; beyond it, those go that were asked longest ago. Default: 256 MiB.
+    /// The most bytes for the indexes of all spaces together; beyond that, those that were not queried for the longest
+    /// time are dropped. Default: 256 MiB.
     pub bytes_of_all_max: usize,
-    /// Lists that are asked for before it is made, in the background; 0 to make it with the first. Default for a file: 8.
+    /// How many lists are requested before the index is built in the background; 0 to build it at the first. Default
+    /// for a file: 8.
     pub after: u32,
-    /// The number of entries from which a space is worth one. Default for a file: 2,000.
+    /// The number of entries from which a space gets an index. Default for a file: 2,000.
     pub from: u64,
 }
 
@@ -25,7 +27,7 @@ impl Default for LiveOptions {
 }
 
 impl LiveOptions {
-    /// An index from the first list of any space on.
+    /// Options for an index from the first list of any space on.
     #[must_use]
     pub fn at_once() -> Self {
         Self {

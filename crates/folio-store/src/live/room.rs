@@ -1,17 +1,18 @@
-//! Which indexes have to go, so that those of all spaces have room.
+//! Decides which indexes to drop so that those of all spaces fit in memory.
 
-/// An index that is in memory.
+/// An index in memory.
 #[derive(Debug)]
 pub(crate) struct Held<S> {
-    /// When it was last asked, counted in questions.
+    /// When it was last queried, counted in queries.
     pub(crate) asked_at: u64,
-    /// About how many bytes it takes.
+    /// Roughly how many bytes it takes.
     pub(crate) bytes: usize,
-    /// Whose it is.
+    /// The space to which it belongs.
     pub(crate) space: S,
 }
 
-/// Those of `held` that have to go so that the others take no more than `bytes_max` together: the ones that were asked longest ago.
+/// Those of `held` to drop so that the others take no more than `bytes_max` together: the ones that were not queried
+/// for the longest time.
 pub(crate) fn without_room<S>(mut held: Vec<Held<S>>, bytes_max: usize) -> Vec<S> {
     held.sort_by_key(|index| std::cmp::Reverse(index.asked_at));
     let mut left = bytes_max;

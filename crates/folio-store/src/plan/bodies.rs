@@ -1,4 +1,4 @@
-//! The bodies that a commit brings and names.
+//! The bodies that a commit brings or refers to.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -10,12 +10,12 @@ use crate::body::parse_hash;
 use crate::error::StoreError;
 use crate::prepare::Prepared;
 
-/// Whether `commit` does nothing but bring bodies, which something later is going to name.
+/// Whether `commit` only brings bodies, to which a later commit is going to refer.
 pub(crate) fn brings_only(commit: &Prepared) -> bool {
     commit.record.changes.is_empty() && commit.record.run.is_none()
 }
 
-/// The hashes by which `commit` names bodies as texts of entries.
+/// The hashes of the bodies that `commit` uses as texts of entries.
 pub(crate) fn named(commit: &Prepared) -> impl Iterator<Item = &String> {
     let texts = commit.record.changes.iter().flat_map(|change| -> Vec<&BodyRef> {
         match change {
@@ -33,28 +33,28 @@ pub(crate) fn named(commit: &Prepared) -> impl Iterator<Item = &String> {
     texts.flat_map(BodyRef::hashes)
 }
 
-/// Names of bodies that are looked for in the records of commits, one after the other, until all are found.
+/// Hashes of bodies that are searched for in the records of commits, one after the other, until all are found.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     missed: BTreeSet<String>,
 }
 
-/// Characters of a name.
+/// The length of a hash.
 const NAME: usize = 64;
 
 impl Bodies {
-    /// All of `names`; nothing if there are none.
+    /// Searches for all of `names`; `None` if there are none.
     pub(crate) fn of(names: BTreeSet<String>) -> Option<Self> {
         (!names.is_empty()).then_some(Self { missed: names })
     }
 
-    /// Looks into `text`. Whether all of them were found by now.
+    /// Searches `text`. Returns whether all have been found by now.
     pub(crate) fn all_are_in(&mut self, text: &str) -> bool {
         let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
         let mut start = 0;
         while let Some(window) = text.as_bytes().get(start..start + NAME) {
             start += match window.iter().rposition(|byte| !is_hex(byte)) {
-                // No name can begin before what is no part of one.
+                // A hash cannot begin before a character that is not part of one.
                 Some(other) => other + 1,
                 None => {
                     self.missed.remove(&text[start..start + NAME]);
@@ -72,7 +72,7 @@ impl Bodies {
 }
 
 impl<F: Facts> Plan<'_, '_, F> {
-    /// Says no to a commit that names a text which is not kept and does not come with it.
+    /// Refuses a commit that refers to a text which is neither stored nor brought by it.
     pub(super) fn expect_bodies(&mut self, commit: &Prepared) -> Result<(), F::Failure> {
         let come: HashSet<[u8; 32]> = commit.blobs.iter().map(|body| body.hash).collect();
         for hash in named(commit) {

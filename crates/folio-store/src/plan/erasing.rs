@@ -1,4 +1,4 @@
-//! Taking the content of an entry away, as one of the changes of a commit.
+//! Erases the content of an entry, as one of the changes of a commit.
 
 use folio_memory::EntryId;
 use folio_memory::keeping::ErasedFor;
@@ -7,7 +7,7 @@ use super::{Facts, Gone, Plan};
 use crate::error::{StoreError, not_found};
 
 impl<F: Facts> Plan<'_, '_, F> {
-    /// Erases what was there before this commit.
+    /// Erases content from before this commit.
     pub(super) fn erase_entry(&mut self, id: EntryId, why: ErasedFor, expected: Option<u32>) -> Result<(), F::Failure> {
         let index = self.find_entry(id)?.ok_or_else(|| not_found("entry", id))?;
         let (seq, at) = (self.seq, self.at);

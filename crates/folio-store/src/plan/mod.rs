@@ -1,5 +1,5 @@
-//! What a commit will come to: everything is looked up and decided before anything is written. The same for every store;
-//! only what is there ([`Facts`]) each looks up in its own way.
+//! Decides the outcome of a commit: everything is looked up and decided before anything is written. The same for every
+//! store; each only looks up the [`Facts`] in its own way.
 
 mod bodies;
 mod erasing;
@@ -29,40 +29,40 @@ use crate::place::{Place, SpaceId};
 use crate::prepare::Prepared;
 use crate::store::{LogRow, OwnerId};
 
-/// What is there, in one space, as a commit finds it: nobody else writes there meanwhile.
+/// The state of one space as a commit finds it, while nobody else writes there.
 pub(crate) trait Facts {
     /// Why something could not be looked up.
     type Failure: From<StoreError>;
 
-    /// Where the page called `id` stands.
+    /// The place of the page with the id `id`.
     fn page_place(&mut self, id: PageId) -> Result<Option<Place>, Self::Failure>;
-    /// The page called `id`.
+    /// The page with the id `id`.
     fn page(&mut self, id: PageId) -> Result<Option<Page>, Self::Failure>;
-    /// Where the entry called `id` stands.
+    /// The place of the entry with the id `id`.
     fn entry_place(&mut self, id: EntryId) -> Result<Option<Place>, Self::Failure>;
-    /// The entry called `id`, which stands at `place`.
+    /// The entry with the id `id` at `place`.
     fn entry(&mut self, id: EntryId, place: Place) -> Result<Option<Entry>, Self::Failure>;
-    /// The fields of `entry` that were changed since its version `base`, each with the version that last did.
+    /// The fields of `entry` that were changed since its version `base`, each with the version that last changed it.
     fn changed_since(&mut self, entry: &Entry, base: u32) -> Result<HashMap<&'static str, u32>, Self::Failure>;
-    /// Where the run called `id` stands.
+    /// The place of the run with the id `id`.
     fn run_place(&mut self, id: RunId) -> Result<Option<Place>, Self::Failure>;
     /// The last commit that wrote to the run at `place`.
     fn run_head(&mut self, place: Place) -> Result<Seq, Self::Failure>;
-    /// Who drives the run at `place`, and under which fence it was last claimed.
+    /// The driver of the run at `place`, and the fence of its last claim.
     fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Self::Failure>;
-    /// What runs other than the one at `own` have that meets one of `names`, as long as it is theirs.
+    /// The names held by runs other than the one at `own` that overlap with any of `names`.
     fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<Met>, Self::Failure>;
     /// The version of the policy.
     fn policy_version(&mut self) -> Result<u32, Self::Failure>;
     /// The policy.
     fn policy(&mut self) -> Result<KeptPolicy, Self::Failure>;
-    /// The turn called `id`.
+    /// The turn with the id `id`.
     fn turn(&mut self, id: TurnId) -> Result<Option<Turn>, Self::Failure>;
-    /// Whether a body is kept as `hash`.
+    /// Whether a body with the hash `hash` is stored.
     fn is_kept(&mut self, hash: &str) -> Result<bool, Self::Failure>;
 }
 
-/// The last numbers given in a space.
+/// The last numbers assigned in a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ends {
     pub(crate) head: Seq,
@@ -73,11 +73,11 @@ pub(crate) struct Ends {
     pub(crate) turns: u64,
 }
 
-/// Decides what `commit` comes to in `space`, whose last numbers are `ends`; a space that is not known has nothing.
+/// Decides the outcome of `commit` in `space`, whose last numbers are `ends`; a new space contains nothing.
 ///
 /// # Errors
 ///
-/// Why it is refused, or could not be decided.
+/// Why the commit is refused, or could not be decided.
 pub(crate) fn decide<'c, F: Facts>(
     facts: &mut F,
     space: SpaceId,
@@ -132,8 +132,8 @@ pub(crate) fn decide<'c, F: Facts>(
     })
 }
 
-/// Refuses `commit` if it asks under its key for something else than the commit of `first`, which has the same key. Where one of them
-/// does not say what was asked for, it was the same.
+/// Refuses `commit` if its request differs from that of the earlier commit `first` with the same key. If one of them
+/// has no fingerprint, the requests count as the same.
 ///
 /// # Errors
 ///
@@ -150,14 +150,14 @@ pub(crate) fn check_repeated(commit: &Prepared, first: &LogRow) -> Result<(), St
 pub(crate) struct Decided<'c> {
     pub(crate) seq: Seq,
     pub(crate) at: Timestamp,
-    /// The last numbers that are given once it is written.
+    /// The last numbers assigned once it is written.
     pub(crate) ends: Ends,
     pub(crate) pages: Vec<PlannedPage<'c>>,
     pub(crate) entries: Vec<PlannedEntry<'c>>,
     pub(crate) links: Vec<&'c Link>,
     named_entries: Vec<NamedEntry>,
     named_pages: Vec<(PageId, PageHandle)>,
-    /// Entries whose content goes.
+    /// Entries whose content is erased.
     pub(crate) gone: Vec<Gone>,
     pub(crate) run: Option<PlannedRun<'c>>,
     /// The policy, if it changes.
@@ -168,7 +168,7 @@ pub(crate) struct Decided<'c> {
 }
 
 impl Decided<'_> {
-    /// What its writer is told.
+    /// The answer for the writer.
     pub(crate) fn answer(self) -> Committed {
         let Self { entries, .. } = &self;
         let named = |(id, index, changed, conflicts): &NamedEntry| {
@@ -196,11 +196,11 @@ impl Decided<'_> {
     }
 }
 
-/// For a change of an entry: which, its place in the list, whether it changes anything, and what it writes over.
+/// For a change of an entry: its id, its index in the list, whether it changes anything, and what it overwrites.
 type NamedEntry = (EntryId, usize, bool, Vec<FieldConflict>);
 
-/// When `commit` is made: not before the last one, `before`, whatever the clock says (M7.1.9). A commit that adds an item to a
-/// scratchbook has an instant of its own, by which items are ordered (seed 003).
+/// The time of `commit`: not before that of the last one, `before`, whatever the clock says (M7.1.9). A commit that
+/// adds an item to a scratchbook has a time of its own, by which items are ordered (seed 003).
 fn instant_of(commit: &Prepared, before: Timestamp) -> Timestamp {
     let is_ordered = commit.record.changes.iter().any(|change| match change {
         Change::AddEntry(new) => new.kind.is_item(),
@@ -213,8 +213,8 @@ fn instant_of(commit: &Prepared, before: Timestamp) -> Timestamp {
     }
 }
 
-/// The last numbers before `commit`, which has the number `seq` in another store: it must follow what is there. Numbers of
-/// entries that it only stands for are given.
+/// The last numbers before `commit`, which has the number `seq` in another store: it must follow the existing commits.
+/// The numbers of entries for which it only stands count as assigned.
 fn go_on_with(commit: &Prepared, seq: Seq, ends: Ends) -> Result<Ends, StoreError> {
     let folded = commit.record.folded;
     let before = Seq(folded.map_or(seq, |folded| folded.from).0.saturating_sub(1));
@@ -247,7 +247,7 @@ struct Plan<'p, 'c, F> {
     named_pages: Vec<(PageId, PageHandle)>,
     gone: Vec<Gone>,
     run: Option<PlannedRun<'c>>,
-    /// The policy, once somebody had to look, and whether it changes.
+    /// The policy, once it was looked up, and whether it changes.
     policy: Option<(KeptPolicy, bool)>,
     turns: Vec<PlannedTurn>,
     writes: Option<PlannedWrites<'c>>,
@@ -280,12 +280,12 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
         Ok(())
     }
 
-    /// That the journal of a run ends at `head`, and `fence`, if given, still holds.
+    /// Requires that the journal of a run ends at `head`, and that `fence`, if given, is still the current one.
     fn expect_run(&mut self, run: RunId, head: Seq, fence: Option<u64>) -> Result<(), F::Failure> {
         let place = self.facts.run_place(run)?.ok_or_else(|| not_found("run", run))?;
         if let Some(fence) = fence {
             let (owner, current) = self.facts.driver(place)?;
-            // First, because who lost the run must stop, and not read again.
+            // Checked first, because a driver that lost the run must stop, and not read again.
             if owner.is_none() || current != fence {
                 let detail = if owner.is_none() {
                     "it was given up"
@@ -312,7 +312,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
         }
     }
 
-    /// That nobody else writes what calls of `run` write.
+    /// Requires that nobody else writes what calls of `run` write.
     fn expect_to_write(&mut self, run: RunId, names: &'c [String]) -> Result<(), F::Failure> {
         let place = self.facts.run_place(run)?.ok_or_else(|| not_found("run", run))?;
         let (_, fence) = self.facts.driver(place)?;
@@ -484,7 +484,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
         Ok(())
     }
 
-    /// The entry number `index` of this commit as its changes up to here make it.
+    /// The entry number `index` of this commit, as its changes so far make it.
     fn current(&mut self, index: usize, id: EntryId) -> Result<&mut Entry, F::Failure> {
         let (seq, at) = (self.seq, self.at);
         let planned = &mut self.entries.items[index];

@@ -1,4 +1,4 @@
-//! The things that a commit names, as it leaves them.
+//! The things to which a commit refers, in the state in which it leaves them.
 
 use std::collections::HashMap;
 
@@ -8,38 +8,38 @@ use folio_memory::{Entry, EntryId, NewEntry, NewPage, Page, Seq, Turn};
 use crate::commit::RunAppend;
 use crate::place::Place;
 
-/// Things that a commit names, in the order in which it does, each once.
+/// Things to which a commit refers, in the order in which it does, each once.
 #[derive(Debug)]
 pub(crate) struct Planned<K, V> {
     pub(crate) items: Vec<V>,
     pub(crate) by_id: HashMap<K, usize>,
 }
 
-/// A page that a commit names.
+/// A page to which a commit refers.
 #[derive(Debug)]
 pub(crate) struct PlannedPage<'c> {
     pub(crate) place: Place,
-    /// If the commit adds it: as what.
+    /// If the commit adds the page: its fields.
     pub(crate) new: Option<(&'c NewPage, &'c str, Option<Place>)>,
-    /// As it will be, once somebody had to look.
+    /// The state after the commit, once it was looked up.
     pub(crate) page: Option<Page>,
     pub(crate) is_changed: bool,
 }
 
-/// An entry that a commit names.
+/// An entry to which a commit refers.
 #[derive(Debug)]
 pub(crate) struct PlannedEntry<'c> {
     pub(crate) place: Place,
-    /// If the commit adds it: as what, and onto which page.
+    /// If the commit adds the entry: its fields, and the page.
     pub(crate) new: Option<(&'c NewEntry, &'c str, Place)>,
-    /// As it will be; none as long as it is what `new` says.
+    /// The state after the commit; `None` as long as it is the one in `new`.
     pub(crate) entry: Option<Entry>,
     pub(crate) old_terms: Vec<String>,
     pub(crate) old_watched: Vec<Watched>,
     pub(crate) is_changed: bool,
 }
 
-/// The run that a commit writes to.
+/// The run to which a commit writes.
 #[derive(Debug)]
 pub(crate) struct PlannedRun<'c> {
     pub(crate) append: &'c RunAppend,
@@ -47,7 +47,7 @@ pub(crate) struct PlannedRun<'c> {
     pub(crate) is_new: bool,
 }
 
-/// A turn that a commit names.
+/// A turn to which a commit refers.
 #[derive(Debug)]
 pub(crate) struct PlannedTurn {
     pub(crate) place: Place,
@@ -55,7 +55,7 @@ pub(crate) struct PlannedTurn {
     pub(crate) is_new: bool,
 }
 
-/// An entry whose content goes, and the commit that added it.
+/// An entry whose content is erased, and the commit that added it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gone {
     pub(crate) id: EntryId,
@@ -64,7 +64,7 @@ pub(crate) struct Gone {
 }
 
 impl<K: std::hash::Hash + Eq, V> Planned<K, V> {
-    /// Notes `item`; its index.
+    /// Adds `item`; returns its index.
     pub(crate) fn add(&mut self, id: K, item: V) -> usize {
         let index = self.items.len();
         self.items.push(item);

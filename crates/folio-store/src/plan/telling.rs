@@ -1,4 +1,5 @@
-//! Whether a commit changes what lists of memory tell. Most that runs write does not: the logs, steps and summaries of their pages.
+//! Whether a commit changes what lists of memory show. Most commits of runs do not: they write the logs, steps and
+//! summaries of their pages.
 
 use folio_memory::EntryKind;
 
@@ -6,10 +7,10 @@ use super::{Decided, PlannedEntry};
 use crate::commit::Record;
 
 impl Decided<'_> {
-    /// Whether what is observed, noted, known or held true may be another after this commit, made of `record`.
+    /// Whether observations, notes, knowledge or facts may differ after this commit, which was made of `record`.
     ///
-    /// Blocks of logs, steps and the summaries of a run's own pages are no memory of that sort, and neither is a page that belongs to no
-    /// thread. Where it is not known, the answer is yes.
+    /// Blocks of logs, steps and the summaries of a run's own pages do not count as memory here, and neither does a
+    /// page that belongs to no thread. In doubt, true.
     pub(crate) fn changes_memory(&self, record: &Record) -> bool {
         let is_told_elsewhere = |entry: &PlannedEntry<'_>| {
             let kind = match (&entry.entry, entry.new) {

@@ -1,10 +1,10 @@
-//! What calls of runs write: what a run takes, and whom it meets there (E9.15).
+//! What calls of runs write: the names that a run takes, and the runs with overlapping names (E9.15).
 
 use folio_memory::RunId;
 
 use crate::place::Place;
 
-/// A name of another run that meets what a commit takes. Its fence is the run's.
+/// A name of another run that overlaps with what a commit takes, with that run's fence.
 #[derive(Debug, Clone)]
 pub(crate) struct Met {
     pub(crate) name: String,
@@ -21,16 +21,16 @@ pub(crate) struct PlannedWrites<'c> {
     pub(crate) place: Place,
     pub(crate) fence: u64,
     pub(crate) names: &'c [String],
-    /// Runs whose drivers may not write any more, and that had what this one takes: they are given up.
+    /// Runs that held overlapping names and whose drivers may no longer write: they are released.
     pub(crate) overtaken: Vec<Place>,
 }
 
-/// `name` and what is around it, from the inside out.
+/// `name` and all paths around it, from the inside out.
 pub(crate) fn around(name: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0))
 }
 
-/// Whether two names are the same, or one is inside of the other.
+/// Whether two names are the same, or one lies inside the other.
 pub(crate) fn meet(one: &str, other: &str) -> bool {
     let is_in = |inner: &str, outer: &str| {
         inner
