@@ -1,4 +1,4 @@
-//! All that a program starts, and how it is ended.
+//! The process group of a program, and how it is ended.
 
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -6,12 +6,13 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// What ends the group that it leads when the process that holds the other end of its standard input is gone.
+/// The script of the watchdog, which leads the group: it ends the group when its standard input is closed, because the
+/// process at the other end is gone.
 const LEASH: &str = "trap '' TERM HUP INT; read -r _; kill -s TERM -- \"-$$\"; sleep 2; kill -s KILL -- \"-$$\"";
 
 /// Ends everything that a program started, also when it is dropped.
 ///
-/// The group is there before the program is: whatever is killed at whatever moment, somebody is left who ends it.
+/// The group exists before the program: whichever process is killed at whatever moment, one is left to end the group.
 #[derive(Debug)]
 pub(crate) struct Group {
     pid: Option<Pid>,
@@ -19,7 +20,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// A group for a program that is about to be started and has `environment`.
+    /// Creates a group for a program that is about to be started with `environment`.
     pub(crate) fn begin(environment: &[(OsString, OsString)]) -> Self {
         let mut command = Command::new("sh");
         command
@@ -31,7 +32,7 @@ impl Group {
             .stderr(Stdio::null())
             .process_group(0)
             .kill_on_drop(true);
-        // Without a shell it works as well; it only is not ended when this process is killed.
+        // Without a shell it works as well, except that the group is not ended when this process is killed.
         let leash = command.spawn().ok();
         Self {
             pid: leash.as_ref().and_then(pid_of),
@@ -39,23 +40,24 @@ impl Group {
         }
     }
 
-    /// The group that the program is started in: 0, one that it leads itself, if there is none yet.
+    /// The number of the group in which to start the program: 0, for a group that it leads itself, if there is none
+    /// yet.
     pub(crate) fn number(&self) -> i32 {
         self.pid.map_or(0, |pid| pid.as_raw_nonzero().get())
     }
 
-    /// The program was started in it, as `child`.
+    /// Records that the program was started in the group as `child`.
     fn holds(&mut self, child: &Child) {
         self.pid = self.pid.or_else(|| pid_of(child));
     }
 
-    /// Asks all that is in it to end, and `child`, which was started in it, wherever it is now.
+    /// Sends SIGTERM to the group and to `child`, which was started in it but may have left it.
     fn ask_to_end(&self, child: &Child) {
         self.signal(Signal::TERM);
         signal_alone(child, Signal::TERM);
     }
 
-    /// Kills the same.
+    /// Sends SIGKILL to the same.
     fn kill(&self, child: &Child) {
         self.signal(Signal::KILL);
         signal_alone(child, Signal::KILL);
@@ -68,7 +70,7 @@ impl Group {
         }
     }
 
-    /// Ends all that is left, and lets go.
+    /// Kills all that is left, and releases the group.
     async fn close(&mut self, child: &Child) {
         self.kill(child);
         self.pid = None;
@@ -78,7 +80,8 @@ impl Group {
     }
 }
 
-/// A program, and the group that it was started in. Dropped, both are killed, and the group that the program leads by then.
+/// A program and the group in which it was started. Dropping it kills both, and the group that the program leads by
+/// then.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) child: Child,
@@ -86,23 +89,23 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// `child` was started in `group`.
+    /// Takes `child`, which was started in `group`.
     pub(crate) fn of(child: Child, mut group: Group) -> Self {
         group.holds(&child);
         Self { child, group }
     }
 
-    /// Asks all of it to end.
+    /// Asks the program and all in its group to end.
     pub(crate) fn ask_to_end(&self) {
         self.group.ask_to_end(&self.child);
     }
 
-    /// Kills all of it.
+    /// Kills the program and all in its group.
     pub(crate) fn kill(&self) {
         self.group.kill(&self.child);
     }
 
-    /// Ends all that is left, and lets go of the group.
+    /// Kills all that is left, and releases the group.
     pub(crate) async fn close(&mut self) {
         self.group.close(&self.child).await;
     }
@@ -116,7 +119,7 @@ impl Drop for Running {
 
 /// Signals a program that may have left its group, as `timeout` and `setsid` do, and the group that it leads then.
 fn signal_alone(child: &Child, signal: Signal) {
-    // There is none once it was waited for, so the number is nobody else's.
+    // After the program was waited for it has no pid here, so the pid cannot be that of another process.
     if let Some(pid) = pid_of(child) {
         kill_process_group(pid, signal).unwrap_or_default();
         kill_process(pid, signal).unwrap_or_default();

@@ -1,12 +1,12 @@
-//! Programs that are started: in a process group of their own, with an environment that holds only what they were given,
-//! within limits, and never longer than whoever started them, even if that was killed (E9.11).
+//! Starts programs: in a process group of their own, with an environment that contains only what they were given,
+//! within limits, and never longer than the process that started them, even if that was killed (E9.11).
 //!
-//! - [`run()`]: a program from its start to its end; its outputs go to [`Sink`]s as they come
-//! - [`spawn`]: a program that is talked with for as long as it lives
+//! - [`run()`]: runs a program from its start to its end; its outputs go to [`Sink`]s as they come
+//! - [`spawn`]: starts a program to talk with for as long as it lives
 //!
-//! Nothing is inherited from the environment, and there is no shell in between. A program that leaves its process group, as
-//! `timeout` does, is ended with the group that it leads then; only if whoever started it was killed, it goes on. What it
-//! started and that is in neither group is out of reach.
+//! Nothing is inherited from the environment, and there is no shell in between. A program that leaves its process
+//! group, as `timeout` does, is ended with the group that it leads then; only if the process that started it was killed
+//! does it go on. Processes that it started in neither group are out of reach.
 
 mod group;
 mod run;
@@ -26,21 +26,21 @@ pub use talk::{LINE_CHARS, Talking, printed, spawn};
 
 use crate::group::{Group, Running};
 
-/// What is to be started.
+/// A program to start.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// Its path, or its name on the `PATH` of its environment.
     pub name: String,
-    /// Its arguments, taken as they are.
+    /// Its arguments, passed literally.
     pub args: Vec<OsString>,
-    /// The folder that it begins in.
+    /// Its working directory.
     pub folder: PathBuf,
-    /// Its whole environment.
+    /// Its complete environment.
     pub environment: Vec<(OsString, OsString)>,
 }
 
 impl Program {
-    /// Starts it with `stdin`, and its outputs to be read, in a group of its own.
+    /// Starts the program with `stdin`, and with its outputs as pipes, in a group of its own.
     fn start(&self, stdin: Stdio) -> Result<Running, ProcessError> {
         let group = Group::begin(&self.environment);
         let mut command = self.command(group.number());
@@ -74,32 +74,32 @@ impl Program {
     }
 }
 
-/// Why nothing can be said of how a program ended.
+/// Why a program has no known end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
-    /// It was never there.
+    /// The program could not be started.
     #[error("cannot run `{name}`: {}", why(name, no_folder.as_deref(), source))]
     NotStarted {
         /// The program.
         name: String,
-        /// The folder that it was to begin in, if that is not there.
+        /// The folder in which it was to run, if that does not exist.
         no_folder: Option<PathBuf>,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// It was there, and the system does not say how it ended.
+    /// The program was started, but the system does not say how it ended.
     #[error("nobody knows how `{name}` ended: {source}")]
     Lost {
         /// The program.
         name: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
 impl ProcessError {
-    /// What the system said.
+    /// The kind of the system's error.
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         match self {
@@ -108,7 +108,7 @@ impl ProcessError {
     }
 }
 
-/// The same in the words of whoever wrote the name of the program.
+/// The system's error in words that fit the name of the program as it was given.
 fn why(name: &str, no_folder: Option<&Path>, error: &io::Error) -> String {
     if let Some(folder) = no_folder {
         return format!("there is no folder {} to run it in", folder.display());

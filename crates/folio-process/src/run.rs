@@ -1,4 +1,4 @@
-//! A program from its start to its end.
+//! Runs a program from its start to its end.
 
 use std::future::pending;
 use std::os::unix::process::ExitStatusExt as _;
@@ -12,63 +12,63 @@ use tokio_util::sync::CancellationToken;
 use crate::sink::Sink;
 use crate::{ProcessError, Program};
 
-/// How long a program that has ended may leave its outputs open: something that it started still has them. Then that is
-/// killed. A program that was killed has as long to be gone.
+/// How long the outputs of a program may stay open after it has ended, because something that it started still holds
+/// them. Then that is killed. A killed program has as long to be gone.
 pub const DRAIN: Duration = Duration::from_millis(500);
 
 /// How long a program may take.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// From its start to its end.
+    /// From the start of the program to its end.
     pub time: Duration,
-    /// Between being asked to end and being killed.
+    /// Between the request to end and the kill.
     pub grace: Duration,
 }
 
-/// Why it ended.
+/// Why a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// Nobody here ended it.
+    /// It was not ended from here.
     ByItself,
     /// Its time was up.
     TimedOut,
-    /// Nobody wants it any more.
+    /// It was cancelled.
     Cancelled,
-    /// A sink had enough.
+    /// A sink stopped it.
     Stopped,
 }
 
-/// How it ended.
+/// How a program ended.
 #[derive(Debug, Clone, Copy)]
 pub struct Finished {
-    /// Why.
+    /// Why it ended.
     pub ended: Ended,
     status: Option<ExitStatus>,
 }
 
 impl Finished {
-    /// Its exit code, if it ended with one.
+    /// Its exit code, if it exited with one.
     #[must_use]
     pub fn exit_code(&self) -> Option<i32> {
         self.status.and_then(|status| status.code())
     }
 
-    /// The signal that ended it, if one did.
+    /// The signal that killed it, if one did.
     #[must_use]
     pub fn signal(&self) -> Option<i32> {
         self.status.and_then(|status| status.signal())
     }
 }
 
-/// Runs a program to its end: it reads `input`, or nothing, and what it prints goes to the sinks as it comes.
+/// Runs a program to its end: it reads `input`, or nothing, and its outputs go to the sinks as they come.
 ///
-/// On a limit, on `cancel` and when a sink has enough, the whole group is asked to end, and killed after the grace; so is the
-/// program itself if it left the group, with the one that it leads then. Nothing that it started there goes on afterwards. Dropping the future
-/// kills the same at once.
+/// When a limit is reached, on `cancel` and when a sink stops, the whole group is asked to end, and killed after the
+/// grace period; so is the program itself if it left the group, together with the group that it leads then. Nothing
+/// that it started there goes on afterwards. Dropping the future kills all of these at once.
 ///
 /// # Errors
 ///
-/// If it could not be started, or the system does not say how it ended.
+/// If the program could not be started, or the system does not say how it ended.
 pub async fn run(
     program: &Program,
     input: Option<Vec<u8>>,
@@ -82,7 +82,7 @@ pub async fn run(
     let input = input.unwrap_or_default();
     let feeding = async {
         if let Some(mut stdin) = stdin.take() {
-            // One that does not read its input may still answer.
+            // A program that does not read its input may still answer.
             stdin.write_all(&input).await.unwrap_or_default();
             stdin.shutdown().await.unwrap_or_default();
         }
@@ -94,7 +94,7 @@ pub async fn run(
     let mut status = None;
     let mut ended = Ended::ByItself;
     let mut is_killed = false;
-    // When to kill: at the end of the grace, or when the outputs stay open for too long.
+    // When to kill: at the end of the grace period, or when the outputs stay open for too long.
     let mut kill_at: Option<Instant> = None;
     let time_up = Instant::now() + limits.time;
     while status.is_none() || stdout.is_some() || stderr.is_some() {
@@ -121,7 +121,8 @@ pub async fn run(
             () = sleep_until(time_up), if goes_on => why = Some(Ended::TimedOut),
             () = at(kill_at) => {
                 running.kill();
-                // Only what left the group can still hold the outputs; and nobody waits for what the system does not let go of.
+                // Only a process that left the group can still hold the outputs; and a process that the system does not
+                // end is not waited for.
                 if status.is_some() || is_killed {
                     break;
                 }
@@ -141,10 +142,10 @@ pub async fn run(
     Ok(Finished { ended, status })
 }
 
-/// Reads a piece; 0 at the end. Waits for ever on an output that is closed.
+/// Reads a piece; returns 0 at the end. Waits for ever on an output that is closed.
 async fn read_from<R: AsyncRead + Unpin>(output: Option<&mut R>, piece: &mut [u8]) -> usize {
     match output {
-        // An output that cannot be read is at its end.
+        // A read error counts as the end of the output.
         Some(output) => output.read(piece).await.unwrap_or(0),
         None => pending().await,
     }

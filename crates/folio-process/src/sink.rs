@@ -1,23 +1,23 @@
-//! What takes the output of a program.
+//! Receivers of a program's output.
 
 use std::ops::ControlFlow;
 
-/// Takes what a program prints, piece by piece.
+/// Receives what a program prints, piece by piece.
 pub trait Sink: Send {
-    /// Takes the next piece; `Break` ends the program.
+    /// Receives the next piece; `Break` ends the program.
     fn take(&mut self, piece: &[u8]) -> ControlFlow<()>;
 }
 
-/// Keeps an output of at most so many bytes, and ends a program that prints more.
+/// Keeps an output of at most `bytes_max` bytes, and ends a program that prints more.
 #[derive(Debug)]
 pub struct Whole {
     bytes_max: usize,
-    /// What was printed until then.
+    /// What was printed so far.
     pub bytes: Vec<u8>,
 }
 
 impl Whole {
-    /// Nothing yet.
+    /// An empty sink.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self {
@@ -45,7 +45,7 @@ pub struct Tail {
 }
 
 impl Tail {
-    /// Nothing yet; of what comes, the last `bytes_max` bytes are kept.
+    /// An empty sink that keeps the last `bytes_max` bytes of what comes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Tail {
         }
     }
 
-    /// The end of what came.
+    /// The end of what was printed.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.bytes.len().saturating_sub(self.bytes_max)..]
@@ -64,7 +64,7 @@ impl Tail {
 impl Sink for Tail {
     fn take(&mut self, piece: &[u8]) -> ControlFlow<()> {
         self.bytes.extend_from_slice(piece);
-        // Cutting off only now and then keeps the cost of a byte the same however long the output is.
+        // Truncating only now and then keeps the cost of a byte the same however long the output is.
         if self.bytes.len() > 2 * self.bytes_max {
             self.bytes.drain(..self.bytes.len() - self.bytes_max);
         }

@@ -1,4 +1,4 @@
-//! A program that is talked with for as long as it lives.
+//! A program to talk with for as long as it lives.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::run::DRAIN;
 use crate::sink::{Sink as _, Tail};
 use crate::{ProcessError, Program};
 
-/// Bytes of what it prints to standard error that are kept, from the end.
+/// How many bytes of the end of its standard error are kept.
 const ERROR_BYTES: usize = 16 * 1024;
-/// How long it may take until the system says of a program that was killed that it is gone.
+/// How long the system may take to report that a killed program is gone.
 const NOTED: Duration = Duration::from_secs(1);
 
-/// Characters of a line that a program printed, where somebody is told of it.
+/// The most characters of a printed line that are quoted in messages.
 pub const LINE_CHARS: usize = 200;
 
-/// What a program printed, to be said after what went wrong: the last line of its output that was no message, and the last line of its
-/// standard error, as far as there are any.
+/// What a program printed, to be appended to an error: the last line of its output that was not a message, and the last
+/// line of its standard error, if there are any.
 #[must_use]
 pub fn printed(stray: Option<&str>, last_error: Option<&str>) -> String {
     let line = |about: &str, line: Option<&str>| {
@@ -36,20 +36,21 @@ pub fn printed(stray: Option<&str>, last_error: Option<&str>) -> String {
     stray + &line("its last line", last_error)
 }
 
-/// A program that lives. Dropping it kills it with all that it started.
+/// A running program. Dropping it kills it with all that it started.
 #[derive(Debug)]
 pub struct Talking {
     running: Running,
     /// Whether it was ended with all that it started.
     is_closed: bool,
     errors: Arc<Mutex<Tail>>,
-    /// Reads them, until the program has ended, or what it left behind has closed them, too; not any longer than this is there.
+    /// Reads standard error until the program has ended, or until what it left behind has closed it, too; ends when
+    /// this is dropped.
     reading: JoinSet<()>,
 }
 
-/// Starts a program: with its input and its output.
+/// Starts a program; returns it with its input and its output.
 ///
-/// What it prints to standard error is read, so that it is never kept waiting, and the end of it is kept.
+/// Its standard error is read, so that the program never blocks on it, and the end of it is kept.
 ///
 /// # Errors
 ///
@@ -77,14 +78,14 @@ pub fn spawn(program: &Program) -> Result<(Talking, ChildStdin, ChildStdout), Pr
 
 async fn keep(mut stderr: ChildStderr, errors: Arc<Mutex<Tail>>) {
     let mut piece = vec![0; 8 * 1024];
-    // An output that cannot be read is at its end.
+    // A read error counts as the end of the output.
     while let Ok(read @ 1..) = stderr.read(&mut piece).await {
         let _goes_on = errors.lock().take(&piece[..read]);
     }
 }
 
 impl Talking {
-    /// The last line of what it printed to standard error, if there is any.
+    /// The last line that the program printed to standard error, if there is one.
     #[must_use]
     pub fn last_error(&self) -> Option<String> {
         let errors = self.errors.lock();
@@ -93,26 +94,26 @@ impl Talking {
         Some(line.trim().to_owned())
     }
 
-    /// Whether it is gone, whatever it left behind.
+    /// Whether the program has ended, whatever it left behind.
     pub fn has_ended(&mut self) -> bool {
         matches!(self.running.child.try_wait(), Ok(Some(_)))
     }
 
-    /// Waits until it is gone, and for as long as what it said at last may take to be read: what it left behind may hold its output open
-    /// for ever.
+    /// Waits until the program has ended, and then a little so that its last output can be read; not until the output
+    /// is closed, because what the program left behind may hold it open for ever.
     pub async fn gone(&mut self) {
         if self.running.child.wait().await.is_ok() {
             tokio::time::sleep(DRAIN).await;
         }
     }
 
-    /// The exit code that it ended with, once it has; `None` also if a signal ended it.
+    /// The exit code of the program, once it has ended; `None` also if a signal ended it.
     pub fn exit_code(&mut self) -> Option<i32> {
         self.running.child.try_wait().ok().flatten()?.code()
     }
 
-    /// Ends it once whoever talked with it has closed its input: it has the grace to end by itself, then is asked to end, and is
-    /// killed after the same time again, with all that it started. What it printed to standard error is known then.
+    /// Ends the program after its input was closed: it gets the grace period to end by itself, is then asked to end,
+    /// and is killed after the same time again, with all that it started. Afterwards its standard error is known.
     pub async fn end(&mut self, grace: Duration) {
         if self.is_closed {
             return;
@@ -124,7 +125,7 @@ impl Talking {
         }
         self.running.close().await;
         self.is_closed = true;
-        // Killed with its group; what remains is to take note of it.
+        // It was killed with its group; what remains is to reap it.
         let _reaped = tokio::time::timeout(NOTED, self.running.child.wait()).await;
         let _read = tokio::time::timeout(NOTED, self.reading.join_next()).await;
         self.reading.shutdown().await;

@@ -1,4 +1,4 @@
-//! Tells Restate where workers are.
+//! Registers workers with Restate.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use serde_json::{Value, json};
 use crate::object::SERVICE;
 use crate::place::Place;
 
-/// How long after an answer that says no, or none, it is asked again.
+/// How long after a failed attempt to register the next one is made.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// How workers stand with Restate.
+/// Which workers Restate knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Known {
-    /// It calls them where they are.
+    /// It calls the workers at the expected address.
     Here,
-    /// It calls others, at this address.
+    /// It calls other workers, at this address.
     Elsewhere(String),
-    /// It calls nobody.
+    /// It calls no workers.
     Nowhere,
 }
 
-/// Restate's door for those who run it.
+/// The admin API of Restate.
 #[derive(Debug, Clone)]
 pub(crate) struct Admin {
     place: Place,
@@ -31,22 +31,23 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    /// The door at `place`. Nothing is asked of it yet.
+    /// A client for the admin API at `place`. Sends no request yet.
     ///
     /// # Errors
     ///
-    /// Why there can be no connection at all.
+    /// Why no connection is possible at all.
     pub(crate) fn at(place: Place) -> Result<Self, String> {
         let client = folio::model::http_client(place.is_plain())?;
         Ok(Self { place, client })
     }
 
-    /// Tells Restate that workers are at `workers`, again and again until it has talked with one of them: a cluster that has just
-    /// begun says no for some seconds. `said` is told whenever another thing is wrong than the time before.
+    /// Registers the workers at `workers` with Restate, retrying until Restate has talked to one of them: a cluster
+    /// that has just started refuses for some seconds. `said` is called whenever the problem differs from the previous
+    /// one.
     ///
-    /// Workers at the same address are one deployment; what was under way at it goes on. Restate goes on calling what it had begun to
-    /// call at another address there, so those of workers that were elsewhere before are led here, and forgotten as soon as nothing
-    /// goes on at them. Any worker can drive any run.
+    /// Workers at the same address are one deployment, so calls that are under way there go on. Restate keeps sending
+    /// calls that began at another address to that address. Therefore deployments of workers at other addresses are
+    /// redirected here, and forgotten as soon as no calls are left there. Any worker can drive any run.
     pub(crate) async fn register<S: Fn(&str)>(&self, workers: &str, said: &S) {
         let mut last = String::new();
         while let Err(wrong) = self.register_once(workers).await {
@@ -61,13 +62,14 @@ impl Admin {
         }
     }
 
-    /// Looks every `pause`, until Restate calls nobody any more: somebody had it forget the workers. `said` is told when it calls others
-    /// than those at `workers`; they are not put out, since they would do the same.
+    /// Checks every `pause` until Restate calls no workers any more, because somebody made it forget them. `said` is
+    /// called when it calls other workers than those at `workers`; these are not replaced, since they would do the same
+    /// in turn.
     pub(crate) async fn until_forgotten<S: Fn(&str)>(&self, workers: &str, pause: Duration, said: &S) {
         let mut last = Known::Here;
         loop {
             tokio::time::sleep(pause).await;
-            // One that is away is asked again, and who hands runs in says so.
+            // A Restate that cannot be reached is asked again; submitting runs reports the problem.
             let Ok(known) = self.known(workers).await else { continue };
             match &known {
                 Known::Nowhere => {
@@ -88,7 +90,7 @@ impl Admin {
         }
     }
 
-    /// How the workers at `workers` stand with Restate.
+    /// Whether Restate knows the workers at `workers`, or others.
     async fn known(&self, workers: &str) -> Result<Known, String> {
         let known = self.ask(Method::GET, &["deployments"], None).await?;
         let all = known["deployments"]
@@ -106,7 +108,7 @@ impl Admin {
     }
 
     async fn register_once(&self, workers: &str) -> Result<(), String> {
-        // An older worker may have told it less of what there is to call.
+        // Forced, because an older worker may have registered fewer handlers.
         let deployment = json!({"uri": workers, "force": true});
         let told = self.ask(Method::POST, &["deployments"], Some(&deployment)).await?;
         let own = told["id"].as_str().unwrap_or_default();
@@ -128,7 +130,7 @@ impl Admin {
         Ok(())
     }
 
-    /// Whether there is anything that Restate calls at the deployment `id`, or will call there again.
+    /// Whether Restate calls anything at the deployment `id`, or will call it again.
     async fn is_called(&self, id: &str) -> Result<bool, String> {
         let query = format!(
             "SELECT count(*) AS calls FROM sys_invocation_status WHERE pinned_deployment_id = '{id}' AND status <> 'completed'"
@@ -142,7 +144,7 @@ impl Admin {
             .ok_or_else(|| "it does not say what it calls".to_owned())
     }
 
-    /// Has Restate forget the deployment `id`.
+    /// Makes Restate forget the deployment `id`.
     async fn forget(&self, id: &str) -> Result<(), String> {
         let address = format!("{}?force=true", self.place.below(&["deployments", id]));
         let gone = self.client.delete(address);
@@ -160,7 +162,7 @@ impl Admin {
         self.answer(asked).await
     }
 
-    /// What it answers; nothing if that is no JSON.
+    /// The JSON of an answer; null if it is not JSON.
     async fn answer(&self, asked: RequestBuilder) -> Result<Value, String> {
         match asked.send().await {
             Ok(answer) if answer.status().is_success() => {
@@ -173,13 +175,13 @@ impl Admin {
     }
 }
 
-/// Whether a deployment is one of workers.
+/// Whether a deployment consists of workers.
 fn has_runs(deployment: &Value) -> bool {
     let services = deployment["services"].as_array();
     services.is_some_and(|services| services.iter().any(|service| service["name"] == SERVICE))
 }
 
-/// Whether Restate means by `known` what it was told as `told`: it writes addresses in its own way.
+/// Whether the address `known` is the one that Restate was given as `told`: it may write it in another form.
 fn is_same(known: &str, told: &str) -> bool {
     let plain = |address: &str| reqwest::Url::parse(address).map(|url| url.as_str().trim_end_matches('/').to_owned());
     matches!((plain(known), plain(told)), (Ok(known), Ok(told)) if known == told)

@@ -1,7 +1,7 @@
 //! The runs that this worker drives.
 //!
-//! A run is driven by a task of its own. When Restate loses the connection that it asked on, it asks again, here or elsewhere;
-//! the task goes on meanwhile, and whoever asks for its run here waits for it.
+//! Each run is driven by a task of its own. If Restate loses the connection of a call, it repeats the call, here or
+//! elsewhere; the task goes on meanwhile, and a repeated call here waits for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,38 +20,38 @@ use tokio::task::JoinError;
 
 use crate::place::RunKey;
 
-/// How long a run waits for a place here before it is passed on: another worker may have one.
+/// How long a run waits for a free place before it is passed on, because another worker may have one.
 const PASSED_ON_AFTER: Duration = Duration::from_secs(1);
 
-/// What came of driving a run. Whoever waits for it reads the same.
+/// The outcome of driving a run, shared by all that wait for it.
 pub(crate) type Drove = Result<Driven, Arc<NotDriven>>;
 
-/// Why a run was driven no further.
+/// Why a run was not driven further.
 #[derive(Debug)]
 pub(crate) enum NotDriven {
-    /// As many are driven as may be.
+    /// The worker drives as many runs as it may.
     Busy,
-    /// It could not be.
+    /// Driving it failed.
     Failed(RunnerError),
-    /// Whatever drove it panicked. Its claim stays until this process ends, unless it is driven here again.
+    /// The task that drove it panicked. Its claim stays until this process ends, unless the run is driven here again.
     Broke(JoinError),
 }
 
-/// Who drives the runs of each space.
+/// The runner of each space.
 #[derive(Debug, Default)]
 struct Runners {
     of_space: HashMap<SpaceName, Runner>,
-    /// Whether nothing more is to be begun.
+    /// Set when nothing more is to be begun.
     leave: bool,
 }
 
-/// What drives runs of any space of one store.
+/// Drives runs of all spaces of one store.
 #[derive(Debug)]
 pub(crate) struct Drives {
     folio: Folio,
     registry: Registry,
     options: RunnerOptions,
-    /// How long everything in a run waits until the run is given up.
+    /// How long everything in a run must be waiting before the run is released.
     patience: Duration,
     places: Arc<Semaphore>,
     runners: Mutex<Runners>,
@@ -59,7 +59,7 @@ pub(crate) struct Drives {
 }
 
 impl Drives {
-    /// Nothing yet. `most` runs are driven at one moment; more wait a little, and are passed on.
+    /// Starts without runs. At most `most` runs are driven at once; others wait a little, and are then passed on.
     pub(crate) fn new(
         folio: Folio,
         registry: Registry,
@@ -78,17 +78,17 @@ impl Drives {
         }
     }
 
-    /// The store whose runs they are.
+    /// The store with the runs.
     pub(crate) fn folio(&self) -> &Folio {
         &self.folio
     }
 
-    /// The instant that it is.
+    /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         self.folio.workspace(SpaceName::main()).now()
     }
 
-    /// Drives a run until it has ended, or waits; if it is driven here already, waits for that.
+    /// Drives a run until it has ended or waits; if it is driven here already, waits for that.
     pub(crate) fn drive(self: &Arc<Self>, key: &RunKey) -> Shared<BoxFuture<'static, Drove>> {
         let mut under_way = self.under_way.lock();
         if let Some(driven) = under_way.get(&key.run) {
@@ -115,7 +115,7 @@ impl Drives {
     }
 
     async fn drive_in_place(&self, key: &RunKey) -> Result<Driven, NotDriven> {
-        // They are never closed.
+        // The semaphore is never closed.
         let place = tokio::time::timeout(PASSED_ON_AFTER, self.places.acquire()).await;
         let Ok(_place) = place else {
             return Err(NotDriven::Busy);
@@ -141,7 +141,7 @@ impl Drives {
         }
     }
 
-    /// Who drives the runs of a space. Kept once one of them is there: whoever can call can name any space.
+    /// The runner of a space. Kept only once one of its runs exists, because a caller can name any space.
     async fn runner(&self, key: &RunKey) -> Result<Runner, RunnerError> {
         if let Some(runner) = self.runners().of_space.get(&key.space) {
             return Ok(runner.clone());

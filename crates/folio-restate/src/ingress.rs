@@ -1,4 +1,4 @@
-//! Hands runs in.
+//! Submits runs to Restate.
 
 use async_trait::async_trait;
 use folio::SpaceName;
@@ -10,39 +10,39 @@ use serde_json::Value;
 use crate::object::{HANDLER, SERVICE};
 use crate::place::{Place, RunKey};
 
-/// How much of an answer that says no is told.
+/// How many characters of an error response are quoted.
 const ANSWER_CHARS: usize = 300;
-/// What Restate says of a request that was not answered yet.
+/// The status with which Restate answers for a request whose result is not ready.
 const NOT_READY: u16 = 470;
-/// What a worker answers of a run that its store does not have.
+/// The status with which a worker answers for a run that its store does not have.
 pub(crate) const NO_SUCH_RUN: u16 = 404;
 
-/// Restate's door for requests. Cheap to clone.
+/// The ingress of Restate, which takes requests. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Ingress {
     place: Place,
     client: reqwest::Client,
 }
 
-/// The name that Restate gives to what it does about a request.
+/// Restate's id of the invocation that a request started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Call(String);
 
-/// What became of a request.
+/// The outcome of submitting a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum HandedIn {
-    /// Some worker will be called, or was with the same request.
+    /// A worker will be called, or was already called for the same request.
     Taken(Call),
-    /// Restate was told of no worker, or has forgotten it with all else.
+    /// Restate knows no worker: it was told of none, or has lost its data.
     NoWorkerKnown,
 }
 
 impl Ingress {
-    /// The door at `place`. Nothing is asked of it yet.
+    /// A client for the ingress at `place`. Sends no request yet.
     ///
     /// # Errors
     ///
-    /// `Dispatch` if there can be no connection at all: this machine knows no certificates, for example.
+    /// `Dispatch` if no connection is possible at all, for example because this machine has no certificates.
     pub fn at(place: Place) -> Result<Self, RunnerError> {
         let client = folio::model::http_client(place.is_plain()).map_err(|reason| RunnerError::Dispatch {
             at: place.to_string(),
@@ -51,16 +51,18 @@ impl Ingress {
         Ok(Self { place, client })
     }
 
-    /// What became of the call that was made for `run`. One that Restate has forgotten counts as taken: nobody is called for it.
+    /// What became of the call for `run`. A call that Restate has forgotten counts as taken: nobody is called for it
+    /// any more.
     pub(crate) async fn asked_after(&self, call: &Call, run: RunId) -> Result<Fate, RunnerError> {
         let address = self.place.below(&["restate", "invocation", &call.0, "output"]);
         let asked = self.client.get(address).send().await;
         let answer = asked.map_err(|error| self.unreached(error))?;
         match answer.status().as_u16() {
             NOT_READY => Ok(Fate::Open),
-            // No word about the call: Restate begins, has too much to do, or is away from whoever stands before it.
+            // No answer about the call: Restate is starting, is overloaded, or cannot be reached by the proxy before
+            // it.
             429 | 502..=504 => Ok(Fate::Open),
-            // What a worker says of a run that its store does not have names the run; what Restate says of a call names the call.
+            // A worker that does not have the run names the run; Restate names the call.
             NO_SUCH_RUN => {
                 let said = answer.text().await.map_err(|error| self.unreached(error))?;
                 Ok(if said.contains(&run.to_string()) {
@@ -76,7 +78,7 @@ impl Ingress {
         }
     }
 
-    /// Where it is is told already, and whatever else was asked for differs from run to run.
+    /// The URL is removed: the error names the address already, and the rest differs from run to run.
     fn unreached(&self, error: reqwest::Error) -> RunnerError {
         self.failed(with_causes(&error.without_url()))
     }
@@ -88,7 +90,7 @@ impl Ingress {
         }
     }
 
-    /// Hands `key` in. The same `request` is handed in once, as long as Restate remembers it (a day).
+    /// Submits `key`. The same `request` starts only one call as long as Restate remembers it (a day).
     pub(crate) async fn hand_in(&self, key: &RunKey, request: &str) -> Result<HandedIn, RunnerError> {
         let address = self.place.below(&[SERVICE, &key.to_string(), HANDLER, "send"]);
         let asked = self.client.post(address).header("idempotency-key", request).send();
@@ -127,7 +129,7 @@ impl Dispatch for Ingress {
             space: space.clone(),
             run,
         };
-        // The same request is the same call, unless Restate has lost it: then it is handed in anew.
+        // The same request is the same call, unless Restate has lost it: then it is submitted anew.
         match self.hand_in(&key, &request_at(&key, head)).await? {
             HandedIn::Taken(call) => self.asked_after(&call, run).await,
             HandedIn::NoWorkerKnown => Ok(Fate::Open),
@@ -135,7 +137,8 @@ impl Dispatch for Ingress {
     }
 }
 
-/// The name of the request to drive a run whose journal ends at `head`: whoever finds out that it is to be driven asks for the same.
+/// The idempotency key of the request to drive a run whose journal ends at `head`: all that find out that it should be
+/// driven use the same.
 pub(crate) fn request_at(key: &RunKey, head: Seq) -> String {
     format!("{key}@{}", head.0)
 }
@@ -147,7 +150,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Restate's door, where each request is answered with `status` and `body`, and told to `asked`.
+    /// A fake Restate that answers each request with `status` and `body`, and passes the request to `asked`.
     pub(crate) async fn answering(
         status: &'static str,
         body: &'static str,

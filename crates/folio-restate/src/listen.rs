@@ -15,20 +15,20 @@ use restate_sdk::hyper::HyperEndpoint;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Notify, watch};
 
-/// Calls on one connection at one time. There is none after the first: for each call Restate opens another connection, which
-/// whoever stands before the workers gives to any of them. So calls are spread one by one, those that are made again, too, and
-/// as many connections are open to a worker as runs go on there.
+/// How many calls share a connection. With one, Restate opens a connection for each call, and a load balancer can give
+/// it to any worker. So calls are spread one by one, repeated ones as well, and a worker has as many connections as it
+/// drives runs.
 const CALLS_PER_CONNECTION: u32 = 1;
-/// How often a connection is asked whether anybody is there, and how long it may take to say so.
+/// How often a connection is pinged, and how long the answer may take.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// Connections that wait to be taken.
+/// How many connections may wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// How long after a connection that could not be taken the next one is.
+/// How long after a connection that could not be accepted the next one is.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(20);
 /// How long open connections may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Takes `address`. Several workers of one machine may have it; the system gives each connection to one of them.
+/// Binds `address`. Several workers of one machine may share it; the system gives each connection to one of them.
 pub(crate) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
@@ -52,7 +52,7 @@ pub(crate) async fn serve(listener: TcpListener, endpoint: Endpoint, end: impl F
             () = &mut end => break,
         };
         let Ok((stream, _)) = accepted else {
-            // Whoever was about to connect connects again. Where no more files can be open, that takes others to close some.
+            // The client connects again. If no more files can be opened, others must be closed first.
             tokio::time::sleep(ACCEPT_AGAIN).await;
             continue;
         };
@@ -76,9 +76,9 @@ pub(crate) async fn serve(listener: TcpListener, endpoint: Endpoint, end: impl F
                 () = called.notified() => {}
                 _ended = ends.changed() => {}
             }
-            // Nothing more comes on this one; what is under way goes on.
+            // Nothing new is accepted on this connection; what is under way goes on.
             serving.as_mut().graceful_shutdown();
-            // A call whose connection broke is made again.
+            // A call whose connection broke is repeated.
             let _broken = serving.await;
             drop(ends);
         });

@@ -1,7 +1,7 @@
-//! What Restate calls: one object for each run, whose only handler drives it.
+//! What Restate calls: one object for each run, with a handler that drives it.
 //!
-//! The handler has no steps of its own that Restate would keep: what was done is in the journal of the run. So it may be called
-//! again at any moment, by any version, and what it finds is the truth.
+//! The handler has no durable steps of its own in Restate: what was done is in the journal of the run. So it may be
+//! called again at any time, by any version, and always finds the current state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,11 +26,11 @@ pub(crate) const HANDLER: &str = "drive";
 /// Runs, as Restate sees them.
 pub(crate) struct RunObject {
     pub(crate) drives: Arc<Drives>,
-    /// To whoever tells people what they may want to know.
+    /// Messages for people.
     pub(crate) says: mpsc::Sender<String>,
 }
 
-// A run that goes on tells Restate nothing for as long as it does: whether its worker is there, the connection says.
+// A call sends Restate nothing while its run goes on: the connection shows whether the worker is alive.
 #[object(
     name = "FolioRun",
     inactivity_timeout = "8760h",
@@ -46,7 +46,7 @@ pub(crate) struct RunObject {
     )
 )]
 impl RunObject {
-    /// Drives the run until it has ended, or everything in it waits; then says which.
+    /// Drives the run until it has ended, or everything in it waits; returns which of the two.
     #[handler]
     async fn drive(&self, ctx: ObjectContext<'_>) -> HandlerResult<String> {
         let key: RunKey = ctx
@@ -68,11 +68,12 @@ impl RunObject {
     }
 }
 
-/// How near the moment is that a run waits for if each call for it has a name of its own.
+/// How near a due time must be for each call for it to have a key of its own.
 const NEAR_S: u64 = 60 * 60;
 
-/// The name of the request to drive a run at `until`, which is asked for at `now`: much the same however often the run begins to wait for it.
-/// Whoever was called too early, because Restate's clock is ahead, asks for another call than the one that is going on.
+/// The idempotency key of a request, made at `now`, to drive a run at `until`: for far times few keys are used, however
+/// often the run begins to wait. A worker that was called too early, because Restate's clock is ahead, thus asks for
+/// another call than the current one.
 fn request_until(key: &RunKey, until: Timestamp, now: Timestamp) -> String {
     match until.since(now).as_secs() {
         ..NEAR_S => format!("{key}#{until}/{now}"),
@@ -81,7 +82,7 @@ fn request_until(key: &RunKey, until: Timestamp, now: Timestamp) -> String {
 }
 
 impl RunObject {
-    /// Nobody will ever drive a run that is not there; everything else is worth another attempt, here or elsewhere.
+    /// A run that does not exist will never be driven; everything else is worth another attempt, here or elsewhere.
     fn refused(&self, key: &RunKey, why: &NotDriven) -> HandlerError {
         let error = match why {
             NotDriven::Busy => return HandlerError::from("all places of this worker are taken".to_owned()),
@@ -95,11 +96,12 @@ impl RunObject {
                 let told = format!(
                     "no run {key} is in the store of this worker ({store}): whoever handed it in uses another one"
                 );
-                // Of very many at once people need not be told each; and if nobody is there to tell them, this worker ends.
+                // Of very many messages at once some may be dropped; and if nobody receives them, this worker is
+                // ending.
                 let _told = self.says.try_send(told);
                 TerminalError::new_with_code(NO_SUCH_RUN, store.to_string()).into()
             }
-            // A newer worker may be called the next time. Here nothing of the run was changed.
+            // A newer worker may be called next time. The run was not changed here.
             RunnerError::Journal {
                 source: JournalError::TooNew { .. },
                 ..

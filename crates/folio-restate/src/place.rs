@@ -7,24 +7,24 @@ use folio::SpaceName;
 use folio::memory::RunId;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stands in a part of a path as it is.
+/// The characters that are not escaped in a path segment.
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The address of one of Restate's interfaces: `http://HOST:PORT`, or `https://…`, with a path if it is behind one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place(String);
 
-/// Why a text is no address.
+/// Why a text is not an address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// It is something else.
+    /// The text does not have the form of an address.
     #[error("{text:?} is no address: it has to begin with http:// or https://, and to name a host")]
     Form {
         /// The text.
         text: String,
     },
-    /// It says more than where it is. That may be a password, so the text is not told.
+    /// The text contains more than an address. That may be a password, so the error does not quote it.
     #[error(
         "the address says more than scheme, host, port and path: Restate knows no names, passwords and settings in it"
     )]
@@ -57,12 +57,12 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// Whether it is spoken to without TLS.
+    /// Whether the connection is without TLS.
     pub(crate) fn is_plain(&self) -> bool {
         self.0.starts_with("http://")
     }
 
-    /// The address of something below it; each of `parts` is one part of the path.
+    /// The URL of something below the address; each of `parts` is one path segment.
     pub(crate) fn below(&self, parts: &[&str]) -> String {
         let mut address = self.0.clone();
         for part in parts {
@@ -73,12 +73,12 @@ impl Place {
     }
 }
 
-/// The name by which Restate knows a run: its space and its id. Restate gives a name to one worker at a time.
+/// The name by which Restate knows a run: its space and its id. Restate gives each name to one worker at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RunKey {
-    /// The space that it is in.
+    /// The space that contains the run.
     pub space: SpaceName,
-    /// It.
+    /// The run.
     pub run: RunId,
 }
 

@@ -1,9 +1,9 @@
-//! Looks in the store for runs that nobody drives, and hands them in.
+//! Looks in the store for runs that nobody drives, and submits them.
 //!
-//! A run that was submitted by somebody who did not hand it in, one that waits and whose question was answered by such a
-//! somebody, all runs after Restate lost what it had: what is to be driven follows from the store. One that was handed in and that
-//! Restate still offers in vain is driven here: it may keep a connection to a worker that refuses it, because that one is older
-//! than whoever went on with the run. So is one that a worker on another store was called for, which Restate offers to nobody else.
+//! Such a run may have been created, or its question answered, by a process that did not submit it; or Restate has lost
+//! its data: what is to be driven follows from the store. A submitted run that Restate keeps offering in vain is driven
+//! here: Restate may hold on to a worker that refuses the run, because that worker is older than the one that last
+//! drove it. So is a run for which a worker on another store was called, because Restate offers it to nobody else.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,46 +19,47 @@ use crate::drives::Drives;
 use crate::ingress::{Call, HandedIn, Ingress, request_at};
 use crate::place::RunKey;
 
-/// Runs that are looked at in one go, of each space.
+/// How many runs of each space are looked at in one pass.
 const AT_A_TIME: u32 = 500;
-/// How long Restate remembers what was handed in.
+/// How long Restate remembers requests.
 const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
-/// Looks from which on a request that nobody took is asked after.
+/// After how many passes a request that nobody took is looked up.
 const ASKED_AFTER: u32 = 3;
 
-/// Where a walk through the runs of the spaces is, and what was seen on it.
+/// The progress of a walk through the runs of all spaces, and what was seen.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
-    /// The run behind which each space is gone on with; not there: from the newest.
+    /// The run behind which the walk continues in each space; a missing space starts with its newest run.
     from: HashMap<SpaceName, u64>,
-    /// Runs that nobody drove at the last look, and where their journals ended.
+    /// Runs that nobody drove at the last pass, with the ends of their journals.
     seen: HashMap<RunId, Seq>,
-    /// What was handed in.
+    /// The runs that were submitted.
     handed_in: HashMap<RunId, Request>,
-    /// Whether Restate took anything since it was begun to look.
+    /// Whether Restate took anything since the walk began.
     took: bool,
-    /// What was wrong at the last look, as it was said; empty: nothing.
+    /// The problem of the last pass, as it was reported; empty if there was none.
     wrong: String,
 }
 
-/// A run that was handed in.
+/// A run that was submitted.
 #[derive(Debug)]
 struct Request {
-    /// Where its journal ended.
+    /// The end of its journal at that time.
     head: Seq,
     call: Call,
-    /// Looks since then, or since it was asked after, at which nobody drove it; `None`: nobody is called for it any more.
+    /// The number of passes since then, or since it was last looked up, at which nobody drove it; `None` if nobody will
+    /// be called for it any more.
     open: Option<u32>,
 }
 
-/// What came of looking.
+/// The outcome of a pass.
 #[derive(Debug, PartialEq, Eq)]
 enum Looked {
     Through,
     NoWorkerKnown,
 }
 
-/// What is to be done about a run.
+/// What to do about a run.
 #[derive(Debug, PartialEq, Eq)]
 enum ToDo {
     Nothing,
@@ -67,9 +68,9 @@ enum ToDo {
 }
 
 impl Sweep {
-    /// Looks every `pause`, until Restate turns out to know of no worker: it is new, or has lost what it had. `said` is told whenever
-    /// another thing is wrong than the time before, and when nothing is any more; `reached` is where Restate would have to call.
-    /// Gives whether it took anything before.
+    /// Makes a pass every `pause`, until Restate turns out to know of no worker: it is new, or has lost its data.
+    /// `said` is called whenever the problem differs from the previous one, and when there is none any more; `reached`
+    /// is the address that Restate would have to call. Returns whether Restate took anything before.
     pub(crate) async fn go_on<S: Fn(&str)>(
         &mut self,
         drives: &Arc<Drives>,
@@ -91,7 +92,7 @@ impl Sweep {
             }
             match self.look(drives, ingress).await {
                 Ok(Looked::NoWorkerKnown) => {
-                    // What it took before it has lost.
+                    // What Restate took before is lost.
                     self.handed_in.clear();
                     let wrong = format!("it knows of no worker; it has to be told of {reached} (--restate-admin)");
                     self.is_wrong(with_causes(&ingress.failed(wrong)), said);
@@ -102,7 +103,7 @@ impl Sweep {
                     said("runs that nobody drives are handed in again");
                     self.wrong.clear();
                 }
-                // A store or an ingress that is away is asked again.
+                // A store or an ingress that cannot be reached is asked again.
                 Err(error) => self.is_wrong(with_causes(&error), said),
             }
         }
@@ -136,7 +137,7 @@ impl Sweep {
                     ToDo::AskAfter(call) => {
                         let is_taken = ingress.asked_after(&call, row.id).await? == Fate::Taken;
                         if !is_taken {
-                            // Nobody waits for it here: what comes of it is in the store.
+                            // Nobody waits for the result here: it is in the store.
                             drop(drives.drive(&key));
                         }
                         (call, (!is_taken).then_some(0))
@@ -162,8 +163,8 @@ impl Sweep {
         Ok(rows)
     }
 
-    /// Hands in a run that nobody drives and in which nothing has happened from one look to the next, once: one that was submitted
-    /// just now has a driver in a moment.
+    /// Submits a run, once, if nobody drives it and its journal did not grow between two passes: a run that was just
+    /// submitted gets a driver in a moment.
     fn decide(&mut self, row: &RunRow) -> ToDo {
         if row.driven {
             self.seen.remove(&row.id);

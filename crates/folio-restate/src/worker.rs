@@ -1,4 +1,4 @@
-//! Takes runs that Restate gives out, and drives them.
+//! Takes runs that Restate distributes, and drives them.
 
 use std::fmt;
 use std::future::Future;
@@ -21,30 +21,31 @@ use crate::object::RunObject;
 use crate::place::Place;
 use crate::sweep::Sweep;
 
-/// What calls have to tell people at most, before it was told.
+/// How many messages for people may be queued.
 const UNTOLD: usize = 64;
 
-/// Looks for runs that nobody drives, behind each of which Restate is asked whether it still knows of the worker.
+/// After how many passes over runs that nobody drives Restate is asked whether it still knows of the worker.
 const LOOKS_UNTIL_ASKED: u32 = 15;
 
-/// How a worker works.
+/// Settings of a worker.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct WorkerOptions {
-    /// Where it listens for Restate. Several workers of one machine may listen at the same address.
+    /// The address on which it listens for Restate. Several workers of one machine may listen on the same address.
     pub listen: SocketAddr,
-    /// The address at which Restate reaches it, or whoever stands before several of them; `None`: where it listens.
+    /// The address at which Restate reaches it, or a load balancer before several workers; `None` for the address on
+    /// which it listens.
     pub advertise: Option<Place>,
-    /// Where Restate takes requests: runs that nobody drives are handed in there.
+    /// The ingress of Restate: runs that nobody drives are submitted there.
     pub ingress: Place,
-    /// Where Restate is told of workers; `None`: somebody else tells it.
+    /// The admin API of Restate, to register workers; `None` if they are registered by other means.
     pub admin: Option<Place>,
-    /// The public key with which Restate signs its calls; calls without its signature are refused. `None`: whoever can reach it
-    /// may call it.
+    /// The public key of Restate's signatures; calls without a valid signature are refused. `None` if whoever can reach
+    /// the worker may call it.
     pub identity: Option<String>,
-    /// Runs that are driven at one moment [default: 256].
+    /// How many runs are driven at the same time [default: 256].
     pub runs: usize,
-    /// How long everything in a run waits until the run is given up until something becomes due [default: 2 s].
+    /// How long everything in a run must be waiting before the run is released until something is due [default: 2 s].
     pub patience: Duration,
     /// How often it looks for runs that nobody drives [default: 2 s].
     pub look_every: Duration,
@@ -53,7 +54,7 @@ pub struct WorkerOptions {
 }
 
 impl WorkerOptions {
-    /// A worker that listens at `listen` and hands runs in at `ingress`, with what is usual.
+    /// Settings for a worker that listens on `listen` and submits runs at `ingress`, with the defaults for the rest.
     #[must_use]
     pub fn new(listen: SocketAddr, ingress: Place) -> Self {
         Self {
@@ -70,34 +71,34 @@ impl WorkerOptions {
     }
 }
 
-/// Why a worker does not work.
+/// Why a worker cannot start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkerError {
-    /// The system does not give the address.
+    /// The address cannot be bound.
     #[error("cannot listen at {address}")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// Why it cannot be bound.
         #[source]
         source: std::io::Error,
     },
-    /// Restate is to be told where the worker is, and where it listens is every address of this machine.
+    /// The worker is to be registered with Restate, but listens on all addresses of this machine.
     #[error("Restate is to be told where the worker is, and {address} is no address at which anybody could reach it")]
     NoAddress {
-        /// Where it listens.
+        /// The address on which it listens.
         address: SocketAddr,
     },
-    /// The key is none.
+    /// The key is not valid.
     #[error("the identity of Restate is no public key: {0}")]
     Identity(String),
-    /// There can be no connection to Restate at all.
+    /// No connection to Restate is possible at all.
     #[error(transparent)]
     Ingress(#[from] RunnerError),
 }
 
-/// A worker that has its address and takes nothing yet.
+/// A worker that has bound its address but takes no runs yet.
 pub struct Worker {
     listener: TcpListener,
     address: SocketAddr,
@@ -106,7 +107,7 @@ pub struct Worker {
     admin: Option<Admin>,
     drives: Arc<Drives>,
     endpoint: Endpoint,
-    /// What its calls have to tell people.
+    /// Messages of its calls for people.
     said: mpsc::Receiver<String>,
 }
 
@@ -119,11 +120,13 @@ impl fmt::Debug for Worker {
 }
 
 impl Worker {
-    /// Takes the address. Runs of every space of `folio` are driven with the tools of `registry`, as `runner` says.
+    /// Binds the address. Runs of every space of `folio` are driven with the tools of `registry`, as configured by
+    /// `runner`.
     ///
     /// # Errors
     ///
-    /// `Bind` if the address is taken or not of this machine; `NoAddress` if Restate cannot be told one; `Identity`; `Ingress`.
+    /// `Bind` if the address is taken or does not belong to this machine; `NoAddress` if there is no address for
+    /// Restate to call; `Identity`; `Ingress`.
     pub fn bind(
         options: WorkerOptions,
         folio: Folio,
@@ -169,14 +172,14 @@ impl Worker {
         })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Works until `end`; then begins nothing more, and gives its runs up as soon as what is under way has ended. `said` is told
-    /// what people may want to know.
+    /// Works until `end`; then begins nothing more, and releases its runs as soon as what is under way has ended.
+    /// `said` is called with messages for people.
     pub async fn run(mut self, end: impl Future<Output = ()>, said: impl Fn(&str)) {
         let reached = match &self.options.advertise {
             Some(place) => place.to_string(),
@@ -184,7 +187,7 @@ impl Worker {
         };
         let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
         let serving = listen::serve(self.listener, self.endpoint, async move {
-            // Dropped, it says the same.
+            // A dropped sender means the same.
             let _told = stopped.await;
         });
         let serving = tokio::spawn(serving);
@@ -193,7 +196,8 @@ impl Worker {
             // How often in a row Restate knew of no worker.
             let mut unknown: u32 = 0;
             loop {
-                // One that does not know of a worker that it was told of a moment ago is another one than takes requests.
+                // If Restate knows of no worker right after one was registered, the ingress belongs to another Restate
+                // than the admin API; retried only now and then.
                 if let Some(admin) = self
                     .admin
                     .as_ref()
@@ -221,12 +225,12 @@ impl Worker {
                         continue;
                     }
                 }
-                // Whoever else tells Restate of workers does so when they please.
+                // Workers that are registered by other means may be registered at any time.
                 tokio::time::sleep(self.options.look_every).await;
             }
         };
         let telling = async {
-            // It ends when nobody is left who could call.
+            // Ends when no handler is left that could send messages.
             while let Some(text) = self.said.recv().await {
                 said(&text);
             }
@@ -237,7 +241,7 @@ impl Worker {
             () = telling => {}
             () = end => {}
         }
-        // What is under way is given the time to end.
+        // What is under way gets time to end.
         let _in_time = tokio::time::timeout(self.options.grace, self.drives.wind_down()).await;
         drop(stop);
         let _served = serving.await;
