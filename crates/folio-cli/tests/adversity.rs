@@ -89,7 +89,7 @@ fn a_store_in_a_folder_that_may_not_be_written_to_is_read() {
     for arguments in [["observe", "add", "there"].as_slice(), &["run", "--plan", "plan.yaml"]] {
         let called = at(arguments);
         assert_eq!(called.code, 5, "{called}");
-        assert!(called.stderr.contains("may not be written to"), "{called}");
+        assert!(called.stderr.contains("is not writable"), "{called}");
     }
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), before);
 

@@ -46,7 +46,7 @@ fn a_copy_is_a_store_with_everything_in_it() {
     // What is there stays, unless it is said that it goes: then it has another name.
     let told = folio.refused(&with(&["restore", "copy.db"], STORE), 2);
     assert!(
-        told.contains("is there already") && told.contains("hint: --replace "),
+        told.contains("exists already") && told.contains("hint: --replace "),
         "{told}"
     );
     let replaced = folio.json(&with(&["restore", "copy.db", "--replace"], STORE));

@@ -185,14 +185,14 @@ fn a_store_that_cannot_be_written_to_is_unavailable() {
     let folio = Folio::new();
     folio.file("file", "");
     assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:file/folio.db"]), @"
-    ! error[store_unavailable]: cannot create FOLDER/file: something on the way to it is a file, not a folder
+    ! error[store_unavailable]: cannot create FOLDER/file: a part of its path is a file, not a folder
     !   caused by: File exists (os error 17)
     !   hint: name another file with --store sqlite:PATH
     = 5
     ");
     // Who only reads is not told that there is none, either.
     assert_snapshot!(folio.seen(&["runs", "--store", "sqlite:file/folio.db"]), @"
-    ! error[store_unavailable]: cannot create FOLDER/file: something on the way to it is a file, not a folder
+    ! error[store_unavailable]: cannot create FOLDER/file: a part of its path is a file, not a folder
     !   caused by: File exists (os error 17)
     !   hint: name another file with --store sqlite:PATH
     = 5

@@ -203,7 +203,7 @@ fn a_folder_is_no_copy_and_no_store_takes_its_own_place() {
     for (from, to, reason) in [
         (".", "sqlite:g.db", ". is a folder, not a file"),
         ("copy.db", "sqlite:folder", "folder is a folder, not a file"),
-        ("./f.db", "sqlite:f.db", "cannot take its own place"),
+        ("./f.db", "sqlite:f.db", "cannot replace itself"),
     ] {
         let called = folio.call(&at(to, &["restore", from, "--replace"]));
         let told = refused(&called, 2);

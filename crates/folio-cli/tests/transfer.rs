@@ -122,13 +122,13 @@ fn a_space_goes_into_another_store_as_it_is() {
     other.db
       looked at the pages and indexes of the file
       looked at 1 space
-      looked at 1 commit, made again from the log
-      looked at 2 entries, made again from the log
-      looked at 2 pages, made again from the log
-      looked at 0 runs, made again from the log
-      looked at 0 turns, made again from the log
-      looked at 1 indexed word, made again from the log
-      looked at 1 watch, made again from the log
+      looked at 1 commit, rebuilt from the log
+      looked at 2 entries, rebuilt from the log
+      looked at 2 pages, rebuilt from the log
+      looked at 0 runs, rebuilt from the log
+      looked at 0 turns, rebuilt from the log
+      looked at 1 indexed word, rebuilt from the log
+      looked at 1 watch, rebuilt from the log
       looked at 0 word indexes
       looked at 0 bodies, each against its hash
       looked at the journals of 0 runs, each from its first event

@@ -89,7 +89,7 @@ pub enum ProcessError {
         source: io::Error,
     },
     /// The program was started, but the system does not say how it ended.
-    #[error("nobody knows how `{name}` ended: {source}")]
+    #[error("cannot find out how `{name}` ended: {source}")]
     Lost {
         /// The program.
         name: String,
@@ -115,12 +115,12 @@ fn why(name: &str, no_folder: Option<&Path>, error: &io::Error) -> String {
     }
     match error.kind() {
         io::ErrorKind::NotFound if name.contains('/') => {
-            "there is no such program, or none that the first line of the script names".to_owned()
+            "there is no such program, or the first line of the script names one that does not exist".to_owned()
         }
         io::ErrorKind::NotFound => "there is no such program on the PATH".to_owned(),
         io::ErrorKind::PermissionDenied => "it is not executable, or the system does not permit it".to_owned(),
         _ if error.raw_os_error() == Some(rustix::io::Errno::NOEXEC.raw_os_error()) => {
-            "it is no program of this machine; a script begins with #! and what runs it".to_owned()
+            "it is not a program for this machine; a script must begin with #! and the program that runs it".to_owned()
         }
         _ => error.to_string(),
     }
@@ -156,10 +156,10 @@ mod tests {
         let (closed, unmarked) = (script("closed", 0o600), script("unmarked", 0o700));
         for (name, folder, said) in [
             ("no-such-program", "/", "there is no such program on the PATH"),
-            ("/nowhere/program", "/", "there is no such program, or none that"),
+            ("/nowhere/program", "/", "there is no such program, or the first line"),
             ("sh", "/nowhere", "there is no folder /nowhere to run it in"),
             (&closed, "/", "it is not executable"),
-            (&unmarked, "/", "it is no program of this machine"),
+            (&unmarked, "/", "it is not a program for this machine"),
         ] {
             let program = Program {
                 name: name.to_owned(),

@@ -53,7 +53,7 @@ impl Admin {
         while let Err(wrong) = self.register_once(workers).await {
             if wrong != last {
                 said(&format!(
-                    "Restate at {} is not told yet that there is a worker: {wrong}",
+                    "the worker is not registered with Restate at {} yet: {wrong}",
                     self.place
                 ));
                 last = wrong;
@@ -73,14 +73,11 @@ impl Admin {
             let Ok(known) = self.known(workers).await else { continue };
             match &known {
                 Known::Nowhere => {
-                    said(&format!(
-                        "Restate at {} has been made to forget its workers",
-                        self.place
-                    ));
+                    said(&format!("the workers were removed from Restate at {}", self.place));
                     return;
                 }
                 Known::Elsewhere(other) if known != last => said(&format!(
-                    "Restate at {} calls workers at {other} now, and this one no more: start it again to have it called",
+                    "Restate at {} now calls workers at {other} and no longer this one; restart this worker to have it called",
                     self.place
                 )),
                 Known::Here if known != last => said(&format!("takes runs at {workers} again")),
@@ -95,7 +92,7 @@ impl Admin {
         let known = self.ask(Method::GET, &["deployments"], None).await?;
         let all = known["deployments"]
             .as_array()
-            .ok_or_else(|| "it does not say what it knows".to_owned())?;
+            .ok_or_else(|| "its answer has no list of deployments".to_owned())?;
         let mut others = Known::Nowhere;
         for one in all.iter().filter(|one| has_runs(one)) {
             let address = one["uri"].as_str().unwrap_or_default();
@@ -141,7 +138,7 @@ impl Admin {
         let calls = answer["rows"][0]["calls"].as_u64();
         calls
             .map(|calls| calls > 0)
-            .ok_or_else(|| "it does not say what it calls".to_owned())
+            .ok_or_else(|| "its answer has no number of calls".to_owned())
     }
 
     /// Makes Restate forget the deployment `id`.

@@ -99,7 +99,7 @@ impl Ingress {
         if status.is_success() {
             let taken: Value = answer.json().await.map_err(|error| self.unreached(error))?;
             let call = taken["invocationId"].as_str();
-            let call = call.ok_or_else(|| self.failed(format!("it names no invocation: {taken}")))?;
+            let call = call.ok_or_else(|| self.failed(format!("its answer has no invocation id: {taken}")))?;
             return Ok(HandedIn::Taken(Call(call.to_owned())));
         }
         if status == reqwest::StatusCode::NOT_FOUND {

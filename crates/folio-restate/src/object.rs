@@ -85,16 +85,18 @@ impl RunObject {
     /// A run that does not exist will never be driven; everything else is worth another attempt, here or elsewhere.
     fn refused(&self, key: &RunKey, why: &NotDriven) -> HandlerError {
         let error = match why {
-            NotDriven::Busy => return HandlerError::from("all places of this worker are taken".to_owned()),
+            NotDriven::Busy => {
+                return HandlerError::from("this worker already drives as many runs as it may".to_owned());
+            }
             NotDriven::Broke(broken) => {
-                return HandlerError::from(format!("what drove the run broke: {broken}"));
+                return HandlerError::from(format!("the task that drove the run failed: {broken}"));
             }
             NotDriven::Failed(error) => error,
         };
         match error {
             RunnerError::Store(store @ StoreError::NotFound { what: "run", .. }) => {
                 let told = format!(
-                    "no run {key} is in the store of this worker ({store}): whoever handed it in uses another one"
+                    "the store of this worker has no run {key} ({store}): it was submitted by a process that uses another store"
                 );
                 // Of very many messages at once some may be dropped; and if nobody receives them, this worker is
                 // ending.

@@ -19,14 +19,14 @@ pub struct Place(String);
 #[non_exhaustive]
 pub enum PlaceError {
     /// The text does not have the form of an address.
-    #[error("{text:?} is no address: it has to begin with http:// or https://, and to name a host")]
+    #[error("{text:?} is not an address: it must begin with http:// or https:// and name a host")]
     Form {
         /// The text.
         text: String,
     },
     /// The text contains more than an address. That may be a password, so the error does not quote it.
     #[error(
-        "the address says more than scheme, host, port and path: Restate knows no names, passwords and settings in it"
+        "the address may only have a scheme, host, port and path: Restate accepts no user names, passwords or settings in it"
     )]
     SaysMore,
 }
@@ -92,7 +92,7 @@ impl FromStr for RunKey {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || format!("{text:?} names no run: it has to be SPACE/RUN");
+        let wrong = || format!("{text:?} does not name a run: it must have the form SPACE/RUN");
         let (space, run) = text.rsplit_once('/').ok_or_else(wrong)?;
         Ok(Self {
             space: SpaceName::parse(space).map_err(|_| wrong())?,

@@ -94,13 +94,13 @@ impl Sweep {
                 Ok(Looked::NoWorkerKnown) => {
                     // What Restate took before is lost.
                     self.handed_in.clear();
-                    let wrong = format!("it knows of no worker; it has to be told of {reached} (--restate-admin)");
+                    let wrong = format!("it knows of no worker; register {reached} with it (--restate-admin)");
                     self.is_wrong(with_causes(&ingress.failed(wrong)), said);
                     return self.took;
                 }
                 Ok(Looked::Through) if self.wrong.is_empty() => {}
                 Ok(Looked::Through) => {
-                    said("runs that nobody drives are handed in again");
+                    said("runs that nobody drives are submitted again");
                     self.wrong.clear();
                 }
                 // A store or an ingress that cannot be reached is asked again.
@@ -111,7 +111,7 @@ impl Sweep {
 
     fn is_wrong<S: Fn(&str)>(&mut self, wrong: String, said: &S) {
         if wrong != self.wrong {
-            said(&format!("runs that nobody drives are not handed in: {wrong}"));
+            said(&format!("runs that nobody drives are not submitted: {wrong}"));
             self.wrong = wrong;
         }
     }

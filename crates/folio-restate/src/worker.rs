@@ -85,13 +85,13 @@ pub enum WorkerError {
         source: std::io::Error,
     },
     /// The worker is to be registered with Restate, but listens on all addresses of this machine.
-    #[error("Restate is to be told where the worker is, and {address} is no address at which anybody could reach it")]
+    #[error("Restate needs an address at which it can reach the worker, and {address} is not one")]
     NoAddress {
         /// The address on which it listens.
         address: SocketAddr,
     },
     /// The key is not valid.
-    #[error("the identity of Restate is no public key: {0}")]
+    #[error("the identity of Restate is not a public key: {0}")]
     Identity(String),
     /// No connection to Restate is possible at all.
     #[error(transparent)]

@@ -286,7 +286,7 @@ async fn a_worker_that_cannot_hand_runs_in_says_so_once_and_when_it_is_over() {
     let working = shared.worker_with(Registry::with_builtins(), painter(), nowhere).await;
     let runner = stranger(&shared);
     let (run, _) = runner.submit(echo()).await.unwrap();
-    let wrong = "runs that nobody drives are not handed in: ";
+    let wrong = "runs that nobody drives are not submitted: ";
     tells(&working, wrong).await;
     let (second, _) = runner.submit(echo()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(3)).await;
@@ -299,7 +299,7 @@ async fn a_worker_that_cannot_hand_runs_in_says_so_once_and_when_it_is_over() {
     for run in [run, second] {
         runner.drive(run).await.unwrap();
     }
-    tells(&working, "are handed in again").await;
+    tells(&working, "are submitted again").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -308,7 +308,7 @@ async fn workers_that_restate_was_made_to_forget_tell_it_of_themselves_again() {
     let mut shared = Shared::new(&restate).await;
     let working = worker(&shared).await;
     shared.forget_all().await;
-    tells(&working, "has been made to forget its workers").await;
+    tells(&working, "the workers were removed from Restate").await;
     until_known(&shared).await;
     // Who is put out by another one says so, and does not put that one out.
     shared.moves();

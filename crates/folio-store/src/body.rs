@@ -82,12 +82,12 @@ pub(crate) fn unpack(hash: &[u8], size: u64, encoding: &str, stored: Vec<u8>) ->
             read.map_err(|error| format!("cannot be unpacked: {error}"))?;
             bytes
         }
-        other => return Err(format!("is kept in the unknown form {other:?}")),
+        other => return Err(format!("is stored in the unknown encoding {other:?}")),
     };
     if Sha256::digest(&bytes).as_slice() == hash {
         Ok(bytes)
     } else {
-        Err("does not have the hash of its name".to_owned())
+        Err("does not match its hash".to_owned())
     }
 }
 

@@ -49,7 +49,7 @@ pub enum StoreError {
         expected: u32,
     },
     /// A writer followed a version of the policy that is no longer in force.
-    #[error("cannot write under version {expected} of the policy: version {found} holds")]
+    #[error("cannot write under version {expected} of the policy: version {found} is in force")]
     OtherPolicy {
         /// The version that is in force.
         found: u32,
@@ -99,7 +99,7 @@ pub enum StoreError {
         detail: Option<String>,
     },
     /// The idempotency key belongs to a commit for a different request.
-    #[error("the idempotency key was used before, to ask for something else")]
+    #[error("the idempotency key was used before for a different request")]
     KeyReused,
     /// The call contradicts itself or the data.
     #[error("{0}")]

@@ -88,12 +88,12 @@ impl CommittedParts {
 
 /// The error for a write whose last part never came.
 pub(crate) fn given_up() -> StoreError {
-    StoreError::Invalid("a write in parts was given up before its last one: nothing of it was written".to_owned())
+    StoreError::Invalid("a write in parts ended before its last part: nothing was written".to_owned())
 }
 
 /// The error for a write without any part.
 pub(crate) fn nothing_given() -> StoreError {
-    StoreError::Invalid("a write in parts has none".to_owned())
+    StoreError::Invalid("a write in parts has no parts".to_owned())
 }
 
 /// Refuses a part that is of another space than the first one.
@@ -101,6 +101,6 @@ pub(crate) fn of_one_space(first: &folio_memory::SpaceName, next: &folio_memory:
     if first == next {
         return Ok(());
     }
-    let message = format!("a write in parts is for space {first}, and one of them for {next}");
+    let message = format!("a write in parts is for space {first}, but one part is for {next}");
     Err(StoreError::Invalid(message))
 }

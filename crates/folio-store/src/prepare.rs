@@ -60,7 +60,7 @@ impl Prepared {
             .is_some_and(|key| key.is_empty() || key.len() > KEY_BYTES_MAX)
         {
             return Err(StoreError::Invalid(format!(
-                "an idempotency key has 1 to {KEY_BYTES_MAX} bytes"
+                "an idempotency key must have 1 to {KEY_BYTES_MAX} bytes"
             )));
         }
         let record_json = json("the record", &record)?;

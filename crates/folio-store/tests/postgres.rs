@@ -99,7 +99,7 @@ fn a_url_without_the_password_that_the_server_wants_is_told_so() {
     let (user, _) = user.rsplit_once(':').expect("one with a password");
     let error = PostgresStore::open(&OpenOptions::at(format!("{user}@{place}"))).expect_err("no password");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
-    assert!(error.to_string().contains("the server wants a password"), "{error}");
+    assert!(error.to_string().contains("the server asks for a password"), "{error}");
 }
 
 #[test]

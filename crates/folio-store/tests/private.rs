@@ -109,7 +109,7 @@ async fn a_store_that_was_cut_off_is_not_taken_for_a_new_one_and_keeps_its_log()
     File::create(&cut).unwrap();
     let refused = SqliteStore::open(&OpenOptions::at(&cut)).unwrap_err();
     assert!(
-        refused.to_string().contains("it is empty, and the log of a store"),
+        refused.to_string().contains("it is empty, but the log of a store"),
         "{refused}"
     );
     assert_eq!(log(&cut).metadata().unwrap().len(), bytes);

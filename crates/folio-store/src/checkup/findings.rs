@@ -117,14 +117,14 @@ impl Counts {
 impl Counted {
     /// Reports that `found` rows were rebuilt.
     pub(crate) fn again(&self, found: u64) -> String {
-        format!("{}, made again from the log", counted(found, self.what))
+        format!("{}, rebuilt from the log", counted(found, self.what))
     }
 
     /// Adds a problem if another number was `found`.
     pub(crate) fn compare(&self, found: u64, findings: &mut Findings) {
         let Self { what, wanted, .. } = self;
         if found != *wanted {
-            findings.add(|| format!("{} found, but the log makes {wanted}", counted(found, what)));
+            findings.add(|| format!("{} found, but the log accounts for {wanted}", counted(found, what)));
         }
     }
 }

@@ -126,7 +126,7 @@ impl Rebuilt {
         let folded = row.record.folded;
         let first = folded.map_or(row.seq, |folded| folded.from);
         if first.0 != last.0 + 1 {
-            findings.add(|| format!("after commit {last} comes {first}"));
+            findings.add(|| format!("commit {last} is followed by {first}"));
         }
         self.numbers += folded.map_or(0, |folded| folded.entries);
         if row.at < last_at {
@@ -179,7 +179,7 @@ impl Rebuilt {
                         findings.add(|| format!("commit {seq} ends {turn}, which had ended"));
                     }
                 }
-                None => findings.add(|| format!("commit {seq} ends {turn}, which is not there")),
+                None => findings.add(|| format!("commit {seq} ends {turn}, which does not exist")),
             },
             Change::SetPolicy { .. } | Change::RegisterType { .. } => {
                 self.policy.apply(change, seq);
@@ -208,10 +208,10 @@ impl Rebuilt {
             // A page that was compared and dropped never changes, so this must not change anything.
             None if self.added_pages.contains(&id) => {
                 if there.pages.get(&id).is_none_or(|found| found.fields.status != status) {
-                    findings.add(|| format!("{id} has not the status that commit {} gave it", row.seq));
+                    findings.add(|| format!("{id} does not have the status that commit {} gave it", row.seq));
                 }
             }
-            None => findings.add(|| format!("commit {} changes {id}, which is not there", row.seq)),
+            None => findings.add(|| format!("commit {} changes {id}, which does not exist", row.seq)),
         }
     }
 
@@ -231,7 +231,7 @@ impl Rebuilt {
         // An entry that was compared and dropped never changes, so this must not change anything.
         let mut state = self.entries.remove(&id).or_else(|| there.entries.get(&id).cloned());
         let Some(handle) = state.as_ref().map(|entry| entry.handle) else {
-            findings.add(|| format!("commit {} changes {id}, which is not there", row.seq));
+            findings.add(|| format!("commit {} changes {id}, which does not exist", row.seq));
             return;
         };
         let changed = fold::fold(&mut state, handle, change, id, row.seq, row.at);
@@ -256,7 +256,7 @@ impl Rebuilt {
             self.runs.insert(append.run, told);
         }
         let Some(told) = self.runs.get_mut(&append.run) else {
-            findings.add(|| format!("{} of commit {} has not begun", append.run, row.seq));
+            findings.add(|| format!("{} in commit {} was never started", append.run, row.seq));
             return;
         };
         if let Some(status) = &append.status {

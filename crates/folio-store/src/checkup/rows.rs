@@ -36,7 +36,7 @@ impl<I: Eq + Hash, T: PartialEq> Rows<I, T> {
     pub(crate) fn compare(&self, id: &I, made: &T, name: impl Display, findings: &mut Findings) {
         match self.by_id.get(id) {
             Some(Ok(found)) if found == made => {}
-            Some(Ok(_)) => findings.add(|| format!("{name} is not what the log makes of it")),
+            Some(Ok(_)) => findings.add(|| format!("{name} does not match the log")),
             Some(Err(reason)) => findings.add(|| reason.clone()),
             None => findings.add(|| format!("{name} is missing")),
         }

@@ -26,8 +26,8 @@ impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::More(seq) => write!(f, "has a commit {seq} of its own"),
-            Self::Other(seq) => write!(f, "has another commit {seq}"),
-            Self::InPart(seq) => write!(f, "ends amid commits up to {seq} of which only numbers are left"),
+            Self::Other(seq) => write!(f, "has a different commit {seq}"),
+            Self::InPart(seq) => write!(f, "ends within commits up to {seq} of which only numbers are left"),
         }
     }
 }

@@ -57,7 +57,7 @@ pub enum CopyError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The target contains something of its own.
-    #[error("{location} is no copy of {of}: space {space} {difference}")]
+    #[error("{location} is not a copy of {of}: space {space} {difference}")]
     NotACopy {
         /// The target.
         location: String,

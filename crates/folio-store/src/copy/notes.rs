@@ -59,5 +59,6 @@ pub(super) async fn copy(source: &dyn Store, target: &dyn Store, space: &SpaceNa
 }
 
 fn text_of(note: &TraceNote) -> Result<String, StoreError> {
-    serde_json::to_string(note).map_err(|error| StoreError::Invalid(format!("a note cannot be written down: {error}")))
+    serde_json::to_string(note)
+        .map_err(|error| StoreError::Invalid(format!("a note cannot be written as JSON: {error}")))
 }

@@ -78,7 +78,7 @@ impl<F: Facts> Plan<'_, '_, F> {
         for hash in named(commit) {
             let comes = parse_hash(hash).is_some_and(|hash| come.contains(&hash));
             if !comes && !self.facts.is_kept(hash)? {
-                let message = format!("the text {hash} is not kept, or not any more: put it away again");
+                let message = format!("the text {hash} is not stored, or no longer: put it away again");
                 return Err(StoreError::Invalid(message).into());
             }
         }

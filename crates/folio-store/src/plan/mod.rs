@@ -418,7 +418,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
 
     fn add_entry(&mut self, new: &'c NewEntry, fields_json: &'c str) -> Result<(), F::Failure> {
         if self.find_entry(new.id)?.is_some() {
-            return Err(StoreError::Invalid(format!("there is an entry {} already", new.id)).into());
+            return Err(StoreError::Invalid(format!("entry {} exists already", new.id)).into());
         }
         let page = self.page_place(new.page)?;
         self.ends.entries += 1;

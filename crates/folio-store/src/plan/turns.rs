@@ -12,7 +12,7 @@ impl<F: Facts> Plan<'_, '_, F> {
     pub(super) fn begin_turn(&mut self, new: &NewTurn) -> Result<(), F::Failure> {
         let is_planned = self.turns.iter().any(|planned| planned.turn.begun.id == new.id);
         if is_planned || self.facts.turn(new.id)?.is_some() {
-            return Err(StoreError::Invalid(format!("there is a turn {} already", new.id)).into());
+            return Err(StoreError::Invalid(format!("turn {} exists already", new.id)).into());
         }
         self.ends.turns += 1;
         let handle = TurnHandle(self.ends.turns);

@@ -135,9 +135,7 @@ impl Replay<'_> {
         }
         match read(policy::read(self.session).await)? {
             Ok(found) if found == policy => {}
-            Ok(_) => self
-                .findings
-                .add(|| "the policy is not what the log makes of it".to_owned()),
+            Ok(_) => self.findings.add(|| "the policy does not match the log".to_owned()),
             Err(reason) => self.findings.add(|| reason),
         }
         Ok(())
@@ -186,7 +184,7 @@ impl Replay<'_> {
         {
             let (what, number, seq): (&str, i64, i64) = (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
             self.findings
-                .add(|| format!("{what}{number} does not know of commit {seq}, which changed it"));
+                .add(|| format!("the list of changes to {what}{number} lacks commit {seq}"));
         }
         Ok(())
     }
@@ -240,7 +238,7 @@ impl Replay<'_> {
     fn compare_columns<T: PartialEq>(&mut self, handle: &impl Display, found: Option<&T>, wanted: &T, what: &str) {
         if found != Some(wanted) {
             self.findings
-                .add(|| format!("{what} {handle} is filed under something that it is not"));
+                .add(|| format!("{what} {handle} has columns that do not match it"));
         }
     }
 
@@ -292,7 +290,7 @@ impl Replay<'_> {
         for row in rows {
             let (number, what): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
             self.findings
-                .add(|| format!("entry e{number} is not watched for what has the number {what}"));
+                .add(|| format!("entry e{number} has no watch of kind {what}"));
         }
         Ok(())
     }
@@ -312,7 +310,7 @@ impl Replay<'_> {
             });
             if found.get(&entry.handle.0) != wanted.as_ref() {
                 self.findings
-                    .add(|| format!("the words of entry {} are not what is indexed of it", entry.handle));
+                    .add(|| format!("the index of words does not match entry {}", entry.handle));
             }
         }
         Ok(())
@@ -449,7 +447,7 @@ impl Replay<'_> {
         if ends.head != last || ends.entries != numbers {
             self.findings.add(|| {
                 format!(
-                    "the last numbers given are those of commit {}, not of {last}",
+                    "the last numbers recorded are those of commit {}, not of {last}",
                     ends.head
                 )
             });

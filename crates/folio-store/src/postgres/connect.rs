@@ -209,7 +209,7 @@ struct Silent(Duration);
 impl Silent {
     fn error(&self) -> io::Error {
         let message = format!(
-            "the server took the connection, and did not answer within {} s",
+            "the server accepted the connection, but did not answer within {} s",
             self.0.as_secs()
         );
         io::Error::new(io::ErrorKind::TimedOut, message)

@@ -101,7 +101,7 @@ impl Failure {
                         "all connections were busy for ten seconds; try again, or allow more of them"
                     }
                     PoolError::Timeout(_) => "the server does not answer",
-                    _ => "no connection could be made ready",
+                    _ => "no connection could be set up",
                 };
                 StoreError::Unavailable {
                     doing,
@@ -144,20 +144,20 @@ fn tls_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
     Some(match refused {
         Some(rustls::Error::InvalidCertificate(why)) => match why {
             UnknownIssuer => {
-                "nobody who is believed has signed its certificate; sslrootcert=FILE in the URL names who is"
+                "its certificate is not signed by a trusted authority; sslrootcert=FILE in the URL names one to trust"
             }
             NotValidForName | NotValidForNameContext { .. } => "its certificate is for another host than the URL names",
             Expired | ExpiredContext { .. } => "its certificate has expired",
-            NotValidYet | NotValidYetContext { .. } => "its certificate does not hold yet",
+            NotValidYet | NotValidYetContext { .. } => "its certificate is not valid yet",
             _ => "its certificate is not valid",
         },
-        Some(_) => "it does not speak TLS as it should",
+        Some(_) => "its TLS is faulty",
         // The driver has no own error for this.
         None if error
             .source()
             .is_some_and(|source| source.to_string().contains("does not support TLS")) =>
         {
-            "the server does not offer TLS, which the URL asks for"
+            "the server does not offer TLS, which the URL requires"
         }
         None => return None,
     })
@@ -173,13 +173,13 @@ fn login_reason(error: &tokio_postgres::Error) -> Option<&'static str> {
     };
     match error.to_string().as_str() {
         "invalid configuration" if lacks_password() => {
-            Some("the server wants a password, and the store URL has none; PGPASSWORD and ~/.pgpass are not read")
+            Some("the server asks for a password, but the store URL has none; PGPASSWORD and ~/.pgpass are not read")
         }
-        "invalid configuration" => Some("the store URL does not say enough for a connection"),
-        "authentication error" => {
-            Some("the server wants another way to log in than with a password, or cannot prove that it knows it")
-        }
-        "error performing TLS handshake" => Some("TLS could not be agreed on with the server"),
+        "invalid configuration" => Some("the store URL lacks something that a connection needs"),
+        "authentication error" => Some(
+            "the server requires another way to log in than a password, or cannot prove that it knows the password",
+        ),
+        "error performing TLS handshake" => Some("no TLS connection could be negotiated with the server"),
         _ => None,
     }
 }
@@ -224,7 +224,7 @@ fn explained(error: tokio_postgres::Error, doing: &'static str, location: String
     ]
     .contains(code)
     {
-        return StoreError::Invalid("the database cannot keep a character of the text".to_owned());
+        return StoreError::Invalid("the database cannot store a character of the text".to_owned());
     }
     let reason = reason(code);
     let is_corrupt = ["22", "23", "XX"].iter().any(|class| code.code().starts_with(class));
@@ -274,16 +274,16 @@ fn reason(code: &SqlState) -> &'static str {
         ),
         (
             SqlState::READ_ONLY_SQL_TRANSACTION,
-            "the server only reads, or lets the role of the URL only read: a standby, perhaps; name one that writes",
+            "the server is read-only (a standby, perhaps), or the role of the URL may only read; name a server and a role that can write",
         ),
         (SqlState::INVALID_PASSWORD, "the server does not accept the password"),
         (
             SqlState::INVALID_AUTHORIZATION_SPECIFICATION,
-            "the server does not let this user in, from here or without TLS; its log says which",
+            "the server does not accept this user, from this machine or without TLS; its log says which",
         ),
         (
             SqlState::INVALID_CATALOG_NAME,
-            "there is no such database; make it with createdb",
+            "there is no such database; create it with createdb",
         ),
         (
             SqlState::INSUFFICIENT_PRIVILEGE,
@@ -291,7 +291,7 @@ fn reason(code: &SqlState) -> &'static str {
         ),
         (
             SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-            "this program kept others from writing for five seconds and was cut off; try again",
+            "this program blocked other writers for five seconds and was disconnected; try again",
         ),
         (
             SqlState::QUERY_CANCELED,
@@ -299,7 +299,7 @@ fn reason(code: &SqlState) -> &'static str {
         ),
         (
             SqlState::LOCK_NOT_AVAILABLE,
-            "somebody else has kept a row locked for ten seconds; try again",
+            "another transaction kept a row locked for ten seconds; try again",
         ),
         (
             SqlState::UNDEFINED_TABLE,

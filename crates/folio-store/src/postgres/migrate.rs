@@ -49,7 +49,7 @@ async fn keeps_any_text(client: &Client) -> Result<(), Failure> {
         return Ok(());
     }
     let reason = format!(
-        "the database keeps texts as {encoding}, which has not every character; make one with createdb --encoding=UTF8 \
+        "the database stores texts as {encoding}, which lacks some characters; create one with createdb --encoding=UTF8 \
          --template=template0"
     );
     Err(StoreError::Invalid(reason).into())
@@ -65,7 +65,7 @@ async fn take_steps(client: &Client, location: &str) -> Result<(), Failure> {
         Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::Unavailable {
             doing: "open",
             location: location.to_owned(),
-            reason: "another program has been bringing the tables up to date for a minute; try again".to_owned(),
+            reason: "another process has been migrating the tables for a minute; try again".to_owned(),
             source: Some(Box::new(error)),
         }
         .into(),

@@ -123,7 +123,7 @@ impl Target {
         let own = Own::of(options)?;
         let mut config = Config::from_str(&own.rest).map_err(|_| unreadable(&own.rest))?;
         if config.get_dbname().is_none() {
-            let reason = "the store URL names no database: put its name behind the host, after a slash".to_owned();
+            let reason = "the store URL does not name a database: add its name after the host and a slash".to_owned();
             return Err(StoreError::Invalid(reason));
         }
         config.application_name("folio");
@@ -202,7 +202,7 @@ impl Target {
             .map_err(|error| StoreError::Unavailable {
                 doing: "open",
                 location: self.location.clone(),
-                reason: "no pool of connections can be made".to_owned(),
+                reason: "no connection pool can be created".to_owned(),
                 source: Some(Box::new(error)),
             })
     }
@@ -247,7 +247,7 @@ impl Own {
         }
         own.rest = format!("{address}?{}", rest.join("&"));
         if own.root.as_deref().is_some_and(|root| root.contains('%')) {
-            let reason = "the path after sslrootcert= in the store URL may have no percent signs".to_owned();
+            let reason = "the path after sslrootcert= in the store URL must not have percent signs".to_owned();
             return Err(StoreError::Invalid(reason));
         }
         Ok(own)
@@ -265,7 +265,7 @@ fn unreadable(url: &str) -> StoreError {
     StoreError::Invalid(match name.filter(is_name) {
         Some(name) => {
             format!(
-                "{name}= in the store URL is no setting, or has a value that it cannot have; docs/postgres.md lists them"
+                "{name}= in the store URL is not a setting, or its value is invalid; docs/postgres.md lists the settings"
             )
         }
         None => {
@@ -279,7 +279,7 @@ fn unreadable(url: &str) -> StoreError {
 fn lease(seconds: &str) -> Result<Duration, StoreError> {
     let seconds = seconds.parse().ok().filter(|seconds| (1..=3_600).contains(seconds));
     seconds.map(Duration::from_secs).ok_or_else(|| {
-        let reason = "lease= in the store URL is a number of seconds, from 1 to 3600";
+        let reason = "lease= in the store URL must be a number of seconds from 1 to 3600";
         StoreError::Invalid(reason.to_owned())
     })
 }
@@ -290,7 +290,7 @@ fn connections(most: &str) -> Result<usize, StoreError> {
         .ok()
         .filter(|most| (CONNECTIONS_MIN..=1_000).contains(most));
     most.ok_or_else(|| {
-        let reason = format!("connections= in the store URL is a number from {CONNECTIONS_MIN} to 1000");
+        let reason = format!("connections= in the store URL must be a number from {CONNECTIONS_MIN} to 1000");
         StoreError::Invalid(reason)
     })
 }

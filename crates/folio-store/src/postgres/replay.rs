@@ -12,7 +12,7 @@ use crate::store::LogRow;
 
 /// The answer that the commit of `row` got when it was made.
 pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committed, Failure> {
-    let lost = |what: &str| Failure::Damaged(format!("commit {} names {what} that is not there", row.seq));
+    let lost = |what: &str| Failure::Damaged(format!("commit {} refers to {what} that does not exist", row.seq));
     let mut answer = Committed {
         seq: row.seq,
         at: row.at,
@@ -44,7 +44,7 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
 
 /// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
 async fn entry_after(session: &Session, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, Failure> {
-    let lost = || Failure::Damaged(format!("commit {} names {id}, which is not there", row.seq));
+    let lost = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
     let found = entry::by_id(session, id).await?.ok_or_else(lost)?;
     let before = if found.created_seq < row.seq {
         let before = journal::as_of(session, std::slice::from_ref(&found), Seq(row.seq.0 - 1)).await?;

@@ -453,7 +453,7 @@ impl Store for PostgresStore {
 
     async fn back_up(&self, _: &Path) -> Result<(), StoreError> {
         let reason = format!(
-            "{} is copied by PostgreSQL's own tools: pg_dump for a copy of now, or the log of the server for any moment",
+            "back up {} with PostgreSQL's own tools: pg_dump for its current state, or archived WAL for any point in time",
             self.inner.target.location
         );
         Err(StoreError::Invalid(reason))

@@ -35,7 +35,7 @@ pub(super) async fn keep(client: &Object, token: &KeptToken) -> Result<(), Failu
         )
         .await?;
     if !row.try_get::<_, bool>(0)? {
-        let reason = format!("there are {MOST} access tokens, which is as many as a store keeps");
+        let reason = format!("there are {MOST} access tokens already, the most that a store can keep");
         return Err(StoreError::Invalid(reason).into());
     }
     Ok(())

@@ -36,7 +36,7 @@ pub(super) fn rows_of(notes: &[TraceNote]) -> Result<Rows, StoreError> {
     let mut rows = Rows::default();
     for note in notes {
         let text = serde_json::to_string(note)
-            .map_err(|error| StoreError::Invalid(format!("a note cannot be written down: {error}")))?;
+            .map_err(|error| StoreError::Invalid(format!("a note cannot be written as JSON: {error}")))?;
         rows.at.push(note.at.as_nanos());
         rows.as_of.push(to_column(note.as_of.0));
         rows.components.push(kept(&note.component).into_owned());

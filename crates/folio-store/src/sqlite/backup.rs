@@ -45,7 +45,7 @@ pub(super) fn nothing_at(to: &Path) -> Result<(), Failure> {
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
         let reason = format!(
-            "there is no folder {}, so {} cannot be made",
+            "there is no folder {}, so {} cannot be created",
             folder.display(),
             to.display()
         );
@@ -54,14 +54,15 @@ pub(super) fn nothing_at(to: &Path) -> Result<(), Failure> {
     let left = BESIDE.iter().map(|suffix| with(to, suffix)).find(|path| path.exists());
     left.map_or(Ok(()), |left| {
         let (left, to) = (left.display(), to.display());
-        let reason =
-            format!("{left} is of another store, and would be read as a part of {to}: put it beside that store first");
+        let reason = format!(
+            "{left} belongs to another store, but would be read as part of {to}: move it back to that store first"
+        );
         Err(StoreError::Invalid(reason).into())
     })
 }
 
 pub(super) fn is_there(to: &Path) -> Failure {
-    StoreError::Invalid(format!("{} is there already, and stays as it is", to.display())).into()
+    StoreError::Invalid(format!("{} exists already and is not overwritten", to.display())).into()
 }
 
 /// The suffix of copies that are not complete yet.
@@ -136,9 +137,12 @@ impl Unfinished {
             return Err(unavailable("replace", to, error).into());
         }
         sync_folder_of(to).map_err(|error| StoreError::Unavailable {
-            doing: "make sure of",
+            doing: "sync",
             location: to.display().to_string(),
-            reason: format!("{error}; what was there before is {} now", aside.name.display()),
+            reason: format!(
+                "{error}; the store that was there before is now {}",
+                aside.name.display()
+            ),
             source: Some(Box::new(error)),
         })?;
         Ok(aside.name)

@@ -79,7 +79,7 @@ fn looked<T>(what: &str, done: Result<T, Failure>, findings: &mut Findings) -> R
         Failure::Sql(error) if is_damage(&error) => error.to_string(),
         other => return Err(other),
     };
-    findings.add(|| format!("{what} could not be looked at: {reason}"));
+    findings.add(|| format!("{what} could not be checked: {reason}"));
     Ok(false)
 }
 
@@ -186,9 +186,7 @@ impl Replay<'_> {
         }
         match read(policy::read(conn, Some(space)))? {
             Ok(found) if found == policy => {}
-            Ok(_) => self
-                .findings
-                .add(|| "the policy is not what the log makes of it".to_owned()),
+            Ok(_) => self.findings.add(|| "the policy does not match the log".to_owned()),
             Err(reason) => self.findings.add(|| reason),
         }
         self.check_notes()
@@ -291,7 +289,7 @@ impl Replay<'_> {
             if !journal::is_touched(self.conn, *what, Place::of(self.space, *number), *seq)? {
                 let letter = what.letter();
                 self.findings
-                    .add(|| format!("{letter}{number} does not know of commit {seq}, which changed it"));
+                    .add(|| format!("the list of changes to {letter}{number} lacks commit {seq}"));
             }
         }
         Ok(())
@@ -299,7 +297,7 @@ impl Replay<'_> {
 }
 
 fn is_misfiled(name: &std::fmt::Arguments<'_>) -> String {
-    format!("{name} is filed under something that it is not")
+    format!("{name} has columns that do not match it")
 }
 
 /// What `ask` finds for each of `ids`.
@@ -352,7 +350,7 @@ fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure
     for (what, of) in [(Packed::Body, "entry e"), (Packed::Record, "commit ")] {
         packed::each(conn, what, |place, text| {
             if let Err(reason) = text {
-                findings.add(|| format!("what is packed of {of}{} {reason}", place.number()));
+                findings.add(|| format!("the packed text of {of}{} {reason}", place.number()));
             }
         })?;
     }

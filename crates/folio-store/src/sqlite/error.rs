@@ -8,11 +8,11 @@ pub(super) use crate::error::not_found;
 /// Why a file is not a store.
 pub(super) const NO_DATABASE: &str = "it is not an SQLite file";
 /// Why an empty file is not a store.
-pub(super) const CUT_OFF: &str = "it is empty, and the log of a store stands beside it: if the store was renamed, put it back in place of \
+pub(super) const CUT_OFF: &str = "it is empty, but the log of a store lies beside it: if the store was renamed, put it back in place of \
     the empty file; otherwise keep that log, and restore the file from a backup";
 /// Why no store is created where only the log of one exists.
 pub(super) const WITHOUT_FILE: &str = "there is no such file, but its -wal is there: if the store was renamed, put it back; if it was \
-    removed on purpose, end whoever has it open and remove its -wal and -shm, too; otherwise keep them, and restore it from a backup";
+    removed on purpose, end the processes that have it open and remove its -wal and -shm, too; otherwise keep them, and restore it from a backup";
 /// What to do if the disk is full.
 const DISK_FULL: &str = "the disk is full; free some space and try again";
 
@@ -87,11 +87,11 @@ pub(super) fn explained(error: rusqlite::Error, doing: &'static str, location: &
         ErrorCode::NotADatabase => NO_DATABASE,
         ErrorCode::ConstraintViolation => "its rows contradict each other; run the doctor",
         ErrorCode::DiskFull => DISK_FULL,
-        ErrorCode::ReadOnly => "the file or its folder may not be written to",
+        ErrorCode::ReadOnly => "the file or its folder is not writable",
         ErrorCode::PermissionDenied => "permission denied",
         ErrorCode::CannotOpen => "the file cannot be opened",
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
-            "others had it locked for ten seconds: one of them all the time, or many in turn; try again, or find out which"
+            "other processes had it locked for ten seconds, one of them all the time or many in turn; try again, or find out which"
         }
         // The index of the write-ahead log is extended before anything is read; only that step fails this way on a full
         // disk.

@@ -115,7 +115,7 @@ pub(super) fn identify(conn: &Connection, location: &str, migrations: &[Migratio
         return Ok(0);
     }
     if application != APPLICATION_ID {
-        let reason = format!("{location} is an SQLite file of another program; name a file of its own for folio");
+        let reason = format!("{location} is an SQLite file of another program; name another file for folio");
         return Err(StoreError::Invalid(reason).into());
     }
     let found = u32::try_from(found).map_err(|_| damaged("the format number", found))?;

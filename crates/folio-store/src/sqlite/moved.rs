@@ -13,11 +13,11 @@ use crate::error::StoreError;
 type Identity = (u64, u64);
 
 /// Why nothing can be written any more.
-const MOVED: &str = "the file was moved or removed while this process had it open; put it back at its place with what stands beside it, \
+const MOVED: &str = "the file was moved or removed while this process had it open; put it back in its place with the files beside it, \
     or end this process";
 const REPLACED: &str =
-    "another file has taken its place while this process had it open; put it back at its place, or end this process";
-const BESIDE: &str = "the -wal or -shm beside it was moved or removed while this process had it open; put it back at its place, or end \
+    "another file has taken its place while this process had it open; put it back in its place, or end this process";
+const BESIDE: &str = "the -wal or -shm beside it was moved or removed while this process had it open; put it back in its place, or end \
     this process";
 
 /// The files at the paths of an open store.

@@ -214,7 +214,7 @@ impl Target {
             return match migrate::is_newest(found, migrations) {
                 true => Ok(conn),
                 false => Err(self
-                    .unwritable("it has to be brought to the newest format, and cannot be written to")
+                    .unwritable("it must be migrated to the newest format, but cannot be written to")
                     .into()),
             };
         }
@@ -265,7 +265,7 @@ impl Target {
         ));
         match (failure, self.file.as_deref()) {
             (Failure::Sql(_), Some(_)) if cannot_open && self.is_read_only => {
-                self.unwritable("it was not closed: what stands in the log beside it can only be read where the folder can be written to")
+                self.unwritable("it was not closed: the log beside it can only be read if the folder is writable")
             }
             (Failure::Sql(error), Some(file)) if cannot_open => match obstacle(file) {
                 Some((path, why)) => self.unavailable("open", path, why),
@@ -431,9 +431,9 @@ pub(super) fn in_words(error: &std::io::Error) -> String {
         Kind::PermissionDenied => "permission denied".to_owned(),
         Kind::ReadOnlyFilesystem => "the file system is read-only".to_owned(),
         Kind::IsADirectory => "it is a folder, not a file".to_owned(),
-        Kind::NotADirectory | Kind::AlreadyExists => "something on the way to it is a file, not a folder".to_owned(),
+        Kind::NotADirectory | Kind::AlreadyExists => "a part of its path is a file, not a folder".to_owned(),
         Kind::StorageFull => "the disk is full".to_owned(),
-        Kind::InvalidFilename => "its name, or that of what is kept beside it, is too long".to_owned(),
+        Kind::InvalidFilename => "its name, or that of a file beside it, is too long".to_owned(),
         _ => error.to_string(),
     }
 }

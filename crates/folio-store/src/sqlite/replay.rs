@@ -12,7 +12,7 @@ use crate::store::LogRow;
 
 /// The answer that the commit of `row` got when it was made.
 pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<Committed, Failure> {
-    let lost = |what: &str| Failure::Damaged(format!("commit {} names {what} that is not there", row.seq));
+    let lost = |what: &str| Failure::Damaged(format!("commit {} refers to {what} that does not exist", row.seq));
     let mut answer = Committed {
         seq: row.seq,
         at: row.at,
@@ -49,7 +49,7 @@ fn entry_after(
     index: usize,
     id: EntryId,
 ) -> Result<CommittedEntry, Failure> {
-    let lost = || Failure::Damaged(format!("commit {} names {id}, which is not there", row.seq));
+    let lost = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
     let found = entry::by_id(conn, space, id)?.ok_or_else(lost)?;
     let place = Place::of(space, found.handle.0);
     let before = journal::as_of(conn, &[place], Seq(row.seq.0.saturating_sub(1)))?.pop();

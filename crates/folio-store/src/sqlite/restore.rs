@@ -64,7 +64,7 @@ pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Res
         }
     }
     if matches!((from.canonicalize(), to.canonicalize()), (Ok(from), Ok(to)) if from == to) {
-        return Err(StoreError::Invalid(format!("{location} cannot take its own place")));
+        return Err(StoreError::Invalid(format!("{location} cannot replace itself")));
     }
     let done = checked(from, &location).and_then(|conn| {
         if let Some(folder) = to.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -175,7 +175,7 @@ fn alone(path: &Path) -> Result<Option<Connection>, Failure> {
     let has_it_open = || StoreError::Unavailable {
         doing: "replace",
         location: path.display().to_string(),
-        reason: "another process has it open; end that one first".to_owned(),
+        reason: "another process has it open; end that process first".to_owned(),
         source: None,
     };
     let held = Connection::open_with_flags(&whole, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|conn| {

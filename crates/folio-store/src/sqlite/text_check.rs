@@ -23,7 +23,7 @@ pub(super) fn check(conn: &Connection, findings: &mut Findings) -> Result<(), Fa
     };
     for (space, seq, version, name) in &spaces {
         let Some(name) = name else {
-            findings.add(|| format!("there is an index of words for space {}, which is not there", space.0));
+            findings.add(|| format!("there is an index of words for space {}, which does not exist", space.0));
             continue;
         };
         // An index by other rules is built anew by the next search.
@@ -44,7 +44,7 @@ fn check_space(conn: &Connection, space: SpaceId, seq: Seq, problems: &mut Vec<S
     let head = journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head);
     if seq > head {
         problems.push(format!(
-            "the index of words has come to commit {seq}, but the last one is {head}"
+            "the index of words has reached commit {seq}, but the last one is {head}"
         ));
     }
     let is_there: bool = conn
@@ -77,16 +77,13 @@ fn check_space(conn: &Connection, space: SpaceId, seq: Seq, problems: &mut Vec<S
         let wanted = [&terms.title, &terms.body, &terms.tags].map(Vec::len);
         let found = sizes.as_deref().map_or(Some([0; 3]), counts);
         if found != Some(wanted) {
-            problems.push(format!(
-                "the words of entry {} are not what is indexed of it",
-                entry.handle
-            ));
+            problems.push(format!("the index of words does not match entry {}", entry.handle));
         }
     }
     let indexed: i64 = conn.query_row(&format!("SELECT count(*) FROM {table}_docsize"), [], |row| row.get(0))?;
     if from_column(indexed) != known {
         problems.push(format!(
-            "the index of words knows {indexed} entries, of which {known} are there"
+            "the index of words has {indexed} entries, of which {known} exist"
         ));
     }
     Ok(())

@@ -16,7 +16,7 @@ pub(super) fn keep(conn: &Connection, token: &KeptToken) -> Result<(), Failure> 
         row.get(0)
     })?;
     if count >= MOST {
-        let reason = format!("there are {MOST} access tokens, which is as many as a store keeps");
+        let reason = format!("there are {MOST} access tokens already, the most that a store can keep");
         return Err(StoreError::Invalid(reason).into());
     }
     let sql = "INSERT INTO token (id, space, role, name, hash, created_at, expires_at, revoked_at)

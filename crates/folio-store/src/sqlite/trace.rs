@@ -86,7 +86,7 @@ pub(super) fn forget_texts(conn: &Connection, space: SpaceId, texts: &[String]) 
 impl Row {
     fn of(note: &TraceNote) -> Result<Self, StoreError> {
         let text = serde_json::to_string(note)
-            .map_err(|error| StoreError::Invalid(format!("a note cannot be written down: {error}")))?;
+            .map_err(|error| StoreError::Invalid(format!("a note cannot be written as JSON: {error}")))?;
         Ok(Self {
             at: note.at.as_nanos(),
             as_of: to_column(note.as_of.0),

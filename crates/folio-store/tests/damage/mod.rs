@@ -88,44 +88,41 @@ pub(crate) fn damages(choose: impl Fn(u64) -> String) -> Vec<(String, Vec<&'stat
         (
             changed("entry", "fields = '{'", &one)
                 + &changed("entry", "fields = replace(fields, 'note 3', 'x')", &three),
-            vec!["entry e1", "entry e3 is not what the log makes of it"],
+            vec!["entry e1", "entry e3 does not match the log"],
         ),
         (
             changed("entry", "fields = '{'", &two) + &changed("entry", "pinned = NOT pinned", &three),
-            vec!["entry e2", "entry e3 is filed under something that it is not"],
+            vec!["entry e2", "entry e3 has columns that do not match it"],
         ),
         (
             changed("page", "fields = '{'", &one) + &changed("page", "fields = replace(fields, 'page 3', 'x')", &three),
-            vec!["page p1", "page p3 is not what the log makes of it"],
+            vec!["page p1", "page p3 does not match the log"],
         ),
         (
             changed("page", "fields = '{'", &two) + &changed("page", "role = 'plan'", &three),
-            vec!["page p2", "page p3 is filed under something that it is not"],
+            vec!["page p2", "page p3 has columns that do not match it"],
         ),
         (
             changed("page", "thread = 'other'", &one) + &changed("page", "parent = NULL", &three),
             vec![
-                "page p1 is filed under something that it is not",
-                "page p3 is filed under something that it is not",
+                "page p1 has columns that do not match it",
+                "page p3 has columns that do not match it",
             ],
         ),
         (
             changed("turn", "begun = '{'", &one) + &changed("turn", "begun = replace(begun, 'turn 3', 'x')", &three),
-            vec!["turn t1", "turn t3 is not what the log makes of it"],
+            vec!["turn t1", "turn t3 does not match the log"],
         ),
         (
             changed("turn", "thread = 'other'", &one) + &changed("turn", "run = NULL", &three),
             vec![
-                "turn t1 is filed under something that it is not",
-                "turn t3 is filed under something that it is not",
+                "turn t1 has columns that do not match it",
+                "turn t3 has columns that do not match it",
             ],
         ),
         (
             changed("run", "title = 'x'", &one) + &changed("run", "status = 'ok'", &three),
-            vec![
-                "run r1 is not what the log makes of it",
-                "run r3 is not what the log makes of it",
-            ],
+            vec!["run r1 does not match the log", "run r3 does not match the log"],
         ),
         (
             "UPDATE trace SET note = 'x'; DELETE FROM blob;".to_owned(),

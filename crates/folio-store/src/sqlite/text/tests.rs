@@ -173,7 +173,7 @@ async fn the_doctor_finds_words_that_are_not_those_of_the_entries() {
     file.conn.execute("UPDATE text_index SET seq = 99", []).unwrap();
     let problems = file.store.check().await.unwrap().problems.join("\n");
     assert!(
-        problems.contains("the words of entry e1 are not what is indexed"),
+        problems.contains("the index of words does not match entry e1"),
         "{problems}"
     );
     assert!(problems.contains("has come to commit 99"), "{problems}");
