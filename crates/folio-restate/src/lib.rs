@@ -10,7 +10,7 @@
 //! - [`place`]: where Restate is, and how it names a run
 //! - [`ingress`]: submits runs
 //! - [`worker`]: takes calls for runs, and drives them; `object`: what Restate calls; `drives`: which runs are driven
-//!   here;   `listen`: its connections
+//!   here; `listen`: its connections
 //! - `admin`: registers workers with Restate; `sweep`: looks for runs that nobody drives
 //!
 //! This crate never decides what a run does, and writes to a store only through the runner.

@@ -249,7 +249,7 @@ pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64
     Ok(known)
 }
 
-/// Whether fewer than `count` entries of `space` are memory of its own.
+/// Whether `space` has fewer than `count` entries that are memory of its own, not written by runs.
 pub(super) fn has_less_memory_than(conn: &Connection, space: SpaceId, count: u64) -> Result<bool, Failure> {
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 FROM entry INDEXED BY entry_list WHERE kind IN ({}) AND page BETWEEN ?1 AND ?2
