@@ -151,7 +151,7 @@ mod tests {
         let mut sleeping = Command::new("sleep");
         let mut child = sleeping.arg("1000").process_group(group.number()).spawn().unwrap();
         group.holds(&child);
-        // What the system does when this process is killed.
+        // As the system closes it when this process is killed.
         drop(group.leash.as_mut().unwrap().stdin.take());
         let ended = tokio::time::timeout(Duration::from_secs(20), child.wait()).await;
         assert_eq!(ended.unwrap().unwrap().signal(), Some(15));

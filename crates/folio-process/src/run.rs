@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// What becomes of a program that is stopped once it is in a group of its own, and what it printed until then.
+    /// Stops a program once it is in a group of its own; returns how it ended, and what it printed until then.
     async fn stopped_outside_of_its_group(script: &str) -> (Finished, String) {
         let stop = CancellationToken::new();
         let mut output = StopAtALine {

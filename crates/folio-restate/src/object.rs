@@ -122,7 +122,7 @@ mod tests {
         let key: RunKey = "main/run_01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         let until: Timestamp = Timestamp::parse("2026-01-02T03:00:00Z").unwrap();
         let named = |before: u64| request_until(&key, until, until.minus(Duration::from_secs(before)));
-        // However often it begins to wait, some calls at most are for one moment.
+        // However often it begins to wait, only a few calls are for the same time.
         assert_eq!(named(40_000), named(33_000));
         for (asked, called_early) in [
             (3_600, 6),

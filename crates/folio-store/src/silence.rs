@@ -86,11 +86,11 @@ mod tests {
             Silence::judged(&mut silence, (until, now), at, PATIENCE)
         };
         assert_eq!(seen(Some(15_000), 15_000, 0), Life::GoesOn);
-        // The machine slept for an hour, and then everybody looks at once.
+        // The machine slept for an hour, and then all processes look at once.
         assert_eq!(seen(Some(15_000), 3_600_000, 1), Life::Silent);
         assert_eq!(seen(Some(15_000), 3_604_000, 5), Life::Silent);
         assert_eq!(seen(Some(3_620_000), 3_605_000, 6), Life::GoesOn);
-        // From another sleep on, it is silent anew.
+        // After another sleep its silence begins anew.
         assert_eq!(seen(Some(3_620_000), 9_000_000, 7), Life::Silent);
         assert_eq!(seen(Some(8_000_000), 9_005_000, 12), Life::Silent);
         assert_eq!(seen(Some(8_000_000), 9_011_999, 18), Life::Silent);
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(seen(until, until - HOUR, 0), Life::GoesOn);
         assert_eq!(seen(until, until - 2 * HOUR, 1), Life::Silent);
         assert_eq!(seen(until, until - 2 * HOUR + 3_000, 4), Life::Silent);
-        // It has said so once more, by the clock as it is now.
+        // It has renewed its lease by the clock as it is now.
         assert_eq!(
             seen(until - 2 * HOUR + 18_000, until - 2 * HOUR + 3_000, 4),
             Life::GoesOn

@@ -19,7 +19,7 @@ pub struct WatchQuery {
     pub what: Watch,
     /// Only entries whose time is not after this one.
     pub until: Timestamp,
-    /// Only entries that have given no sign of life after this time.
+    /// Only entries that nobody has changed or confirmed after this time.
     pub idle_since: Timestamp,
     /// Where an earlier answer ended.
     pub after: Option<WatchPlace>,

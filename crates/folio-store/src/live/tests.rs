@@ -1,4 +1,4 @@
-//! The index against the rules: whatever it answers, `EntryQuery::matches` and `EntryQuery::compare` answer, too.
+//! Compares the index with the rules: its answers must be those of `EntryQuery::matches` and `EntryQuery::compare`.
 
 use folio_memory::id::{EntryHandle, EntryId, PageId, Seq};
 use folio_memory::terms::terms_of;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A few values each, so that questions find something.
+/// Few values for each field, so that queries find something.
 fn entry(number: u64) -> impl Strategy<Value = Entry> {
     let parts = (
         0..3usize,

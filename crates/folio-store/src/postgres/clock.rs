@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_time_is_that_of_the_server_whatever_the_machine_says_m7_1() {
         let clock = ServerClock(Mutex::new(Reckoned::from(&told(Instant::now(), 4 * MILLI, noon()))));
-        // The machine says another year.
+        // The machine's clock is in another year.
         let now = clock.now();
         assert!(now.since(noon()) < HOUR && noon().since(now) < HOUR, "{now}");
     }
@@ -152,10 +152,10 @@ mod tests {
         let reckoned = Reckoned::from(&told(start, 4 * MILLI, noon()));
         let later = start + HOUR;
         let expected = noon().plus(HOUR);
-        // It took longer, and its middle is somewhere else: but it may have been so.
+        // The answer took longer, so its middle is elsewhere, but it does not contradict the reckoning.
         let fits = told(later, 20 * MILLI, expected);
         assert_eq!(reckoned.after(&fits), reckoned);
-        // The server was set back, or is another one.
+        // The server's clock was set back, or it is another server.
         let other = told(later, 20 * MILLI, noon());
         assert_eq!(reckoned.after(&other).at(later + 10 * MILLI), noon());
         // This machine has slept for a while, and its own clock with it.

@@ -150,7 +150,7 @@ mod tests {
             assert!(begun.elapsed() >= limit);
             assert!(tries > 0);
         }
-        // What somebody was asleep counts.
+        // Time asleep counts as waiting.
         let mut again = patience(Duration::from_nanos(1));
         assert!(!again(1));
     }

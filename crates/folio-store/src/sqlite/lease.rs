@@ -288,7 +288,7 @@ mod tests {
         for owner in [&hidden, &gone] {
             renew(&conn, owner, lease).unwrap();
         }
-        // It cannot be opened, whoever looks: it leads to itself.
+        // A link to itself, which nobody can open.
         let lock = lock_path(&file, &hidden);
         symlink(&lock, &lock).unwrap();
         assert_eq!(owners.life_of(&conn, &hidden).unwrap(), Life::GoesOn);

@@ -371,7 +371,7 @@ mod tests {
     use crate::commit::{Commit, Record};
     use crate::store::Store as _;
 
-    /// A store with two spaces of a few entries, whose indexes may take so much together.
+    /// A store with two spaces of a few entries, whose indexes may take this many bytes together.
     async fn two_spaces(bytes_of_all_max: usize) -> (Arc<SqliteStore>, [SpaceName; 2]) {
         let options = OpenOptions {
             live: LiveOptions {

@@ -149,7 +149,7 @@ mod tests {
         }]
     }
 
-    /// The number of the mark for memory, and of that for pages.
+    /// The mark's numbers for memory and for pages.
     fn at(marks: &Marks, head: u64) -> Option<(u64, u64)> {
         marks.at(SPACE, Seq(head)).map(|mark| (mark.number, mark.pages))
     }
@@ -191,7 +191,7 @@ mod tests {
         let first = at(&marks, 3);
         let second = at(&marks, 4);
         assert_ne!(first, second, "commit 4 is not ours");
-        // Commit 5 is not ours either, and nobody asked between it and ours.
+        // Commit 5 is not ours, either, and nobody asked for a mark between it and ours.
         commit(&marks, &wrote(6, false), true);
         assert_ne!(at(&marks, 6), second);
     }

@@ -133,7 +133,7 @@ mod tests {
     use super::super::open::OpenOptions;
     use super::*;
 
-    /// Where a question was answered, and what it found.
+    /// On which thread a query was answered, and what it found.
     fn question(conn: &Connection) -> Result<(thread::ThreadId, i64), Failure> {
         let found = conn.query_row("SELECT count(*) FROM log", [], |row| row.get(0))?;
         Ok((thread::current().id(), found))
