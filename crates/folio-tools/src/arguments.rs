@@ -11,10 +11,10 @@ use crate::response::ToolError;
 use crate::schema;
 use crate::tool::{ToolRequest, ToolSpec};
 
-/// Checks `args` and says everything that is wrong with them at once.
+/// Checks `args` and reports everything that is wrong with them at once.
 ///
-/// Returns `None` when the tool can take them as they are, and new arguments when some had to be
-/// brought into their kind: a template makes `"20"` where 20 is meant.
+/// Returns `None` when the tool can take the arguments as they are, and new arguments when some had to be converted to
+/// their kind: a template produces `"20"` where 20 is meant.
 pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, ToolError> {
     let empty = serde_json::Map::new();
     let given = match args {
@@ -35,7 +35,7 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
 
     let mut wrong = Vec::new();
     let mut converted = Vec::new();
-    // In the order of their names, whatever the order in which they were given.
+    // Sorted by name, whatever the order in which they were given.
     for (name, value) in given.iter().collect::<BTreeMap<_, _>>() {
         let Some(arg) = spec.args.iter().find(|arg| arg.name == *name) else {
             let names = spec.args.iter().map(|arg| arg.name.as_str());
@@ -84,7 +84,7 @@ pub(crate) fn parse<T: DeserializeOwned>(request: &ToolRequest) -> Result<T, Too
 
 /// The candidate that `given` was probably meant to be, if one is near enough.
 pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A long wrong name is no misspelling, and comparing costs the product of the lengths.
+    // A long wrong name is not a misspelling, and the cost of comparing is the product of the lengths.
     if given.len() > 64 {
         return None;
     }
@@ -98,7 +98,7 @@ pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a 
         .map(|(_, candidate)| candidate)
 }
 
-/// Edits that turn one word into the other; two letters that changed places are one edit.
+/// The number of edits that turn one word into the other. Two letters that changed places count as one edit.
 fn distance(left: &str, right: &str) -> usize {
     let left: Vec<char> = left.chars().collect();
     let right: Vec<char> = right.chars().collect();
@@ -125,7 +125,7 @@ fn distance(left: &str, right: &str) -> usize {
     rows[rows.len() - 1]
 }
 
-/// How long a call of `tool` may take: `timeout_s`, at most `longest`; `usual` where it does not say.
+/// How long a call of `tool` may take: `timeout_s`, at most `longest`; `usual` if the call does not say.
 pub(crate) fn time_of(
     tool: &str,
     timeout_s: Option<f64>,

@@ -5,9 +5,9 @@
 //! | `list`, `read`, `grep` | look at files | read |
 //! | `write` | makes, replaces or extends a file in the run's folder | idempotent |
 //! | `git` | looks at a repository | read |
-//! | `http_get` | asks a web server, if the run allows its host | read |
+//! | `http_get` | sends a request to a web server, if the run allows its host | read |
 //! | `shell` | runs a command, if the run allows it | opaque |
-//! | `text` | computes: templates, lists, counts, order | pure |
+//! | `text` | computes: templates, lists, counts, sorting | pure |
 //! | `observe`, `page_append` | propose entries for the scratch page and for pages | pure |
 //! | `result_read` | reads a range of an earlier result | read |
 //! | `scratch_read`, `scratch_add`, `scratch_update`, `scratch_complete`, `scratch_pin`, `scratch_unpin` | the scratchbook of the thread | read, idempotent |
@@ -36,7 +36,7 @@ use crate::tool::Tool;
 
 pub(crate) use write::is_own_record;
 
-/// All of them.
+/// All built-in tools.
 pub fn all() -> Vec<Arc<dyn Tool>> {
     let mut all: Vec<Arc<dyn Tool>> = vec![
         Arc::new(git::Git::default()),
@@ -56,7 +56,7 @@ pub fn all() -> Vec<Arc<dyn Tool>> {
     all
 }
 
-/// One text or several, as arguments give them.
+/// An argument that holds one text or a list of texts.
 #[derive(Debug, Default)]
 struct Texts(Vec<String>);
 
@@ -75,10 +75,10 @@ impl<'de> Deserialize<'de> for Texts {
     }
 }
 
-/// Whether a file that begins with these bytes holds something other than text, by git's rule.
+/// Whether a file that begins with these bytes is binary, by git's rule.
 fn looks_binary(start: &[u8]) -> bool {
     start[..start.len().min(BINARY_LOOK_BYTES)].contains(&0)
 }
 
-/// How far into a file the rule looks.
+/// How many bytes of a file the rule looks at.
 const BINARY_LOOK_BYTES: usize = 8_000;

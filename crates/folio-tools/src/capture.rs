@@ -1,11 +1,11 @@
-//! What a program prints, kept within a bound.
+//! The output of a program, kept within a limit.
 
 use std::ops::ControlFlow;
 
 use bstr::ByteSlice as _;
 use folio_process::Sink;
 
-/// Keeps the beginning and the end of an output of any size.
+/// Keeps the beginning and the end of an output of any length.
 #[derive(Debug)]
 pub(crate) struct HeadAndTail {
     half: usize,
@@ -25,7 +25,7 @@ impl HeadAndTail {
         }
     }
 
-    /// The text, with a line in the place of what was left out.
+    /// The text, with a line in place of what was left out.
     pub(crate) fn finish(self) -> Captured {
         let tail_start = self.tail.len().saturating_sub(self.half);
         let tail = &self.tail[tail_start..];
@@ -63,7 +63,7 @@ impl Sink for HeadAndTail {
         let (head, rest) = piece.split_at(room.min(piece.len()));
         self.head.extend_from_slice(head);
         self.tail.extend_from_slice(rest);
-        // Cutting off only now and then keeps the cost of a byte the same however long the output is.
+        // Truncating only now and then keeps the cost per byte constant, however long the output is.
         if self.tail.len() > 2 * self.half {
             let surplus = self.tail.len() - self.half;
             self.tail.drain(..surplus);
@@ -72,7 +72,7 @@ impl Sink for HeadAndTail {
     }
 }
 
-/// An output as it is told.
+/// An output as it is reported.
 #[derive(Debug)]
 pub(crate) struct Captured {
     pub(crate) text: String,
@@ -84,7 +84,7 @@ fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// Without a line that is cut off, unless there is no other.
+/// Drops a line that is cut off, unless it is the only one.
 fn whole_lines_before(mut bytes: Vec<u8>) -> Vec<u8> {
     if let Some(at) = bytes.rfind_byte(b'\n') {
         bytes.truncate(at + 1);

@@ -16,20 +16,21 @@ use crate::results::{NoResults, ResultSource};
 use crate::roots::{Roots, RunFolder};
 use crate::tool::ToolRequest;
 
-/// The scratchbook of the run's thread, for `scratch_*`.
+/// The scratchbook of the run's thread, for the tools `scratch_*`.
 #[async_trait]
 pub trait ScratchSource: Send + Sync + Debug {
-    /// Does what `request`, a call of one of these tools, asks; once, however often it is asked with the same id.
+    /// Carries out `request`, a call of one of these tools. It takes effect once, however often it is called with the
+    /// same id.
     ///
     /// The answer is an object with a `text` for models.
     ///
     /// # Errors
     ///
-    /// The argument that is wrong, or why it cannot be done.
+    /// If an argument is wrong, or it cannot be done.
     async fn call(&self, request: &ToolRequest) -> Result<Value, ToolError>;
 }
 
-/// A call outside of any thread.
+/// The source for a call outside of any thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoScratchbook;
 
@@ -43,74 +44,75 @@ impl ScratchSource for NoScratchbook {
 
 /// Which commands `shell` may run.
 ///
-/// A caller that asked a person, and got a yes, passes `AllowAll` in the context of that one call.
+/// A caller that asked a person and got approval passes `AllowAll` in the context of that one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ShellPolicy {
-    /// None.
+    /// No command runs without approval.
     #[default]
     AskDenied,
-    /// Any.
+    /// Any command.
     AllowAll,
-    /// Those whose arguments begin with one of these lists, word for word; `*` stands for any one word.
+    /// Commands whose arguments begin with one of these lists, word for word; `*` stands for any one word.
     ///
-    /// `[["cargo", "test"]]` allows `cargo test --workspace` and not `cargo run`.
+    /// `[["cargo", "test"]]` allows `cargo test --workspace` but not `cargo run`.
     AllowList(Vec<Vec<String>>),
 }
 
-/// How long a command of `shell` runs when the call does not say, and how long one may ask for: what plans are checked against.
+/// How long a command of `shell` runs when the call does not say, and the longest that a call may ask for. Plans are
+/// checked against these.
 pub(crate) const SHELL_TIMEOUT: Duration = Duration::from_mins(10);
 pub(crate) const SHELL_TIMEOUT_MAX: Duration = Duration::from_hours(2);
 
-/// Bounds of one call. Reaching one cuts the answer with a label, or ends the call with an error.
+/// Limits of one call. Reaching one truncates the answer with a note, or ends the call with an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolLimits {
-    /// Bytes of a whole response as JSON. 8 MiB.
+    /// The largest size of a whole response as JSON, in bytes. 8 MiB.
     pub output_bytes: u64,
-    /// Files that one `list` returns. 50,000.
+    /// The largest number of files that one `list` returns. 50,000.
     pub list_max: usize,
-    /// Entries of folders that one walk looks at. 2,000,000.
+    /// The largest number of folder entries that one walk looks at. 2,000,000.
     pub walk_entries: usize,
-    /// Folders below the start of a walk, one inside the other. 128.
+    /// How many levels of folders a walk enters below its start. 128.
     pub walk_depth: usize,
-    /// Bytes of text that one `read` returns when it does not say how many. 256 KiB.
+    /// How many bytes of text one `read` returns when the call does not say. 256 KiB.
     pub read_bytes: usize,
-    /// Bytes of text that one `read` may ask for. 4 MiB.
+    /// The most bytes of text that one `read` may ask for. 4 MiB.
     pub read_bytes_max: usize,
-    /// Bytes of a file that are looked at to count its lines and to hash it. 256 MiB.
+    /// The largest file, in bytes, whose lines are counted and which is hashed. 256 MiB.
     pub scan_bytes: u64,
-    /// Bytes of a file that `grep` looks into; larger files are skipped and counted. 16 MiB.
+    /// The largest file, in bytes, that `grep` searches; larger files are skipped and counted. 16 MiB.
     pub grep_file_bytes: u64,
-    /// Matches that one `grep` returns when it does not say how many. 1,000.
+    /// How many matches one `grep` returns when the call does not say. 1,000.
     pub matches: usize,
-    /// Matches that one `grep` may ask for. 20,000.
+    /// The most matches that one `grep` may ask for. 20,000.
     pub matches_max: usize,
-    /// Bytes of a file that `write` leaves behind. 64 MiB.
+    /// The largest size of a file after a `write`, in bytes. 64 MiB.
     pub write_bytes: u64,
-    /// Bytes of an earlier result that `result_read` returns when it does not say how many. 32 KiB.
+    /// How many bytes of an earlier result `result_read` returns when the call does not say. 32 KiB.
     pub result_bytes: usize,
-    /// Bytes of an earlier result that `result_read` may ask for. 1 MiB.
+    /// The most bytes of an earlier result that `result_read` may ask for. 1 MiB.
     pub result_bytes_max: usize,
-    /// Bytes of each output of a program that are kept: one half from its beginning, one half from its
-    /// end. 512 KiB.
+    /// How many bytes of each output of a program are kept: one half from its beginning, one half from its end. 512
+    /// KiB.
     pub process_output_bytes: usize,
     /// How long a command of `shell` runs when the call does not say. 10 minutes.
     pub shell_timeout: Duration,
-    /// How long a call of `shell` may ask for. 2 hours.
+    /// The longest time that a call of `shell` may ask for. 2 hours.
     pub shell_timeout_max: Duration,
-    /// Bytes of a body that `http_get` keeps when the call does not say how many. 256 KiB.
+    /// How many bytes of a body `http_get` keeps when the call does not say. 256 KiB.
     pub http_bytes: usize,
-    /// Bytes of a body that a call of `http_get` may ask for. 4 MiB.
+    /// The most bytes of a body that a call of `http_get` may ask for. 4 MiB.
     pub http_bytes_max: usize,
-    /// How long `http_get` waits for the whole of an answer when the call does not say. 30 seconds.
+    /// How long `http_get` waits for the complete answer when the call does not say. 30 seconds.
     pub http_timeout: Duration,
-    /// How long a call of `http_get` may ask to wait. 5 minutes.
+    /// The longest wait that a call of `http_get` may ask for. 5 minutes.
     pub http_timeout_max: Duration,
-    /// How long one command of `git` runs. 2 minutes.
+    /// How long one command of `git` may run. 2 minutes.
     pub git_timeout: Duration,
     /// How long a program gets between being asked to end and being killed. 10 seconds (E9.11).
     pub kill_grace: Duration,
-    /// How long `wait` may wait, if it is less than 60 seconds.
+    /// The longest wait of the tool `wait`, if it is less than 60 seconds.
     pub wait_max: Duration,
 }
 
@@ -151,24 +153,24 @@ impl Default for ToolLimits {
 pub struct ToolContext {
     /// The folders that were granted to the run.
     pub roots: Roots,
-    /// The run's own folder, the only place that can be written by default.
+    /// The run folder, the only place that calls may write to by default.
     pub run_folder: RunFolder,
-    /// Bounds of one call.
+    /// Limits of one call.
     pub limits: Arc<ToolLimits>,
     /// Which commands `shell` may run.
     pub shell: Arc<ShellPolicy>,
-    /// Which hosts `http_get` may ask.
+    /// Which hosts `http_get` may reach.
     pub hosts: Arc<HostList>,
-    /// Whether somebody saw the arguments of this very call and said yes: then what they name is meant, whatever it is.
+    /// Whether somebody saw the arguments of this very call and approved it. Then it may use whatever they name.
     pub shown: bool,
-    /// Whether somebody said yes to this very call, or whoever submitted the run to its tool: then a tool that waits for a yes
-    /// does it.
+    /// Whether somebody approved this very call, or allowed its tool when the run was submitted. Then a tool that
+    /// needs approval carries it out.
     pub allowed: bool,
-    /// The whole environment of the programs that a call starts: nothing is inherited.
+    /// The complete environment of the programs that a call starts: nothing is inherited.
     ///
-    /// Give `PATH`, `HOME`, `LANG` and the like, never a credential.
+    /// Pass `PATH`, `HOME`, `LANG` and the like, never a credential.
     pub environment: Arc<Vec<(String, String)>>,
-    /// Ends the call when the caller gives up on it.
+    /// Cancelled when the caller gives up on the call.
     pub cancel: CancellationToken,
     /// Earlier results of the run.
     pub results: Arc<dyn ResultSource>,
@@ -177,12 +179,12 @@ pub struct ToolContext {
 }
 
 impl ToolContext {
-    /// The folder that a program works in: `folder` inside of what was granted, or the granted one; where nothing was granted, the
-    /// run's own.
+    /// The folder that a program works in: `folder` within what was granted, or the first granted folder; if none was
+    /// granted, the run folder.
     ///
     /// # Errors
     ///
-    /// If it is not there, leads out of what was granted, or is no folder.
+    /// If the folder does not exist, leads out of what was granted, or is not a folder.
     pub fn folder_of_programs(&self, folder: Option<&str>) -> Result<PathBuf, ToolError> {
         let located = match folder {
             None if self.roots.iter().next().is_none() => self.roots.find_to_write("", &self.run_folder)?,
@@ -191,7 +193,7 @@ impl ToolContext {
         located.real_folder()
     }
 
-    /// The name of that folder, as far as it can be told without looking.
+    /// The name of that folder, as far as it is known without opening it.
     pub(crate) fn place_of_programs(&self, folder: Option<&str>) -> Option<String> {
         match folder {
             None if self.roots.iter().next().is_none() => self.roots.place_to_write("", &self.run_folder),
@@ -199,20 +201,21 @@ impl ToolContext {
         }
     }
 
-    /// Lets the call be made to which a person said yes, whatever it names.
+    /// Allows a call that a person approved, whatever it names.
     pub fn allow(&mut self) {
         self.allow_tool();
         self.shown = true;
     }
 
-    /// Lets a call be made whose tool a person allowed without having seen its arguments: any command, but only hosts that are public.
+    /// Allows a call whose tool a person allowed without having seen the arguments: any command, but only public
+    /// hosts.
     pub fn allow_tool(&mut self) {
         self.allowed = true;
         self.shell = Arc::new(ShellPolicy::AllowAll);
     }
 
-    /// A context with the default limits that grants `roots` and `run_folder` and nothing else: no
-    /// commands, no hosts, no environment, no earlier results.
+    /// Returns a context with the default limits that grants `roots` and `run_folder` and nothing else: no commands,
+    /// no hosts, no environment, no earlier results.
     pub fn new(roots: Roots, run_folder: RunFolder) -> Self {
         Self {
             roots,

@@ -1,4 +1,5 @@
-//! A folder on this machine as files to list, read and search: the same paths as those of a space, and no way out of it.
+//! A folder on this machine whose files can be listed, read and searched: the same kind of paths as in a space, and no
+//! way out of the folder.
 
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -11,14 +12,15 @@ use folio_memory::passage::{self, Part, PartRead};
 
 use crate::paths::shown;
 
-/// Bytes of the longest file that is read.
+/// The largest file that is read, in bytes.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Names that one listing gives.
+/// How many names one listing returns.
 const NAMES_MAX: usize = 10_000;
-/// Files that one search looks through.
+/// How many files one search looks through.
 const SEARCHED_MAX: u64 = 1_000;
 
-/// A folder that was opened once: every path goes from that handle, so that neither `..` nor a symbolic link leads out of it.
+/// A folder that is opened once: every path is resolved from that handle, so that neither `..` nor a symbolic link
+/// leads out of it.
 #[derive(Clone)]
 pub struct Folder {
     dir: Arc<Dir>,
@@ -30,27 +32,27 @@ impl std::fmt::Debug for Folder {
     }
 }
 
-/// Why something of a folder was not given.
+/// Why something in a folder could not be returned.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// It is no path, or leads out of the folder.
+    /// The path is invalid, or leads out of the folder.
     #[error("{0:?} leads out of the folder, or is no path")]
     Escapes(String),
-    /// There is nothing of that kind.
+    /// No such file or folder exists.
     #[error("there is no {what} {path}")]
     NotFound {
         /// `file` or `folder`.
         what: &'static str,
-        /// Where.
+        /// The path.
         path: String,
     },
-    /// The system did not give it.
+    /// The operating system reported an error.
     #[error("cannot read {path}")]
     Io {
-        /// What.
+        /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -60,17 +62,17 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// If the system does not open it.
+    /// If the folder cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(path, ambient_authority())?;
         Ok(Self { dir: Arc::new(dir) })
     }
 
-    /// What is in the folder at `path`, by name; no more than 10,000 names. Waits for the disk.
+    /// The contents of the folder at `path`, sorted by name; at most 10,000 names. Blocks on the disk.
     ///
     /// # Errors
     ///
-    /// As [`FolderError`] says.
+    /// See [`FolderError`].
     pub fn list(&self, path: &str) -> Result<Vec<FileEntry>, FolderError> {
         let path = parsed(path)?;
         let failed = |error| failure("folder", &path, error);
@@ -86,7 +88,7 @@ impl Folder {
             let kind = match entry.file_type().map_err(failed)? {
                 kind if kind.is_dir() => FileKind::Folder,
                 kind if kind.is_file() => FileKind::File,
-                // Links may lead anywhere, and the rest is not to be read.
+                // Links may lead anywhere, and anything else is not meant to be read.
                 _ => continue,
             };
             listed.push(FileEntry {
@@ -101,11 +103,11 @@ impl Folder {
         Ok(listed)
     }
 
-    /// A part of the file at `path`: at most `max_bytes` of it, and what reads on. Waits for the disk.
+    /// A part of the file at `path`: at most `max_bytes` of it, and the arguments to read on. Blocks on the disk.
     ///
     /// # Errors
     ///
-    /// As [`FolderError`] says; a file of more than 64 MiB is not read.
+    /// See [`FolderError`]; a file of more than 64 MiB is not read.
     pub fn read(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, FolderError> {
         let path = parsed(path)?;
         let failed = |error| failure("file", &path, error);
@@ -123,12 +125,13 @@ impl Folder {
         Ok(passage::read(&bytes, part, max_bytes))
     }
 
-    /// The lines that hold `words` in the file at `path`, or in all files below the folder at `path`: about `max_bytes` of them.
-    /// `after` is the file behind which it goes on. Looks through 1,000 files at a time. Waits for the disk.
+    /// The lines that contain `words` in the file at `path`, or in all files below the folder at `path`: about
+    /// `max_bytes` of them. With `after`, the search continues after that file. Looks through 1,000 files at a time.
+    /// Blocks on the disk.
     ///
     /// # Errors
     ///
-    /// As [`FolderError`] says; what cannot be read in a folder is passed over.
+    /// See [`FolderError`]; files in a folder that cannot be read are skipped.
     pub fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FolderError> {
         let mut found = Hits::default();
         let (mut room, mut waiting, mut last) = (max_bytes, Vec::new(), None);
@@ -176,7 +179,7 @@ fn failure(what: &'static str, path: &FilePath, source: io::Error) -> FolderErro
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory => {
             FolderError::NotFound { what, path }
         }
-        // The handle reports a way out of it without a code of the system.
+        // The handle reports a path that leads out of it without an OS error code.
         io::ErrorKind::PermissionDenied if source.raw_os_error().is_none() => FolderError::Escapes(path),
         _ => FolderError::Io { path, source },
     }

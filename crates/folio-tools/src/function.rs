@@ -8,7 +8,7 @@ use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
 use crate::tool::{Tool, ToolRequest, ToolSpec};
 
-/// What [`Registry::register_fn`](crate::Registry::register_fn) makes of a function.
+/// The tool that [`Registry::register_fn`](crate::Registry::register_fn) makes of a function.
 pub(crate) struct FunctionTool<F> {
     pub(crate) spec: ToolSpec,
     pub(crate) function: F,

@@ -1,4 +1,4 @@
-//! Which files a call is about.
+//! Patterns that select the files of a call.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use crate::response::ToolError;
 
 /// Patterns of paths, relative to the folder that a call starts in.
 ///
-/// A pattern without a slash is about the file's name, in any folder; one with a slash is about the whole
-/// path; one that ends with a slash is about everything below a folder; one that begins with `!` takes out
-/// files, and folders with all that is in them. `*` stays within one name, `**` does not.
+/// A pattern without a slash matches the file's name, in any folder; one with a slash matches the whole path; one that
+/// ends with a slash matches everything below a folder; one that begins with `!` excludes files, and folders with
+/// everything in them. `*` stays within one name, `**` does not.
 #[derive(Debug)]
 pub(crate) struct Globs {
     include: Option<GlobSet>,
     exclude: GlobSet,
-    /// Folders that nothing is wanted of.
+    /// Folders that are excluded with everything in them.
     closed: GlobSet,
 }
 
@@ -50,14 +50,14 @@ impl Globs {
         })
     }
 
-    /// Why patterns cannot be read, each by itself.
+    /// The errors of patterns that cannot be parsed, each checked by itself.
     pub(crate) fn mistakes<'a>(patterns: impl IntoIterator<Item = &'a str>) -> Vec<String> {
         let read = |pattern: &str| glob(pattern, pattern.strip_prefix('!').unwrap_or(pattern));
         let failed = patterns.into_iter().filter_map(|pattern| read(pattern).err());
         failed.map(|error| error.message).collect()
     }
 
-    /// Whether a folder has to be gone into, as far as only what takes out says.
+    /// Whether a folder has to be entered, as far as the excluding patterns tell.
     pub(crate) fn enters(&self, folder: &Path) -> bool {
         !self.closed.is_match(folder)
     }

@@ -1,4 +1,4 @@
-//! Which hosts `http_get` may ask.
+//! Which hosts `http_get` may reach.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 /// |---|---|
 /// | `example.org` | this host, at the usual port of `http` and `https` |
 /// | `example.org:8080`, `example.org:*` | this host at this port, at any port |
-/// | `*.example.org` | every host below `example.org`, and not that one |
+/// | `*.example.org` | every host below `example.org`, but not `example.org` itself |
 /// | `*` | every host |
 /// | `192.0.2.7`, `[2001:db8::7]:8080`, `localhost:3000` | this address; it may be one that is not public |
-/// | `10.0.0.0/8` | the addresses of this network, at any port, also where a host leads there that is allowed by its name |
+/// | `10.0.0.0/8` | the addresses of this network, at any port, also when a host that is allowed by its name leads there |
 ///
-/// What is allowed by a name and leads to an address that is not public is refused unless the network of the address is allowed, too:
-/// who owns a name decides where it leads.
+/// A host that is allowed by its name but leads to an address that is not public is refused unless the network of the
+/// address is allowed, too: whoever owns a name decides where it leads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostRule {
@@ -62,7 +62,7 @@ impl FromStr for HostRule {
             let host = Host::Network(network.trunc());
             return Ok(Self { host, port: Port::Any });
         }
-        // A bare IPv6 address has colons of its own.
+        // A bare IPv6 address contains colons.
         if let Ok(address) = written.parse::<Ipv6Addr>() {
             let host = Host::Address(address.into());
             return Ok(Self {
@@ -90,7 +90,7 @@ impl FromStr for HostRule {
     }
 }
 
-/// A name or an address as URLs write it: what browsers take for the same is the same.
+/// A name or an address as URLs write it: what browsers treat as the same host is the same here.
 fn parsed(host: &str) -> Option<Host> {
     if host.is_empty() || host.contains(['/', '@', '?', '#', '\\', '%', '*']) || host.contains(char::is_whitespace) {
         return None;
@@ -160,7 +160,7 @@ impl Target {
         Some(Self {
             host,
             port: url.port_or_known_default()?,
-            // The parser leaves out the port that a scheme has anyway.
+            // The parser omits the default port of a scheme.
             is_usual_port: url.port().is_none(),
         })
     }
@@ -183,7 +183,7 @@ pub struct HostList {
 }
 
 impl HostList {
-    /// The hosts that one of `rules` allows.
+    /// Returns the list of hosts that any of `rules` allows.
     #[must_use]
     pub fn new(rules: Vec<HostRule>) -> Self {
         Self { rules }
@@ -198,7 +198,7 @@ impl HostList {
         }])
     }
 
-    /// Whether nothing is allowed.
+    /// Whether no host is allowed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -220,7 +220,7 @@ impl HostList {
         self
     }
 
-    /// These, and the very host of `url` at its port: for whoever was shown it and said yes.
+    /// These hosts, and the exact host of `url` at its port: for a call that somebody saw and approved.
     pub(crate) fn with_host_of(self, url: &Url) -> Self {
         let Some(target) = Target::of(url) else {
             return self;
@@ -235,13 +235,13 @@ impl HostList {
         }]))
     }
 
-    /// Whether `url` may be asked for, as far as its host says so.
+    /// Whether `url` may be requested, as far as its host tells.
     #[must_use]
     pub fn allows(&self, url: &Url) -> bool {
         Target::of(url).is_some_and(|target| self.rules.iter().any(|rule| rule.allows(&target)))
     }
 
-    /// Whether the name `name`, which is allowed, may lead to `address`.
+    /// Whether the allowed name `name` may lead to `address`.
     pub(crate) fn reaches(&self, name: &str, address: IpAddr) -> bool {
         let address = as_it_is_reached(address);
         is_public(address)
@@ -262,7 +262,7 @@ impl HostRule {
         };
         is_port
             && match (&self.host, &target.host) {
-                // What is named `localhost` is as little public as the address that it stands for.
+                // A host named `localhost` is no more public than the address that it stands for.
                 (Host::Any, Sought::Name(name)) => name != "localhost" && !name.ends_with(".localhost"),
                 (Host::Any, Sought::Address(address)) => is_public(*address),
                 (Host::Below(parent), Sought::Name(name)) => name.ends_with(&**parent),
@@ -275,13 +275,13 @@ impl HostRule {
     }
 }
 
-/// An address of IPv4 that is written as one of IPv6 is that of IPv4.
+/// Converts an IPv4 address that is written as an IPv6 address to IPv4.
 fn as_it_is_reached(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
 
-/// Whether anybody on the internet can be meant by `address`: it is in no range that IANA sets aside for machines, networks,
-/// documents or groups.
+/// Whether `address` is a public address of the internet: it is in no range that IANA sets aside for machines,
+/// networks, documentation or groups.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -309,15 +309,15 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
-        // 6to4 and NAT64 have an address of IPv4 inside.
+        // 6to4 and NAT64 embed an IPv4 address.
         [0x2002, high, low, ..] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
             let [a, b] = high.to_be_bytes();
             let [c, d] = low.to_be_bytes();
             is_public_v4(Ipv4Addr::new(a, b, c, d))
         }
-        // Protocols (Teredo among them), and two ranges for documents.
+        // Reserved for protocols (Teredo among them), and two ranges for documentation.
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        // All others that were ever given to anybody.
+        // All other addresses that were ever assigned.
         [first, ..] => first & 0xe000 == 0x2000,
     }
 }

@@ -1,4 +1,4 @@
-//! Which language a file is written in, by its name.
+//! Detects the language of a file by its name.
 
 /// The language of a file with this name and extension (in lower case, without the dot).
 pub(crate) fn language(name: &str, extension: &str) -> Option<&'static str> {

@@ -1,9 +1,8 @@
-//! What a task may do, within its permissions.
+//! The tools that tasks call, within their permissions.
 //!
-//! A plan step that says `do: {tool: NAME, args: {…}}`, and a model that asks for a tool, both end
-//! here: a [`Registry`] of [`Tool`]s, called with a [`ToolRequest`] and a [`ToolContext`] that holds
-//! everything the call may touch. The answer is always a [`ToolResponse`]; a failure is a status in
-//! it, never a panic and never a lost reply.
+//! A plan step with `do: {tool: NAME, args: {…}}` and a model that calls a tool both end up here: in a [`Registry`] of
+//! [`Tool`]s, called with a [`ToolRequest`] and a [`ToolContext`] that holds everything the call may touch. The answer
+//! is always a [`ToolResponse`]; a failure is a status in it, never a panic and never a lost reply.
 //!
 //! This crate never changes a plan and never writes memory: a tool *proposes* observations, page
 //! entries and memory writes in its response, and the runner commits them together with the outcome.
@@ -11,15 +10,15 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`tool`] | the seam: what a tool is, what it is asked |
+//! | [`tool`] | the interface: what a tool is, and what it is asked |
 //! | [`response`] | what a tool answers |
 //! | [`context`] | what a call may touch, and its limits |
 //! | [`registry`] | the one guarded way to call a tool |
 //! | [`roots`] | granted folders, and paths that cannot leave them |
-//! | [`hosts`] | which hosts may be asked over HTTP |
-//! | [`folder`] | a folder as files, by the same paths as those of a space |
-//! | [`takeover`] | the files of a run, copied for another that goes on from a moment of it |
-//! | [`panics`] | what breaks off, as a message |
+//! | [`hosts`] | which hosts may be reached over HTTP |
+//! | [`folder`] | a folder whose files are read by the same kind of paths as in a space |
+//! | [`takeover`] | copies the files of a run for a fork of it |
+//! | [`panics`] | panics, as messages |
 //! | [`paths`] | any file name as text, and back |
 //! | [`builtin`] | the tools that come with Folio, one file each |
 

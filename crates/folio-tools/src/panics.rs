@@ -1,4 +1,5 @@
-//! What is called here and written elsewhere may panic: that is its own failure, and of nothing beside it.
+//! Code that is called here and written elsewhere may panic: that is a failure of the call alone, and affects nothing
+//! else.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -6,16 +7,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// Waits for `work`, and turns a panic in it into its message.
+/// Awaits `work`, and turns a panic in it into its message.
 ///
-/// The work stays in this future, so that dropping it drops the work; a task of its own would go on.
+/// The work stays in this future, so that dropping it drops the work; a spawned task would go on.
 ///
 /// # Errors
 ///
 /// The message of the panic.
 pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let mut work = pin!(work);
-    // What panicked is not polled again and is dropped, so nothing half-changed in it is ever seen.
+    // A future that panicked is not polled again and is dropped, so nothing half-changed in it is ever seen.
     poll_fn(|cx| match caught_now(|| work.as_mut().poll(cx)) {
         Ok(poll) => poll.map(Ok),
         Err(message) => Poll::Ready(Err(message)),
@@ -23,7 +24,7 @@ pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
     .await
 }
 
-/// The same of what does not wait.
+/// Does the same for a function that does not wait.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Any file name as text, and back.
 //!
-//! A name on disk is bytes; an argument and a result are text. [`shown`] writes the bytes that are not
-//! text, and control characters, as `\xNN`, and a backslash as `\\`; [`named`] reads that again. Names
-//! of everyday files are the same in both forms.
+//! A name on disk is bytes; an argument and a result are text. [`shown`] writes bytes that are not text, and control
+//! characters, as `\xNN`, and a backslash as `\\`; [`named`] reads that again. Names of everyday files are the same in
+//! both forms.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

@@ -1,11 +1,11 @@
-//! Whether regular expressions can be read, without making them: that may take long.
+//! Checks whether regular expressions can be parsed, without compiling them: that may take long.
 
 use regex_syntax::ast::parse::ParserBuilder;
 
-/// Groups, one inside the other.
+/// How deeply groups may be nested.
 pub(crate) const NEST_MAX: u32 = 100;
 
-/// Why a pattern cannot be read, as far as its form says. Takes as long as it is.
+/// Why a pattern cannot be parsed, as far as its syntax tells. Takes time linear in its length.
 pub(crate) fn unreadable(text: &str) -> Option<String> {
     let mut parser = ParserBuilder::new().nest_limit(NEST_MAX).build();
     let error = parser.parse(text).err()?;
@@ -15,7 +15,7 @@ pub(crate) fn unreadable(text: &str) -> Option<String> {
     ))
 }
 
-/// The library draws the pattern over several lines; the last one says what is wrong.
+/// The library prints the pattern over several lines; the last one says what is wrong.
 pub(crate) fn last_line(drawn: &str) -> String {
     let why = drawn.lines().last().unwrap_or_default();
     why.strip_prefix("error: ").unwrap_or(why).to_owned()

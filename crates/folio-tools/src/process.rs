@@ -1,4 +1,4 @@
-//! Runs a program, and says in the words of tools why it could not be run.
+//! Runs a program, and reports as a tool error why it could not be run.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::response::{FailureKind, ToolError};
 
-/// Runs a program without input to its end, and gives its outputs to the sinks as they come.
+/// Runs a program without input to its end, and passes its outputs to the sinks as they arrive.
 pub(crate) async fn run(
     program: &Program,
     limits: Limits,

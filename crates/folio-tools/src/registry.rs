@@ -15,30 +15,30 @@ use crate::panics::caught;
 use crate::response::{FailureKind, ToolError, ToolResponse, ToolStatus, Truncated};
 use crate::tool::{Effect, Reconciled, Tool, ToolRequest, ToolSpec};
 
-/// Lists and objects, one inside the other, that an argument or an output may have.
+/// How deeply lists and objects may be nested in an argument or an output.
 pub const DEPTH_MAX: usize = 64;
 
-/// Bytes that are shown of an output that is over its limit.
+/// How many bytes are shown of an output that is over its limit.
 const PREVIEW_BYTES: usize = 64 * 1024;
 
-/// Characters of the one line for people.
+/// The longest notes of an answer, in characters.
 const NOTES_CHARS: usize = 500;
 
 /// The tools of a run, by name. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     tools: Arc<BTreeMap<String, Arc<dyn Tool>>>,
-    /// Families of tools that would be there, by the name before their dot, and why they are not.
+    /// Families of tools that are missing, by the name before their dot, and why.
     missing: Arc<BTreeMap<String, ToolError>>,
 }
 
 impl Registry {
-    /// No tools.
+    /// Returns a registry without tools.
     pub fn empty() -> Self {
         Self::default()
     }
 
-    /// The tools that come with Folio.
+    /// Returns a registry of the tools that come with Folio.
     pub fn with_builtins() -> Self {
         let mut registry = Self::empty();
         for tool in builtin::all() {
@@ -47,16 +47,16 @@ impl Registry {
         registry
     }
 
-    /// Adds a tool. One with the same name is replaced and returned.
+    /// Adds a tool. A tool with the same name is replaced and returned.
     pub fn register(&mut self, tool: Arc<dyn Tool>) -> Option<Arc<dyn Tool>> {
         let name = tool.spec().name.clone();
         Arc::make_mut(&mut self.tools).insert(name, tool)
     }
 
-    /// Adds a tool that is one function of what it is asked and what the call may touch; an error is a failed call. One with the same
-    /// name is replaced and returned.
+    /// Adds a tool that is a function of the request and the context of the call; an error is a failed call. A tool
+    /// with the same name is replaced and returned.
     ///
-    /// What says afterwards whether a call took effect, or knows by itself what a call writes, is a [`Tool`] of its own.
+    /// To tell afterwards whether a call took effect, or to work out by itself what a call writes, implement [`Tool`].
     ///
     /// ```
     /// use folio_tools::{ArgKind, Effect, Registry, ToolError, ToolResponse, ToolSpec};
@@ -81,12 +81,13 @@ impl Registry {
         self.register(Arc::new(FunctionTool { spec, function }))
     }
 
-    /// Takes a tool out, so that no task can call it.
+    /// Removes a tool, so that no task can call it.
     pub fn remove(&mut self, name: &str) -> Option<Arc<dyn Tool>> {
         Arc::make_mut(&mut self.tools).remove(name)
     }
 
-    /// Says why there are no tools whose names begin with `family` and a dot: calls of those fail with that.
+    /// Records why there are no tools whose names begin with `family` and a dot: calls of such tools fail with this
+    /// error.
     pub fn miss(&mut self, family: &str, why: ToolError) {
         Arc::make_mut(&mut self.missing).insert(family.to_owned(), why);
     }
@@ -101,21 +102,21 @@ impl Registry {
         self.tools.values()
     }
 
-    /// What every tool tells about itself, by name.
+    /// The specifications of all tools, by name.
     pub fn specs(&self) -> impl Iterator<Item = &ToolSpec> {
         self.tools.values().map(|tool| tool.spec())
     }
 
-    /// Calls a tool, and always gets an answer that can be recorded.
+    /// Calls a tool, and always returns an answer that can be recorded.
     ///
-    /// The arguments are checked before the call and the answer after it. A name that is not known,
-    /// wrong arguments, a tool that panics and an answer that is malformed are failures of the call,
-    /// never of the caller. Dropping the future stops what the tool started.
+    /// The arguments are checked before the call and the answer after it. An unknown name, wrong arguments, a tool
+    /// that panics and a malformed answer are failures of the call, never of the caller. Dropping the future stops
+    /// what the tool started.
     ///
-    /// An answer that is over [`ToolLimits::output_bytes`], or is nested more than [`DEPTH_MAX`] levels deep,
-    /// is an error for a tool that only computes or looks, since it can be asked again for less. A tool that
-    /// may have changed something keeps its status, so that nobody has it do the same once more: outputs that
-    /// are too large become `{preview}`, and what is too deep is left out.
+    /// An answer that is over [`ToolLimits::output_bytes`], or nested more than [`DEPTH_MAX`] levels deep, is an error
+    /// for a tool that only computes or looks, since it can be asked again for less. A tool that may have changed
+    /// something keeps its status, so that nobody has it do the same again: outputs that are too large become
+    /// `{preview}`, and parts that are too deep are left out.
     pub async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
         let Some(tool) = self.tools.get(&request.tool) else {
             return ToolResponse::failed(request, self.unknown_tool(&request.tool));
@@ -154,8 +155,8 @@ impl Registry {
         }
     }
 
-    /// What became of `request`, which had begun when whoever made it died, as its tool says (E9.12). A tool that is not there, does not
-    /// take the arguments or panics does not know.
+    /// What became of `request`, which had begun when the process that made it died, as its tool reports (E9.12). The
+    /// result is `Unknown` for a tool that does not exist, does not accept the arguments, or panics.
     pub async fn reconcile(&self, request: &ToolRequest, context: &ToolContext) -> Reconciled {
         let Some(tool) = self.tools.get(&request.tool) else {
             return Reconciled::Unknown;
@@ -178,11 +179,12 @@ impl Registry {
         }
     }
 
-    /// Whether `name` is that of a tool, or, as `FAMILY.*`, of a family that there is; also of one whose tools are missing for now.
+    /// Checks that `name` is the name of a tool or, as `FAMILY.*`, of an existing family. A family whose tools are
+    /// missing at the moment counts as existing.
     ///
     /// # Errors
     ///
-    /// `unknown_tool`, with the name that it may have been.
+    /// `unknown_tool`, with the name that was probably meant.
     pub fn check_name(&self, name: &str) -> Result<(), ToolError> {
         let family = name.split_once('.').map(|(family, _)| family);
         let is_missing = family.is_some_and(|family| self.missing.contains_key(family));
@@ -217,7 +219,7 @@ impl Registry {
     }
 }
 
-/// Makes an answer one that can be recorded.
+/// Turns an answer into one that can be recorded.
 fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, limits: &ToolLimits) -> ToolResponse {
     response.request_id.clone_from(&request.request_id);
     if response.notes.contains(['\n', '\r']) || response.notes.len() > NOTES_CHARS {
@@ -256,7 +258,7 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
     }
     let outputs_bytes = json_bytes(&response.outputs);
     let values_bytes: u64 = proposed(&response).map(json_bytes).sum();
-    // What is made of it, in pages, templates and files, does not depend on how the tool put it together.
+    // Pages, templates and files made from the outputs must not depend on the order in which the tool built them.
     response.outputs.sort_all_objects();
     let pages_bytes: usize = response
         .page_appends
@@ -292,7 +294,7 @@ fn checked(mut response: ToolResponse, request: &ToolRequest, effect: Effect, li
     )
 }
 
-/// Every value of an answer: its outputs, and what it wants written.
+/// Every value of an answer: its outputs, and what it proposes to write.
 fn proposed(response: &ToolResponse) -> impl Iterator<Item = &Value> {
     std::iter::once(&response.outputs)
         .chain(&response.observations)
@@ -300,7 +302,8 @@ fn proposed(response: &ToolResponse) -> impl Iterator<Item = &Value> {
         .chain(&response.memory_writes)
 }
 
-/// Takes out what nobody could record, and says so: of the outputs the parts that are too deep, of all else what has such parts.
+/// Removes what cannot be recorded, and says so: parts of the outputs that are too deep, and every other value that
+/// has such parts.
 fn leave_out_what_is_too_deep(response: &mut ToolResponse) {
     let total_bytes = json_bytes(&response.outputs);
     if depth_exceeds(&response.outputs, DEPTH_MAX) {
@@ -329,7 +332,7 @@ fn leave_out_what_is_too_deep(response: &mut ToolResponse) {
     response.notes = short_line(said.trim_start(), NOTES_CHARS);
 }
 
-/// Puts words in the place of every list and object that is more than `levels` deep in `value`.
+/// Replaces every list and object that is more than `levels` deep in `value` by a short text.
 fn cut_below(value: &mut Value, levels: usize) {
     match value {
         Value::Array(_) | Value::Object(_) if levels == 0 => {
@@ -344,7 +347,7 @@ fn cut_below(value: &mut Value, levels: usize) {
     }
 }
 
-/// An error instead of values that cannot be recorded.
+/// An error in place of values that cannot be recorded.
 fn without_values(mut response: ToolResponse, request: &ToolRequest, error: ToolError) -> ToolResponse {
     dismantle(std::mem::take(&mut response.outputs));
     for value in response
@@ -361,7 +364,7 @@ fn without_values(mut response: ToolResponse, request: &ToolRequest, error: Tool
     }
 }
 
-/// Drops a value without recursion: the ordinary drop of a very deep one would end the process.
+/// Drops a value without recursion: the ordinary drop of a very deep value would overflow the stack.
 fn dismantle(value: Value) {
     let mut rest = vec![value];
     while let Some(value) = rest.pop() {
@@ -373,7 +376,8 @@ fn dismantle(value: Value) {
     }
 }
 
-/// Bytes of a value as JSON, near enough for a limit: escapes in strings are not counted. Without recursion, as it may be very deep.
+/// The size of a value as JSON, accurate enough for a limit: escapes in strings are not counted. Without recursion, as
+/// the value may be very deep.
 fn json_bytes(value: &Value) -> u64 {
     let (mut bytes, mut rest) = (0, vec![value]);
     while let Some(value) = rest.pop() {

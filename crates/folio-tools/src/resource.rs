@@ -1,13 +1,13 @@
-//! The names of what calls write, so that two that write the same are not made at one time.
+//! The names of what calls write, so that two calls that write the same do not run at the same time.
 
 use serde_json::Value;
 
 use crate::sha256::content_hash;
 
-/// Bytes of an argument that stand in a name as they are; of a longer one its hash does.
+/// The longest argument that stands in a name unchanged, in bytes; a longer one is replaced by its hash.
 const VALUE_BYTES: usize = 200;
 
-/// `patterns` with the values of `args` in place of `{NAME}`. What is not there is empty.
+/// `patterns` with the values of `args` in place of `{NAME}`. A missing argument is empty.
 pub(crate) fn named_in(patterns: &[String], args: &Value) -> Vec<String> {
     patterns.iter().map(|pattern| filled(pattern, args)).collect()
 }

@@ -9,33 +9,33 @@ use crate::tool::ToolRequest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStatus {
-    /// It did.
+    /// The call did what it was asked.
     Ok,
-    /// It did not, or not all of it; [`ToolResponse::error`] says why. There may be outputs all the same.
+    /// The call failed, wholly or in part; [`ToolResponse::error`] says why. There may be outputs all the same.
     Error,
 }
 
-/// Sorts failures by what the caller does next.
+/// The kinds of failures, by what the caller does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// The request is wrong: change it.
     InvalidArgs,
-    /// What it names does not exist: name something else.
+    /// What the request names does not exist: name something else.
     NotFound,
-    /// A permission forbids it: trying again cannot help.
+    /// A permission forbids the call: trying again cannot help.
     Denied,
-    /// Something outside does not work at the moment: try later.
+    /// Something outside of Folio does not work at the moment: try later.
     Unavailable,
     /// The answer or the input is over a limit: ask for less.
     TooLarge,
-    /// It took longer than it may.
+    /// The call took longer than it may.
     TimedOut,
-    /// It was tried and went wrong.
+    /// The call was carried out and failed.
     Failed,
-    /// Nobody knows whether it did what it was asked: its answer was lost, and trying again may do it twice.
+    /// It is unknown whether the call took effect: its answer was lost, and trying again may do it twice.
     Unknown,
-    /// The caller gave up on it.
+    /// The caller gave up on the call.
     Cancelled,
 }
 
@@ -44,17 +44,17 @@ pub enum FailureKind {
 pub struct ToolError {
     /// A stable word for programs, such as `path_outside_root`.
     pub code: String,
-    /// What the caller does next.
+    /// The kind of failure, which tells the caller what to do next.
     pub kind: FailureKind,
     /// What was tried, on what, and what went wrong. One line, lower case, no full stop.
     pub message: String,
-    /// What to try, one per line.
+    /// Hints on what to try, one line each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
 }
 
 impl ToolError {
-    /// A failure without hints.
+    /// Returns an error without hints.
     pub fn new(kind: FailureKind, code: &str, message: impl Into<String>) -> Self {
         Self {
             code: code.to_owned(),
@@ -64,14 +64,14 @@ impl ToolError {
         }
     }
 
-    /// Adds what the caller can try.
+    /// Adds a hint on what the caller can try.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// The arguments are wrong.
+    /// Returns an error for wrong arguments.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(FailureKind::InvalidArgs, "invalid_args", message)
     }
@@ -96,18 +96,18 @@ pub enum PageTarget {
     Main,
     /// The page with this handle.
     Handle(String),
-    /// The page of this run with this title; made if there is none.
+    /// The page of this run with this title; created if there is none.
     Titled(String),
 }
 
 /// An entry that the tool proposes for a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageAppend {
-    /// Where it goes.
+    /// The page that the entry is appended to.
     pub page: PageTarget,
-    /// One line; may be empty.
+    /// The title: one line, may be empty.
     pub title: String,
-    /// Markdown.
+    /// The text of the entry, as Markdown.
     pub body: String,
     /// Tags of the entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -119,9 +119,9 @@ pub struct PageAppend {
 pub struct EvidenceRef {
     /// `file`, `url` or `tool_call`.
     pub kind: String,
-    /// What names it: a path as `list` shows it, an address, a request id.
+    /// The identifier: a path as `list` shows it, an address, or a request id.
     pub id: String,
-    /// Hash of its content, as `sha256:` and hexadecimal digits.
+    /// The hash of the content, as `sha256:` and hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// The part that matters, such as `L10-L20`.
@@ -132,21 +132,21 @@ pub struct EvidenceRef {
 /// How much of an answer was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncated {
-    /// Bytes that are in the answer.
+    /// The number of bytes in the answer.
     pub kept_bytes: u64,
-    /// Bytes that there were.
+    /// The number of bytes before truncation.
     pub total_bytes: u64,
 }
 
 /// What a tool answers to one request.
 ///
-/// Everything besides `outputs` is a *proposal*: the caller checks it and commits it together with the
-/// outcome of the call.
+/// The observations, writes and page entries are *proposals*: the caller checks them and commits them together with
+/// the outcome of the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResponse {
     /// The request that this answers.
     pub request_id: String,
-    /// Whether it worked.
+    /// Whether the call worked.
     pub status: ToolStatus,
     /// The result, as the tool's description says. Null when there is none.
     #[serde(default)]
@@ -154,13 +154,13 @@ pub struct ToolResponse {
     /// One line for people.
     #[serde(default)]
     pub notes: String,
-    /// Why it failed; present exactly when `status` is `error`.
+    /// Why the call failed; present exactly when `status` is `error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolError>,
     /// Observations for the scratch page.
     #[serde(default)]
     pub observations: Vec<Value>,
-    /// Observations that the tool was told to store, rather than noticed.
+    /// Observations that the tool was told to store, as opposed to those that it noticed.
     #[serde(default)]
     pub scratch_page_writes: Vec<Value>,
     /// Facts for long-term memory.
@@ -172,13 +172,13 @@ pub struct ToolResponse {
     /// What the answer rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRef>,
-    /// Present when bytes were left out.
+    /// How much was kept; present when bytes were left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncated: Option<Truncated>,
 }
 
 impl ToolResponse {
-    /// The answer of a call that worked.
+    /// Returns the answer of a call that worked.
     pub fn ok(request: &ToolRequest, outputs: Value, notes: impl Into<String>) -> Self {
         Self {
             request_id: request.request_id.clone(),
@@ -195,13 +195,12 @@ impl ToolResponse {
         }
     }
 
-    /// The answer of a call that failed and has nothing to show.
+    /// Returns the answer of a call that failed and has no outputs.
     pub fn failed(request: &ToolRequest, error: ToolError) -> Self {
         Self::failed_with(request, error, Value::Null)
     }
 
-    /// The answer of a call that failed, with what it has to show (the output of a program that ended
-    /// with an error).
+    /// Returns the answer of a call that failed but has outputs, such as those of a program that ended with an error.
     pub fn failed_with(request: &ToolRequest, error: ToolError, outputs: Value) -> Self {
         let notes = error.message.clone();
         Self {

@@ -8,7 +8,7 @@ use folio_memory::excerpt::cut;
 use folio_memory::passage::{self, Part, PartRead};
 use serde_json::Value;
 
-/// Characters of the names that a refusal tells.
+/// How many characters of names an error message lists.
 const NAMES_CHARS: usize = 400;
 
 /// Earlier results of the run, for `result_read`.
@@ -16,28 +16,28 @@ const NAMES_CHARS: usize = 400;
 pub trait ResultSource: Send + Sync + Debug {
     /// Reads the whole text of one result.
     ///
-    /// `node` is the slug path of a node, its id, a `blob:` reference, or whatever else the source knows.
+    /// `node` is the slug path of a node, its id, a `blob:` reference, or whatever else the source understands.
     ///
     /// # Errors
     ///
-    /// One line saying what is not there and what is.
+    /// One line that says what does not exist and what does.
     async fn read(&self, node: &str) -> Result<Vec<u8>, String>;
 
-    /// Reads a part of one result, at most `max_bytes` of it. Whoever keeps results that are too large for memory does so
-    /// without reading all of them.
+    /// Reads a part of one result, at most `max_bytes` of it. A source whose results are too large for memory
+    /// overrides this, so as not to read all of them.
     ///
     /// # Errors
     ///
-    /// As [`Self::read`].
+    /// See [`Self::read`].
     async fn read_part(&self, node: &str, part: &Part, max_bytes: usize) -> Result<PartRead, String> {
         Ok(passage::read(&self.read(node).await?, part, max_bytes))
     }
 
-    /// Reads the whole text of what stands at `field` in one result, which is an object or a list ([`field_of`]).
+    /// Reads the whole text of the value at `field` in one result, which is an object or a list ([`field_of`]).
     ///
     /// # Errors
     ///
-    /// As [`Self::read`], or if there is no such field.
+    /// See [`Self::read`]; also if there is no such field.
     async fn read_field(&self, node: &str, field: &str) -> Result<Vec<u8>, String> {
         let bytes = self.read(node).await?;
         match serde_json::from_slice::<Value>(&bytes) {
@@ -47,7 +47,7 @@ pub trait ResultSource: Send + Sync + Debug {
     }
 }
 
-/// A run without earlier results.
+/// The source of a run without earlier results.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoResults;
 
@@ -58,7 +58,7 @@ impl ResultSource for NoResults {
     }
 }
 
-/// A value as it is read in parts: a text as it is, anything else as indented JSON.
+/// A value as the text that is read in parts: a text unchanged, anything else as indented JSON.
 #[must_use]
 pub fn as_text(value: &Value) -> String {
     match value {
@@ -67,17 +67,17 @@ pub fn as_text(value: &Value) -> String {
     }
 }
 
-/// What stands in `value` at `path`, which is written as in templates: `files[0].path`. A name may have dots of its own.
+/// The value at `path` in `value`. The path is written as in templates: `files[0].path`. A name may contain dots.
 ///
 /// # Errors
 ///
-/// One line saying what is not there and what is.
+/// One line that says what does not exist and what does.
 pub fn field_of<'v>(value: &'v Value, path: &str) -> Result<&'v Value, String> {
     let (found, rest) = match value {
         Value::Object(fields) => {
             let ends = path.char_indices().filter(|(_, c)| matches!(c, '.' | '['));
             let ends: Vec<usize> = ends.map(|(at, _)| at).chain([path.len()]).collect();
-            // The longest name first, so that one with dots is found.
+            // The longest name first, so that a name with dots is found.
             let named = ends.iter().rev();
             let mut found = named.filter_map(|end| Some((fields.get(&path[..*end])?, &path[*end..])));
             found.next().ok_or_else(|| {

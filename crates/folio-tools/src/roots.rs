@@ -1,7 +1,7 @@
 //! Granted folders, and paths that cannot leave them.
 //!
-//! A root is opened once, as a handle; every later step goes from that handle, folder by folder, so that
-//! neither `..` nor a symbolic link, nor one that is put in place at the wrong moment, leads out of it.
+//! A root is opened once, as a handle; every later step starts from that handle, folder by folder, so that neither
+//! `..` nor a symbolic link leads out of it, not even a link that is put in place at the wrong moment.
 
 mod failure;
 mod located;
@@ -32,7 +32,7 @@ pub const RUN: &str = "run";
 pub enum Access {
     /// Files may be read.
     Read,
-    /// Files may be read, made and replaced.
+    /// Files may be read, created and replaced.
     ReadWrite,
 }
 
@@ -47,7 +47,7 @@ pub enum RootError {
         name: String,
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The name cannot be used in `name:path`.
@@ -56,7 +56,7 @@ pub enum RootError {
         /// The name.
         name: String,
     },
-    /// Two roots have the same name, or one is called like the run's folder.
+    /// Two roots have the same name, or one has the name of the run folder.
     #[error("there are two roots with the name `{name}`")]
     Taken {
         /// The name.
@@ -64,7 +64,7 @@ pub enum RootError {
     },
 }
 
-/// A folder that was granted, opened.
+/// A granted folder, opened.
 pub struct Root {
     name: String,
     path: PathBuf,
@@ -136,7 +136,7 @@ impl Root {
         &self.dir
     }
 
-    /// The rest of an absolute path that lies inside this root.
+    /// The part of an absolute path below this root, if it lies inside.
     fn strip<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         path.strip_prefix(&self.path)
             .or_else(|_| path.strip_prefix(&self.given_path))
@@ -144,7 +144,7 @@ impl Root {
     }
 }
 
-/// The run's own folder. Made when it is first used. Cheap to clone.
+/// The run folder. Created when it is first used. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct RunFolder {
     inner: Option<Arc<RunFolderInner>>,
@@ -157,12 +157,12 @@ struct RunFolderInner {
 }
 
 impl RunFolder {
-    /// A run without a folder: `write` is refused.
+    /// Returns the value for a run without a folder: `write` is refused.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The folder at `path`, which need not exist yet.
+    /// Returns the folder at `path`, which need not exist yet.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self {
             inner: Some(Arc::new(RunFolderInner {
@@ -172,12 +172,13 @@ impl RunFolder {
         }
     }
 
-    /// Where it is, or will be.
+    /// The path where the folder is, or will be.
     pub fn path(&self) -> Option<&Path> {
         self.inner.as_ref().map(|inner| inner.path.as_path())
     }
 
-    /// Opens it, making it first if it is not there: a tool that looks into it finds nothing yet, and a program may begin in it.
+    /// Opens the folder, creating it first if needed: a tool that looks into it finds it empty, and a program can
+    /// start in it.
     fn open(&self) -> Result<Arc<Root>, ToolError> {
         let Some(inner) = &self.inner else {
             return Err(ToolError::new(
@@ -198,19 +199,19 @@ impl RunFolder {
     }
 }
 
-/// Makes a folder of a run, and what is missing above it, for its owner alone: in it is what the run found out.
+/// Creates a run folder and its missing parents, accessible to its owner alone: it holds what the run found out.
 pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// The folders that were granted, the first of which is meant by a path without a name. Cheap to clone.
+/// The granted folders. A path without a name is in the first one. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Roots {
     roots: Arc<Vec<Arc<Root>>>,
 }
 
 impl Roots {
-    /// No folders: only the run's own can be used.
+    /// Returns no folders: only the run folder can be used.
     pub fn none() -> Self {
         Self::default()
     }
@@ -249,7 +250,8 @@ impl Roots {
         self.locate(path, run_folder, Purpose::Read)
     }
 
-    /// `error` of a look at `path`, with where it is if nothing is there, and something of that name is in the run's folder.
+    /// Adds a hint to `error`, the result of looking at `path`, if nothing is there but the run folder has something
+    /// of that name.
     pub(crate) fn with_way_to_run(&self, error: ToolError, path: &str, run_folder: &RunFolder) -> ToolError {
         if error.code != "not_found" || path.is_empty() || path.contains(':') {
             return error;
@@ -262,7 +264,7 @@ impl Roots {
         error
     }
 
-    /// Finds what a path names, for writing: a path without a name is in the run's folder.
+    /// Finds what a path names, for writing: a path without a name is in the run folder.
     pub(crate) fn find_to_write(&self, path: &str, run_folder: &RunFolder) -> Result<Located, ToolError> {
         let located = self.locate(path, run_folder, Purpose::Write)?;
         if located.root.access == Access::Read {
@@ -280,14 +282,14 @@ impl Roots {
         Ok(located)
     }
 
-    /// Where a path leads, by its name alone: nothing is opened, and no link is followed. `None` if it names nothing that was
-    /// granted.
+    /// Where a path leads, by its name alone: nothing is opened, and no link is followed. `None` if it names nothing
+    /// that was granted.
     pub(crate) fn place(&self, path: &str, run_folder: &RunFolder) -> Option<String> {
         let first = self.roots.first().map(|root| root.path());
         self.placed(path, run_folder, first.or(run_folder.path()))
     }
 
-    /// The same for a file that is to be written: a path without a name is in the run's folder.
+    /// Like [`Self::place`], for a file that is to be written: a path without a name is in the run folder.
     pub(crate) fn place_to_write(&self, path: &str, run_folder: &RunFolder) -> Option<String> {
         self.placed(path, run_folder, run_folder.path())
     }
@@ -314,7 +316,7 @@ impl Roots {
                 None => default?.join(bytes(path)),
             }
         };
-        // Without a `/` at the end.
+        // Removes a `/` at the end.
         let place: PathBuf = place.components().collect();
         Some(shown(place.as_os_str().as_bytes()))
     }
@@ -363,11 +365,11 @@ impl Roots {
     fn locate_absolute(&self, path: &Path, run_folder: &RunFolder) -> Result<(Arc<Root>, PathBuf), ToolError> {
         let run_root = match run_folder.path() {
             Some(folder) if path.starts_with(folder) => Some(run_folder.open()?),
-            // By its name without links it may be meant all the same, if it is there.
+            // The path may still be the folder's name without links, if the folder exists.
             Some(folder) if folder.is_dir() => run_folder.open().ok(),
             _ => None,
         };
-        // The shortest rest is that of the innermost root.
+        // The innermost root is the one that leaves the shortest rest.
         self.roots
             .iter()
             .chain(run_root.as_ref())
@@ -412,8 +414,8 @@ enum Purpose {
     Write,
 }
 
-/// A path without `.` parts; `.` itself for an empty one. `..` stays: only the walk along the real
-/// folders can tell where it leads.
+/// Removes `.` parts from a path; an empty path becomes `.`. `..` stays: only following the real folders can tell
+/// where it leads.
 fn tidy(path: &Path) -> PathBuf {
     let tidy: PathBuf = path
         .components()

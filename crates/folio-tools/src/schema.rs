@@ -1,18 +1,18 @@
-//! Arguments of a tool that comes with a JSON Schema.
+//! Checks the arguments of a tool that comes with a JSON Schema.
 
 use folio_engine::argument::as_meant;
 use serde_json::{Map, Value};
 
 use crate::response::ToolError;
 
-/// How many mistakes of one call are told.
+/// How many mistakes of one call are reported.
 const MISTAKES_MAX: usize = 8;
-/// Characters of one of them.
+/// The longest report of one mistake, in characters.
 const MISTAKE_CHARS: usize = 300;
 
-/// Checks `args` against `schema` and says everything that is wrong with them at once.
+/// Checks `args` against `schema` and reports everything that is wrong with them at once.
 ///
-/// Returns new arguments when some had to be brought into their type: a template makes `"20"` where 20 is meant.
+/// Returns new arguments when some had to be converted to their type: a template produces `"20"` where 20 is meant.
 pub(crate) fn check(tool: &str, schema: &Value, args: &Map<String, Value>) -> Result<Option<Value>, ToolError> {
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| ToolError::invalid(format!("{tool} has a schema that cannot be used: {error}")))?;

@@ -1,9 +1,9 @@
-//! The hash of a content, in the form that evidence carries.
+//! The hash of content, in the form that evidence carries.
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-/// Hashes a content that comes in pieces.
+/// Hashes content that comes in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct ContentHash(Sha256);
 
@@ -12,13 +12,13 @@ impl ContentHash {
         self.0.update(bytes);
     }
 
-    /// `sha256:` and hexadecimal digits.
+    /// The hash, as `sha256:` and hexadecimal digits.
     pub(crate) fn finish(self) -> String {
         format!("sha256:{}", HEXLOWER.encode(&self.0.finalize()))
     }
 }
 
-/// Hashes a whole content.
+/// Hashes content that is held whole.
 pub(crate) fn content_hash(bytes: &[u8]) -> String {
     let mut hash = ContentHash::default();
     hash.update(bytes);

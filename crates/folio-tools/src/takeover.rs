@@ -1,7 +1,7 @@
-//! The files that a run has in its own folder, copied for a run that goes on from a moment of it.
+//! The files in a run folder, copied for a fork of the run.
 //!
-//! They are copied and not linked: what one of both writes in place, the other must not see. Where the file system can, it shares
-//! what neither has changed.
+//! They are copied and not linked: what one run writes in place must not be seen by the other. Where the file system
+//! can, it shares what neither has changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -17,38 +17,38 @@ use crate::paths::shown;
 use crate::roots::{make_private_folder, open_regular};
 use crate::sha256::ContentHash;
 
-/// Files, folders and links that are looked at.
+/// The largest number of files, folders and links that are looked at.
 const NAMES_MAX: usize = 20_000;
-/// Bytes that are copied in all.
+/// The largest number of bytes that are copied in all.
 const BYTES_MAX: u64 = 1 << 30;
-/// Names that are told of those that lack, or are others by now.
+/// How many names of missing or changed files are listed.
 const TOLD_MAX: usize = 5;
 
-/// What is known of the files in the folder of a run, at the moment from which another goes on.
+/// What is known of the files in a run folder at the moment from which the fork goes on.
 #[derive(Debug, Clone, Default)]
 pub struct Takeover {
-    /// Files as a call left them that was done by then: how many bytes, and their hash, as `sha256:` and hexadecimal digits.
+    /// Files as a call that had ended by then left them: size in bytes, and hash as `sha256:` and hexadecimal digits.
     pub known: BTreeMap<PathBuf, (u64, String)>,
-    /// Files that only calls wrote which were not done by then.
+    /// Files that were written only by calls that had not ended by then.
     pub later: BTreeSet<PathBuf>,
-    /// When that was.
+    /// The time of that moment.
     pub moment: Option<SystemTime>,
 }
 
-/// What was copied.
+/// Which files were copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TakenOver {
-    /// Files.
+    /// The number of files copied.
     pub files: u64,
-    /// Bytes of these.
+    /// The number of bytes copied.
     pub bytes: u64,
-    /// What was not copied, and why.
+    /// Files that were not copied, and why.
     pub missing: Named,
-    /// What was copied as it is now, and was changed since.
+    /// Files that were copied in their present form, but have changed since that moment.
     pub changed: Named,
 }
 
-/// The first of some names, and how many there are.
+/// The first few of some names, and how many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Named {
     first: Vec<String>,
@@ -56,13 +56,13 @@ pub struct Named {
 }
 
 impl Named {
-    /// Whether there are none.
+    /// Whether there are no names.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The first of them, and how many more there are.
+    /// The first names, and how many more there are.
     #[must_use]
     pub fn in_words(&self) -> String {
         let first = self.first.join(", ");
@@ -81,15 +81,16 @@ impl Named {
 }
 
 impl Takeover {
-    /// Copies what is in the folder `from` to `to`, which is there whole in the end, or not at all; `None` if there is no such
-    /// folder. Waits for the disk.
+    /// Copies the contents of the folder `from` to `to`, which then exists whole or not at all. Returns `None` if
+    /// there is no folder `from`. Blocks on the disk.
     ///
-    /// A file that was only added to since gets what it had then. Records of the tool `write` are left out: they are of calls of
-    /// the other run.
+    /// A file that was only appended to since is copied with what it had then. Records of the tool `write` are left
+    /// out: they belong to calls of the other run.
     ///
     /// # Errors
     ///
-    /// If `from` cannot be opened, or `to` cannot be made. A single file that cannot be copied is told in what comes back.
+    /// If `from` cannot be opened, or `to` cannot be created. A single file that cannot be copied is named in the
+    /// result instead.
     pub fn copy(&self, from: &Path, to: &Path) -> io::Result<Option<TakenOver>> {
         let from = match Dir::open_ambient_dir(from, ambient_authority()) {
             Ok(from) => from,
@@ -109,7 +110,7 @@ impl Takeover {
             Ok(taken)
         });
         if made.is_err() {
-            // The first failure is the one to tell.
+            // The first failure is the one to report.
             std::fs::remove_dir_all(&beside).unwrap_or_default();
         }
         made.map(Some)
@@ -190,7 +191,7 @@ impl Takeover {
             .and_then(|_| made.set_permissions(file.metadata()?.permissions()))
             .and_then(|()| changed_at.map_or(Ok(()), |at| made.set_modified(at)));
         if let Err(error) = copied {
-            // Half of a file would be taken for the whole.
+            // Half a file would be taken for the whole.
             target.remove_file(name).unwrap_or_default();
             return Err(error);
         }
@@ -203,7 +204,7 @@ impl Takeover {
     }
 }
 
-/// Whether the first `bytes` of `file` have `hash`. Reads on from the beginning afterwards.
+/// Whether the first `bytes` of `file` have `hash`. Afterwards the file is read from its beginning again.
 fn begins_so(file: &mut File, bytes: u64, hash: &str) -> io::Result<bool> {
     let (mut seen, mut left) = (ContentHash::default(), bytes);
     let mut piece = vec![0; 64 << 10];
@@ -220,7 +221,7 @@ fn begins_so(file: &mut File, bytes: u64, hash: &str) -> io::Result<bool> {
     Ok(left == 0 && seen.finish() == hash)
 }
 
-/// Makes a link that leads where the other one does, if that is a place in the folder.
+/// Creates a link with the same target as the original, if that is inside the folder.
 fn copy_link(source: &Dir, target: &Dir, name: &Path, path: &Path) -> io::Result<()> {
     let leads_to = source.read_link_contents(name)?;
     let mut depth = path.components().count().saturating_sub(1);

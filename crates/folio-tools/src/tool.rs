@@ -1,4 +1,4 @@
-//! The seam: what a tool is, and what it is asked.
+//! The interface of tools: what a tool is, and what it is asked.
 
 use std::fmt::Debug;
 
@@ -13,16 +13,16 @@ use crate::context::ToolContext;
 use crate::resource::named_in;
 use crate::response::ToolResponse;
 
-/// What a call changes, which decides what happens to it after a crash.
+/// What a call changes. This decides what happens to an interrupted call after a crash.
 ///
-/// A call whose outcome was not recorded is simply made again for the first three. Of the fourth the tool is
-/// asked. For the last two its outcome is *unknown* and a person, or a setting, decides.
+/// If the outcome was not recorded: for the first three effects, the call is simply made again. For the fourth, the
+/// tool is asked. For the last two, the outcome is *unknown*, and a person or a setting decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Computes from its arguments only.
     Pure,
-    /// Looks at the world and leaves it as it was.
+    /// Looks at the world and changes nothing.
     Read,
     /// Changes the world; a second call with the same key changes nothing more.
     Idempotent,
@@ -30,12 +30,12 @@ pub enum Effect {
     Guarded,
     /// May change anything, and cannot say whether it did.
     Opaque,
-    /// Takes something away that cannot be brought back.
+    /// Removes something that cannot be restored.
     Destructive,
 }
 
 impl Effect {
-    /// Whether a call leaves the world as it was.
+    /// Whether a call changes nothing.
     #[must_use]
     pub const fn changes_nothing(self) -> bool {
         matches!(self, Self::Pure | Self::Read)
@@ -48,22 +48,22 @@ impl Effect {
     }
 }
 
-/// Whether a call waits for a yes.
+/// Whether a call needs approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approval {
     /// The tool can be called by any task.
     Never,
-    /// The tool is refused, or asked about, unless a setting of the run allows the call.
+    /// The call is refused or waits for approval, unless a setting of the run allows it.
     UnlessAllowed,
 }
 
 /// One argument of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArgSpec {
-    /// Its name, in `snake_case`.
+    /// The name of the argument, in `snake_case`.
     pub name: String,
-    /// What it may hold.
+    /// The kind of value that it takes.
     pub kind: ArgKind,
     /// Whether a call without it is refused.
     pub required: bool,
@@ -71,7 +71,7 @@ pub struct ArgSpec {
     pub description: String,
 }
 
-/// What a tool tells about itself.
+/// The specification of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// The name that plans and models call it by.
@@ -82,35 +82,36 @@ pub struct ToolSpec {
     pub effect: Effect,
     /// Its arguments. Empty when `schema` is given.
     pub args: Vec<ArgSpec>,
-    /// Arguments of which a call gives exactly one. Empty where there is no such choice.
+    /// Arguments of which a call must give exactly one. Empty if there is no such choice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub one_of: Vec<String>,
-    /// A full JSON Schema of the arguments, for a tool that comes with one (a tool of an MCP server).
+    /// The JSON Schema of the arguments, for a tool that comes with one (a tool of an MCP server).
     ///
     /// Plans and calls are checked against it.
     pub schema: Option<Value>,
-    /// A JSON Schema of what a call gives, as far as that is known: a plan that goes over what is no list in it is refused before it runs.
+    /// The JSON Schema of the outputs, as far as it is known: a plan that iterates over something that is not a list
+    /// in it is refused before it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<Value>,
-    /// Whether a call waits for a yes.
+    /// Whether a call needs approval.
     pub approval: Approval,
-    /// What the tool wants to know of the scratch page before it works: `{"filters": {…}, "limit": 10}`. The answer is in
-    /// [`ToolRequest::scratch_page_context`], as far as the tool's manifest lets it see that.
+    /// The query to the scratch page whose result the tool gets with a call: `{"filters": {…}, "limit": 10}`. The
+    /// answer is in [`ToolRequest::scratch_page_context`], as far as the tool's manifest lets it see that.
     pub scratch_page_query: Option<Value>,
-    /// Whether a call may change something, in memory or outside of it, so that two branches of a race must
-    /// not both make it.
+    /// Whether a call may change something, in memory or outside of it, so that two branches of a race must not both
+    /// make it.
     pub writes: bool,
-    /// How much models need to know of it where there is no room for all definitions.
+    /// How much models need to know of the tool when there is no room for all definitions.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub need: Need,
-    /// What a call writes, by name: a pattern as `board/{id}`, in which the arguments are filled in. Calls that write the same, or
-    /// something inside of it or around it, are made one after the other. Empty for a tool of which nothing of that is known.
+    /// The names of what a call writes: patterns such as `board/{id}`, into which the arguments are filled. Calls that
+    /// write the same name, or one inside or around it, run one after the other. Empty if nothing is known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
 }
 
 impl ToolSpec {
-    /// Starts the description of a tool without arguments that needs no approval.
+    /// Starts the specification of a tool without arguments that needs no approval.
     ///
     /// `writes` is false for [`Effect::Pure`] and [`Effect::Read`], true for the others.
     pub fn new(name: impl Into<String>, effect: Effect, description: impl Into<String>) -> Self {
@@ -130,14 +131,14 @@ impl ToolSpec {
         }
     }
 
-    /// The same of a tool that changes nothing by itself, and whose answer is written into memory.
+    /// Marks a tool that changes nothing by itself but whose answer is written into memory.
     #[must_use]
     pub fn writing(mut self) -> Self {
         self.writes = true;
         self
     }
 
-    /// Adds an argument that every call must give.
+    /// Adds a required argument.
     #[must_use]
     pub fn required(mut self, name: &str, kind: ArgKind, description: &str) -> Self {
         self.args.push(ArgSpec {
@@ -149,7 +150,7 @@ impl ToolSpec {
         self
     }
 
-    /// Adds an argument that a call may leave out.
+    /// Adds an optional argument.
     #[must_use]
     pub fn optional(mut self, name: &str, kind: ArgKind, description: &str) -> Self {
         self.args.push(ArgSpec {
@@ -161,15 +162,15 @@ impl ToolSpec {
         self
     }
 
-    /// Says how much models need to know of it.
+    /// Sets how much models need to know of the tool.
     #[must_use]
     pub fn needed(mut self, need: Need) -> Self {
         self.need = need;
         self
     }
 
-    /// Says that a call gives exactly one of these optional arguments, in the description, too: not every provider takes a schema that
-    /// could say it.
+    /// Declares that a call gives exactly one of these optional arguments. The description says so, too: not every
+    /// provider accepts a schema that could express it.
     #[must_use]
     pub fn one_of(mut self, names: &[&str]) -> Self {
         self.one_of = names.iter().map(|name| (*name).to_owned()).collect();
@@ -179,7 +180,7 @@ impl ToolSpec {
         self
     }
 
-    /// Says what a call gives, by name and the type that JSON Schema has for it. There may be more.
+    /// Declares the outputs of a call, by name and JSON Schema type. There may be more.
     #[must_use]
     pub fn gives(mut self, parts: &[(&str, &str)]) -> Self {
         let parts = parts
@@ -189,21 +190,21 @@ impl ToolSpec {
         self
     }
 
-    /// Says that a call waits for a yes unless a setting of the run allows it.
+    /// Declares that a call needs approval unless a setting of the run allows it.
     #[must_use]
     pub fn needs_approval(mut self) -> Self {
         self.approval = Approval::UnlessAllowed;
         self
     }
 
-    /// Says what a call writes: a name, with `{ARGUMENT}` for the value of an argument.
+    /// Adds a name of what a call writes, with `{ARGUMENT}` for the value of an argument.
     #[must_use]
     pub fn writes_to(mut self, pattern: &str) -> Self {
         self.resources.push(pattern.to_owned());
         self
     }
 
-    /// Says what the tool wants to know of the scratch page before it works.
+    /// Sets the query to the scratch page whose result the tool gets with a call.
     #[must_use]
     pub fn asks(mut self, scratch_page_query: Value) -> Self {
         self.scratch_page_query = Some(scratch_page_query);
@@ -241,30 +242,30 @@ impl ToolSpec {
 /// One call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolRequest {
-    /// Names this logical call. The same after a crash, so it doubles as the idempotency key.
+    /// The id of this logical call. It is the same after a crash, so it doubles as the idempotency key.
     pub request_id: String,
     /// The tool's name.
     pub tool: String,
     /// The arguments: an object, or null for none.
     pub args: Value,
-    /// The run that asks.
+    /// The run that makes the call.
     pub run_id: String,
-    /// The node of the run that asks.
+    /// The node of the run that makes the call.
     pub node_id: String,
-    /// 1 for the first try of this logical call.
+    /// The number of the attempt; 1 for the first try of this logical call.
     pub attempt: u32,
-    /// The observations that the tool wanted to know of, as seed 004 writes them. Empty if it asked for none, or none is
-    /// for it to see.
+    /// The observations that the tool queried, in the format of seed 004. Empty if it queried none, or may see none of
+    /// them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scratch_page_context: Vec<Value>,
 }
 
-/// What became of a call whose outcome was not recorded, as its tool says (E9.12).
+/// What became of a call whose outcome was not recorded, as its tool reports (E9.12).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reconciled {
-    /// It took effect, and this is what it answered, as far as the tool knows.
+    /// The call took effect, and this is its answer, as far as the tool knows.
     Completed(Box<ToolResponse>),
-    /// It had no effect: it may be made.
+    /// The call had no effect: it may be made.
     NotExecuted,
     /// The tool cannot say.
     Unknown,
@@ -276,42 +277,43 @@ pub enum Reconciled {
 /// answer after.
 #[async_trait]
 pub trait Tool: Send + Sync + Debug {
-    /// What the tool tells about itself. The same for the life of the tool.
+    /// The specification of the tool. It stays the same for the life of the tool.
     fn spec(&self) -> &ToolSpec;
 
-    /// Whether a call computes at once and never waits, so that it may run where it is asked without a
-    /// task of its own.
+    /// Whether a call computes immediately and never waits, so that it may run on the caller's task.
     fn inline(&self) -> bool {
         false
     }
 
-    /// What is wrong with arguments of which each is what [`spec`](Self::spec) says: patterns that cannot be read, what has to be given
-    /// together. Asked of the calls of a plan before it runs, of which some are templates, and of those of a model before they are made.
+    /// Further mistakes in arguments that each satisfy [`spec`](Self::spec): patterns that cannot be parsed, arguments
+    /// that must be given together. Called for the calls of a plan before it runs, where some arguments are templates,
+    /// and for those of a model before they are made.
     ///
-    /// It is quick, and looks at nothing else: a plan may have thousands of calls.
+    /// Must be quick and look at nothing else: a plan may have thousands of calls.
     fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
-        // Most tools say all of it of each argument.
+        // Most tools express everything in the specification of each argument.
         let _ = args;
         Vec::new()
     }
 
-    /// What became of `request`, which had begun when whoever made it died. Asked of tools that are [`Effect::Guarded`], with the
-    /// request as it was made; `request_id` is the key that it carried. By default nobody knows.
+    /// What became of `request`, which had begun when the process that made it died. Called for tools that are
+    /// [`Effect::Guarded`], with the request as it was made; `request_id` is the key that it carried. The default is
+    /// `Unknown`.
     async fn reconcile(&self, _request: &ToolRequest, _context: &ToolContext) -> Reconciled {
         Reconciled::Unknown
     }
 
-    /// The names of what a call with `args` writes: what [`ToolSpec::resources`] says, unless the tool knows better.
+    /// The names of what a call with `args` writes: those of [`ToolSpec::resources`], unless the tool knows better.
     ///
-    /// A file is named by the whole path of where it is. Opens and makes nothing. The arguments may be wrong; then what is
-    /// named does not matter.
+    /// A file is named by its full path. Opens and creates nothing. The arguments may be wrong; then the names do not
+    /// matter.
     fn resources(&self, args: &Value, context: &ToolContext) -> Vec<String> {
-        // Only some tools have to see where the run is at work.
+        // Only some tools depend on where the run works.
         let _ = context;
         named_in(&self.spec().resources, args)
     }
 
-    /// Does what `request` asks, within `context`.
+    /// Carries out `request`, within `context`.
     ///
     /// The arguments have been checked against [`spec`](Self::spec). A tool that may take long watches
     /// `context.cancel`; dropping the future stops what it started.

@@ -1,4 +1,4 @@
-//! Goes through the files below a folder, in order, without leaving it.
+//! Walks through the files below a folder, in order, without leaving it.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,18 +14,18 @@ use crate::globs::Globs;
 use crate::response::ToolError;
 use crate::roots::Located;
 
-/// Which entries a walk shows.
+/// Which entries a walk visits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkOptions<'a> {
-    /// Matched with paths relative to where the walk starts; what they take out is not gone into.
+    /// Matched against paths relative to the start of the walk; excluded folders are not entered.
     pub(crate) globs: &'a Globs,
-    /// Also names that begin with a dot. `.git` is never shown, unless the walk starts in it.
+    /// Whether to visit names that begin with a dot. `.git` is never visited, unless the walk starts in it.
     pub(crate) hidden: bool,
-    /// Leave out what `.gitignore` files name.
+    /// Whether to leave out what `.gitignore` files name.
     pub(crate) respect_gitignore: bool,
 }
 
-/// A file, link or other thing that is no folder.
+/// A file, link or anything else that is not a folder.
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     /// The folder that it is in.
@@ -33,7 +33,7 @@ pub(crate) struct Found<'a> {
     pub(crate) name: &'a Path,
     /// Its path relative to the root.
     pub(crate) path: &'a Path,
-    /// Its path relative to where the walk started.
+    /// Its path relative to the start of the walk.
     pub(crate) below: &'a Path,
     pub(crate) kind: FoundKind,
 }
@@ -52,7 +52,7 @@ pub(crate) struct WalkGaps {
     pub(crate) unreadable: u64,
     /// Folders that were too deep.
     pub(crate) too_deep: u64,
-    /// Whether there were more entries than one walk looks at.
+    /// Whether there were more entries than one walk may look at.
     pub(crate) too_many: bool,
 }
 
@@ -76,11 +76,11 @@ impl WalkGaps {
     }
 }
 
-/// Shows `visit` everything below `start` that is no folder, in the order of the bytes of the paths.
-/// A `start` that is a file is shown itself.
+/// Calls `visit` for everything below `start` that is not a folder, in byte order of the paths. If `start` is a file,
+/// it is visited itself.
 ///
-/// Links are shown and not followed. The walk goes from handle to handle, so a folder that is replaced
-/// by a link meanwhile leads nowhere.
+/// Links are visited and not followed. The walk goes from handle to handle, so a folder that is replaced by a link
+/// meanwhile leads nowhere.
 pub(crate) fn walk(
     start: &Located,
     options: WalkOptions<'_>,
@@ -139,7 +139,7 @@ pub(crate) fn walk(
     Ok(walker.gaps)
 }
 
-/// The rules of the folders above the one where a walk starts.
+/// Enters the rules of the folders above the start of a walk.
 fn enter_rules_above(root: &Dir, path: &Path, rules: &mut Rules) {
     for (depth, above) in path.ancestors().skip(1).collect::<Vec<_>>().iter().rev().enumerate() {
         let opened = if above.as_os_str().is_empty() {
@@ -183,7 +183,7 @@ impl Walker<'_> {
             self.rules.enter(dir, depth);
         }
         let mut entries = self.entries(dir)?;
-        // With a slash after the names of folders, this is the order of the whole paths.
+        // With a slash after the names of folders, this sorts by whole paths.
         entries.sort_by(|left, right| left.sort_key().cmp(right.sort_key()));
         for entry in entries {
             if self.cancel.is_cancelled() {
@@ -268,7 +268,7 @@ impl Walker<'_> {
     }
 
     fn kind(&mut self, entry: &DirEntry) -> Option<FoundKind> {
-        // Of the entry itself, not of what a link leads to.
+        // The metadata of the entry itself, not of a link's target.
         let Ok(metadata) = entry.metadata() else {
             self.gaps.unreadable += 1;
             return None;

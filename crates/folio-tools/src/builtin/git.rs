@@ -19,17 +19,16 @@ use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse, Truncated};
 use crate::tool::{ArgKind, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec, Written};
 
-/// Files or commits of one answer.
+/// The largest number of files or commits in one answer.
 const ROWS_MAX: usize = 10_000;
 
-/// Commands that git does not have.
+/// Commands that Folio adds to those of git.
 const OURS: [&str; 3] = ["hot_files", "summary", "file_history"];
 
-/// Arguments that only those read.
+/// Arguments that only the commands in [`OURS`] take.
 const OF_OURS: [&str; 4] = ["path", "max", "since", "deleted"];
 
-/// Looks at a repository. Nothing in it is changed, no program that it names is run, and nothing is
-/// fetched.
+/// Looks at a repository. Nothing in it is changed, no program that it names is run, and nothing is fetched.
 #[derive(Debug)]
 pub(super) struct Git {
     spec: ToolSpec,
@@ -95,7 +94,7 @@ struct Args {
 }
 
 impl Args {
-    /// The first argument that only `hot_files`, `summary` and `file_history` read.
+    /// The first given argument that only `hot_files`, `summary` and `file_history` take.
     fn of_ours(&self) -> Option<&'static str> {
         let given = [
             self.path.is_some(),
@@ -175,7 +174,7 @@ impl Answer {
 
 async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, ToolError> {
     let args: Args = parse(request)?;
-    // What cannot be allowed is refused before anything runs.
+    // A command that is not allowed is refused before anything runs.
     let own = match args.command.as_str() {
         command if OURS.contains(&command) => None,
         command => {
@@ -248,7 +247,7 @@ async fn raw(repository: &Repository<'_>, command: &str, args: Vec<String>) -> R
     })
 }
 
-/// A date that git reads as one; git takes any other word for now.
+/// Accepts only what git certainly reads as a date; git takes any other word for the present time.
 fn checked_since(since: &str) -> Result<String, ToolError> {
     let since = since.trim();
     let is_date = since.len() >= 10
@@ -279,7 +278,7 @@ fn checked_since(since: &str) -> Result<String, ToolError> {
     }
 }
 
-/// A path inside the repository, as bytes for git.
+/// Checks a path inside the repository, which git gets as bytes.
 fn checked_path(path: &str) -> Result<&str, ToolError> {
     let path = path.trim_start_matches("./").trim_end_matches('/');
     if path.is_empty() || allowed::leaves_the_folder(Path::new(path)) || path.contains('\0') {

@@ -21,10 +21,10 @@ use crate::response::{EvidenceRef, ToolError, ToolResponse};
 use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
 use crate::walk::WalkOptions;
 
-/// Lines around a match.
+/// The largest number of lines of context around a match.
 const CONTEXT_MAX: usize = 20;
 
-/// Finds lines.
+/// Finds lines that match patterns.
 #[derive(Debug)]
 pub(super) struct Grep {
     spec: ToolSpec,

@@ -1,4 +1,4 @@
-//! `http_get`: asks a web server for a page or for data.
+//! `http_get`: requests a page or data from a web server.
 
 mod answer;
 mod client;
@@ -19,12 +19,13 @@ use crate::hosts::HostList;
 use crate::response::{FailureKind, ToolError, ToolResponse};
 use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
-/// Bytes of an address that is asked for.
+/// The longest address that is requested, in bytes.
 const URL_BYTES: usize = 8_192;
-/// How often a server may send a call on to another address.
+/// How many redirects a call follows.
 const REDIRECTS: usize = 5;
 
-/// Headers of requests that a call may set. Others say who asks, which no journal may keep, or belong to the connection.
+/// The request headers that a call may set. Others identify the caller, which no journal may keep, or belong to the
+/// connection.
 const HEADERS: [&str; 7] = [
     "accept",
     "accept-language",
@@ -35,7 +36,7 @@ const HEADERS: [&str; 7] = [
     "x-github-api-version",
 ];
 
-/// Asks web servers, within the hosts that the run allows.
+/// Sends requests to web servers, within the hosts that the run allows.
 #[derive(Debug)]
 pub(super) struct HttpGet {
     spec: ToolSpec,
@@ -116,7 +117,7 @@ impl HttpGet {
         }
     }
 
-    /// Asks for `url`, and for what servers send it on to, each of which has to be allowed.
+    /// Requests `url` and follows redirects, each of which has to be allowed.
     async fn follow(
         &self,
         mut url: Url,
@@ -148,18 +149,18 @@ impl HttpGet {
 }
 
 impl HostList {
-    /// Whether a call of `http_get` with these arguments is made without anybody being asked.
+    /// Whether a call of `http_get` with these arguments needs no approval.
     #[must_use]
     pub fn allows_call(&self, args: &Value) -> bool {
         let url = args.get("url").and_then(Value::as_str);
-        // What cannot be read is not asked for, either.
+        // An address that cannot be parsed is not requested, either.
         url.and_then(|url| address(url).ok())
             .is_none_or(|url| self.allows(&url))
     }
 }
 
 impl ToolContext {
-    /// Which hosts the call may ask that begins with `url`.
+    /// The hosts that a call may reach if it begins with `url`.
     fn hosts_of(&self, url: &Url) -> HostList {
         let hosts = HostList::clone(&self.hosts);
         match (self.shown, self.allowed) {

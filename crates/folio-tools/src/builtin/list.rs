@@ -24,9 +24,9 @@ use crate::roots::{Located, open_regular};
 use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
 use crate::walk::{Found, FoundKind, WalkGaps, WalkOptions, walk};
 
-/// Rows of each summary.
+/// The largest number of rows in each summary.
 const ROWS_MAX: usize = 200;
-/// Links that are named; the rest is counted.
+/// How many links are named; the rest are only counted.
 const LINKS_MAX: usize = 1_000;
 
 /// Lists files.
@@ -291,7 +291,7 @@ impl Listing {
             counted(self.totals.files, "file"),
             counted(self.totals.bytes, "byte")
         );
-        // Who wants the summaries only knows that no file is named.
+        // A caller that wants only the summaries knows that no file is named.
         if truncated && self.max > 0 {
             notes = format!("{notes}; {} of them named", self.files.len());
         }
@@ -317,7 +317,7 @@ impl Listing {
     }
 }
 
-/// The largest rows of a summary, then by name.
+/// The rows of a summary, sorted by size, then by name.
 fn rows<K, V>(table: &BTreeMap<K, V>, details: bool, row: impl Fn(&K, &V) -> (Totals, Value)) -> Vec<Value> {
     let mut rows: Vec<(Totals, Value)> = table.iter().map(|(key, value)| row(key, value)).collect();
     rows.sort_by_key(|(totals, _)| std::cmp::Reverse(totals.bytes));
@@ -334,7 +334,7 @@ fn rows<K, V>(table: &BTreeMap<K, V>, details: bool, row: impl Fn(&K, &V) -> (To
         .collect()
 }
 
-/// Lines of a text file; `None` for a binary one, one that is too large and one that cannot be read.
+/// The number of lines of a text file; `None` for a file that is binary, too large or unreadable.
 fn count_lines(found: &Found<'_>, bytes_max: u64, cancel: &CancellationToken) -> Result<Option<u64>, ToolError> {
     let Ok(Some((mut file, metadata))) = open_regular(found.dir, found.name) else {
         return Ok(None);

@@ -10,16 +10,17 @@ use folio_engine::argument::{Fit, kind_of};
 use folio_memory::observation::ObservationInput;
 use folio_memory::policy::MAX_TTL_MINUTES;
 
-/// Observations of one call.
+/// The largest number of observations in one call.
 const ITEMS_MAX: usize = 1_000;
 
-/// The type of an observation that does not say.
+/// The type of an observation that does not state one.
 const DEFAULT_TYPE: &str = "contextual_insight";
 
-/// Minutes that an observation may hold. What is longer would get the usual time of its type, which is much shorter.
+/// The range of an observation's lifetime in minutes. A longer one would be replaced by the usual lifetime of its
+/// type, which is much shorter.
 const LIFETIME: ArgKind = ArgKind::Within(0, MAX_TTL_MINUTES as u64);
 
-/// Fields of an observation.
+/// The fields of an observation.
 const FIELDS: [&str; 6] = ["type", "content", "confidence", "tags", "ttl_minutes", "context"];
 
 /// Proposes observations. The caller commits them together with the outcome of the call.
@@ -130,7 +131,7 @@ fn observations(args: &Value) -> Result<Vec<Value>, ToolError> {
         .collect()
 }
 
-/// Range and length of the fields are for the scratch page to judge; here it must only be one.
+/// Checks only that this is an observation; the scratch page checks the range and length of its fields.
 fn observation(mut fields: Map<String, Value>, place: &str) -> Result<Value, ToolError> {
     match fields.get("content") {
         Some(Value::String(content)) if !content.trim().is_empty() => {}
@@ -152,7 +153,7 @@ fn observation(mut fields: Map<String, Value>, place: &str) -> Result<Value, Too
     fields
         .entry("type")
         .or_insert_with(|| Value::String(DEFAULT_TYPE.to_owned()));
-    // A name that nobody knows would cost the observation, and only the trace would say so.
+    // An unknown name would make the scratch page refuse the observation, and only the trace would tell.
     match ObservationInput::from_json(&Value::Object(fields.clone())) {
         Ok(_) => Ok(Value::Object(fields)),
         Err(invalid) => {

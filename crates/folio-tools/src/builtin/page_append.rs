@@ -101,7 +101,7 @@ fn named(page: &PageTarget) -> String {
     }
 }
 
-/// `p7` or `#p7`.
+/// Whether `page` is a handle such as `p7` or `#p7`.
 fn is_handle(page: &str) -> bool {
     let digits = page.trim_start_matches('#').strip_prefix('p');
     digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()))

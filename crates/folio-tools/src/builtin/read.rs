@@ -86,7 +86,7 @@ async fn read(request: &ToolRequest, context: &ToolContext) -> Result<TextOfFile
     let run_folder = context.run_folder.clone();
     let roots = context.roots.clone();
     blocking(&context.cancel, move |cancel| {
-        // Without room for the longest character nobody would come any further.
+        // Without room for the longest character, reading would never advance.
         let max_bytes = args
             .max_bytes
             .unwrap_or(limits.read_bytes)
@@ -110,7 +110,7 @@ enum Range {
         from: u64,
         to: u64,
     },
-    /// The rest of a line that was too long, and the lines behind it.
+    /// The rest of a line that was too long, and the lines after it.
     Bytes {
         from: u64,
         to: u64,
@@ -156,11 +156,11 @@ struct Scan {
 #[derive(Default)]
 struct Seen {
     offset: u64,
-    /// Ends of lines before `offset`.
+    /// The number of line ends before `offset`.
     ends: u64,
     last: u8,
     kept: Vec<u8>,
-    /// Ends of lines before the first kept byte, and where that is.
+    /// The number of line ends before the first kept byte, and the offset of that byte.
     start: Option<(u64, u64)>,
     /// Whether the range holds more than was kept.
     more: bool,
@@ -212,7 +212,7 @@ impl Scan {
         seen.ends >= self.range.to()
     }
 
-    /// Takes what is in the range out of the next piece of the file.
+    /// Keeps the part of the next piece of the file that is in the range.
     fn take(&self, piece: &[u8], seen: &mut Seen) {
         let mut rest = piece;
         while !rest.is_empty() {
@@ -242,7 +242,7 @@ impl Scan {
     }
 }
 
-/// Bytes up to the end of the line, its end included.
+/// The number of bytes up to and including the end of the line.
 fn line_length(text: &[u8]) -> usize {
     text.find_byte(b'\n').map_or(text.len(), |at| at + 1)
 }

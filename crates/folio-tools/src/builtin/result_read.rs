@@ -10,7 +10,7 @@ use crate::context::{ToolContext, ToolLimits};
 use crate::response::{FailureKind, ToolError, ToolResponse, Truncated};
 use crate::tool::{ArgKind, Effect, Tool, ToolRequest, ToolSpec};
 
-/// Reads from what was done before.
+/// Reads a range of an earlier result.
 #[derive(Debug)]
 pub(super) struct ResultRead {
     spec: ToolSpec,
@@ -22,7 +22,7 @@ impl Default for ResultRead {
             spec: ToolSpec::new(
                 "result_read",
                 Effect::Read,
-                // A small window has its first sentence.
+                // A model with a small context window gets only the first sentence.
                 "Reads a part of an earlier result: bytes, lines or matches. Bytes are `from` and `to`, lines `lines` as \
                  `10-20`, and matches the lines with the text `search`. Returns `text`, `from`, `to`, `total_bytes`, \
                  `total_lines` and, if there is more, `truncated` and the arguments that read on in `next`; a search \
@@ -90,7 +90,7 @@ async fn result_read(
     context: &ToolContext,
 ) -> Result<(Value, String, Option<Truncated>), ToolError> {
     let mut args: Args = parse(request)?;
-    // Models fill in what they may leave out.
+    // Models tend to fill in optional arguments.
     args.field = args.field.filter(|field| !field.is_empty());
     let part = wanted(&args)?;
     let read = tokio::select! {
@@ -120,7 +120,7 @@ async fn read(args: &Args, part: &Part, context: &ToolContext) -> Result<PartRea
     }
 }
 
-/// The arguments that read on behind what was read: `part` of the same.
+/// The arguments of a call that reads on: the same ones, with `part` replaced.
 fn next(args: &Args, part: &[(&str, Value)]) -> Value {
     let mut next = Map::from_iter([("node".to_owned(), json!(args.node))]);
     next.extend(args.field.iter().map(|field| ("field".to_owned(), json!(field))));

@@ -1,4 +1,4 @@
-//! `scratch_*`: the scratchbook of the run's thread, as a model has it.
+//! `scratch_*`: the scratchbook of the run's thread, as models use it.
 
 use async_trait::async_trait;
 use folio_memory::scratchbook::tools::{Definition, definitions};
@@ -15,7 +15,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// All six.
+    /// All six tools.
     pub(super) fn all() -> impl Iterator<Item = Self> {
         definitions().into_iter().map(Self::of)
     }
@@ -35,11 +35,12 @@ impl Scratch {
             _ => Need::Often,
         };
         let mut spec = ToolSpec::new(definition.name, effect, description).needed(need);
-        // Of two that change one item the later one sees what the earlier one made of it. What is added is nobody else's.
+        // Two calls that change the same item must be serialized, so that the later one sees what the earlier one did.
+        // An item that is added is new to everybody.
         if !definition.only_reads && definition.schema["properties"].get("id").is_some() {
             spec = spec.writes_to("scratchbook/{id}");
         }
-        // Plans are checked by name and kind of each argument, so these are told one by one.
+        // Plans are checked by the name and kind of each argument, so these are listed one by one.
         let required = definition.schema["required"].as_array().cloned().unwrap_or_default();
         let properties = definition.schema["properties"].as_object().cloned().unwrap_or_default();
         let spec = properties.iter().fold(spec, |spec, (name, schema)| {
@@ -54,7 +55,8 @@ impl Scratch {
     }
 }
 
-/// What people who write plans are told of an argument; a model is told less, because it is told with every request.
+/// The description of an argument for people who write plans. A model gets a shorter one, because it is sent with
+/// every request.
 fn described(argument: &str) -> &'static str {
     match argument {
         "id" => "A handle: `e42`, or to read also `p7`.",

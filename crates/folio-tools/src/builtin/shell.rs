@@ -16,7 +16,7 @@ use crate::process::run;
 use crate::response::{FailureKind, ToolError, ToolResponse, Truncated};
 use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
 
-/// Characters of the last line of an output that a failure repeats.
+/// How many characters of an output's last line an error message repeats.
 const LAST_LINE_CHARS: usize = 200;
 
 /// Runs a command, if the run allows it.
@@ -70,7 +70,7 @@ impl Default for Shell {
     }
 }
 
-/// By which the arguments are read of calls that may have to be asked about.
+/// The specification by which the arguments of calls that may need approval are read.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| Shell::default().spec);
 
 #[derive(Deserialize)]
@@ -183,22 +183,22 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
 }
 
 impl ShellPolicy {
-    /// Whether a program with these arguments is started without anybody being asked.
+    /// Whether a program with these arguments is started without approval.
     #[must_use]
     pub fn allows_command(&self, argv: &[String]) -> bool {
         allowed(self, argv, false, "").is_ok()
     }
 
-    /// Whether a call of `shell` with these arguments is run without anybody being asked.
+    /// Whether a call of `shell` with these arguments is run without approval.
     #[must_use]
     pub fn allows(&self, args: &Value) -> bool {
-        // As the call is read: a number may stand for a text.
+        // Converted the way a call is: a number may stand for a text.
         let read = match check(&SPEC, args) {
             Ok(converted) => serde_json::from_value::<Args>(converted.unwrap_or_else(|| args.clone())).ok(),
             Err(_) => None,
         };
         let Some(args) = read else {
-            // What cannot be read is not run, either.
+            // A call that cannot be read is not run, either.
             return true;
         };
         let argv = match (args.argv, args.command) {
@@ -237,7 +237,7 @@ fn allowed(policy: &ShellPolicy, argv: &[String], changes_environment: bool, sho
                     ))
                     .hint("give `argv` instead of `command`, so that it can be compared word for word"));
             }
-            // A variable as LD_PRELOAD or PATH makes any program out of the one that was allowed.
+            // A variable such as LD_PRELOAD or PATH turns the allowed program into any other.
             if changes_environment {
                 return Err(denied("with a list of allowed commands `env` cannot be given"));
             }

@@ -15,7 +15,7 @@ use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
 use crate::tool::{ArgKind, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec, Written};
 
-/// What can be computed, and what each needs.
+/// The operations, and what each needs.
 const OPS: &[(&str, &str)] = &[
     ("echo", "returns `value`"),
     ("template", "fills in `template` with `data` and `value`"),
@@ -51,7 +51,7 @@ const OPS: &[(&str, &str)] = &[
     ("json_parse", "a text as JSON"),
 ];
 
-/// Computes.
+/// Computes with texts and lists.
 #[derive(Debug)]
 pub(super) struct Text {
     spec: ToolSpec,
@@ -129,7 +129,7 @@ impl Tool for Text {
     }
 }
 
-/// Does one operation. `bytes_max` bounds what a template makes.
+/// Carries out one operation. `bytes_max` limits what a template produces.
 fn compute(args: &Value, bytes_max: usize) -> Result<Value, ToolError> {
     let given = Given::new(args);
     match given.op {

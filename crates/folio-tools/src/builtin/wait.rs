@@ -11,10 +11,10 @@ use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
 use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
-/// Milliseconds of the longest wait.
+/// The longest wait, in milliseconds.
 const LONGEST_MS: u64 = 60_000;
 
-/// Waits a moment.
+/// Waits for a given time.
 #[derive(Debug)]
 pub(super) struct Wait {
     spec: ToolSpec,

@@ -20,14 +20,14 @@ use crate::roots::{Located, RUN, io_failure, open_regular, read_small};
 use crate::sha256::content_hash;
 use crate::tool::{ArgKind, Effect, Need, Tool, ToolRequest, ToolSpec};
 
-/// Holds, for every call that appends, where the file ended before it: a call that is made again after a
-/// crash finds there whether it was done.
+/// The folder that records, for every call that appends, where the file ended before it: a call that is repeated after
+/// a crash learns from it whether it took effect.
 const APPENDS: &str = ".folio-appends";
 
-/// Before and after the digits in the name of a file that is being written.
+/// The prefix and suffix around the digits in the name of a file that is being written.
 const BEING_WRITTEN: (&str, &str) = (".folio-", ".tmp");
 
-/// Whether a file or folder of this name holds what the tool keeps for its calls, and is nobody's file.
+/// Whether a file or folder of this name is a record that the tool keeps for its calls, and not a user's file.
 pub(crate) fn is_own_record(name: &Path) -> bool {
     let (before, after) = BEING_WRITTEN;
     let digits = |name: &str| name.strip_prefix(before)?.strip_suffix(after).map(str::to_owned);
@@ -145,14 +145,14 @@ impl Written {
     }
 }
 
-/// A name in an open folder, so that nothing that is moved meanwhile changes where the file goes.
+/// A name in an open folder, so that the target stays the same even if folders are moved meanwhile.
 struct Target {
     dir: Dir,
     name: OsString,
     shown: String,
-    /// Hexadecimal digits that stand for the call.
+    /// Hexadecimal digits that identify the call.
     key: String,
-    /// Whether it is in the folder of the run, which is its owner's alone. In a granted folder others may have a share.
+    /// Whether it is in the run folder, which belongs to its owner alone. A granted folder may be shared with others.
     is_private: bool,
 }
 
@@ -210,7 +210,7 @@ impl Target {
         }
     }
 
-    /// Whether the file is there with exactly this content.
+    /// Whether the file exists with exactly this content.
     fn holds(&self, content: &[u8]) -> Result<bool, ToolError> {
         let name = Path::new(&self.name);
         // A link is replaced, not followed.
@@ -287,14 +287,14 @@ impl Target {
         records.put(end.to_string().as_bytes(), RenameFlags::empty())
     }
 
-    /// Puts the content in place in one step: it is written beside it, made durable and renamed.
+    /// Puts the content in place atomically: it is written to a temporary file, made durable and renamed.
     fn put(&self, content: &[u8], flags: RenameFlags) -> io::Result<()> {
-        // The same call has the same temporary file, so one that a crash left behind is used up.
+        // The same call uses the same temporary file, so one that a crash left behind is reused.
         let (before, after) = BEING_WRITTEN;
         let beside = OsString::from(format!("{before}{}{after}", &self.key[..16]));
         let result = self.put_by(&beside, content, flags);
         if result.is_err() {
-            // The first failure is the one to tell.
+            // The first failure is the one to report.
             self.dir.remove_file(&beside).unwrap_or_default();
         }
         result
@@ -318,14 +318,14 @@ impl Target {
         drop(file);
         match rustix::fs::renameat_with(&self.dir, beside, &self.dir, &*self.name, flags) {
             Ok(()) => {}
-            // A file system without this flag: a second name for the file fails if the name is taken.
+            // On a file system without this flag: a hard link fails if the name is taken.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !flags.is_empty() => {
                 self.dir.hard_link(beside, &self.dir, &self.name)?;
                 self.dir.remove_file(beside)?;
             }
             Err(error) => return Err(error.into()),
         }
-        // Without this the name may be lost with the power, though the content is not.
+        // Otherwise a power loss may lose the name, though not the content.
         self.dir.open(".")?.sync_all()
     }
 
@@ -348,7 +348,7 @@ impl Target {
     }
 }
 
-/// Makes a folder and what is missing above it.
+/// Creates a folder and its missing parents.
 fn make_folder(dir: &Dir, folder: &Path, is_private: bool) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -358,7 +358,7 @@ fn make_folder(dir: &Dir, folder: &Path, is_private: bool) -> io::Result<()> {
     dir.create_dir_with(folder, &builder)
 }
 
-/// What is in `.git` can make git run programs.
+/// Refuses to write into `.git`: what is there can make git run programs.
 fn refuse_git_folder(path: &Path, shown: &str) -> Result<(), ToolError> {
     let in_git = path
         .components()

@@ -1,10 +1,10 @@
-//! Failures of the file system, in words and by what the caller can do.
+//! Errors of the file system as tool errors, sorted by what the caller can do.
 
 use std::io;
 
 use crate::response::{FailureKind, ToolError};
 
-/// Says what was tried on what, and sorts the cause by what the caller can do.
+/// Builds an error that says what was tried on what, and whose kind tells what the caller can do.
 pub(crate) fn io_failure(tried: &str, on: &str, error: &io::Error) -> ToolError {
     let message = |why: &str| format!("cannot {tried} {on}: {why}");
     match error.kind() {
@@ -14,7 +14,7 @@ pub(crate) fn io_failure(tried: &str, on: &str, error: &io::Error) -> ToolError 
             message("there is no such file or folder"),
         )
         .hint("use `list` to see what there is"),
-        // The handle of the root reports a way out of it without a code of the system.
+        // The handle of the root reports a path that leads out of it without an OS error code.
         io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => ToolError::new(
             FailureKind::Denied,
             "path_outside_root",

@@ -12,7 +12,7 @@ use super::{RUN, Root};
 use crate::paths::shown;
 use crate::response::ToolError;
 
-/// A path inside a root. Nothing is known yet about what is there.
+/// A path inside a root. It is not known yet what is there.
 #[derive(Debug, Clone)]
 pub(crate) struct Located {
     pub(crate) root: Arc<Root>,
@@ -35,7 +35,7 @@ impl Located {
         match &self.prefix {
             Some(name) => format!("{name}:{relative}"),
             None => match relative.split_once(':') {
-                // A file that looks like a path in another root.
+                // A file whose name looks like a path in another root.
                 Some((name, _)) if name == RUN || self.other_names.iter().any(|n| n == name) => {
                     format!("./{relative}")
                 }
@@ -48,14 +48,14 @@ impl Located {
         io_failure(tried, &self.shown(), error)
     }
 
-    /// What is there, following links inside the root.
+    /// The metadata of what is there, following links inside the root.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.root.dir.metadata(&self.relative)
     }
 
     /// The path of a folder without symbolic links, for a program to run in.
     ///
-    /// A program goes where it wants afterwards; this keeps a link from choosing where it starts.
+    /// A program goes where it wants afterwards; this keeps a link from deciding where it starts.
     pub(crate) fn real_folder(&self) -> Result<PathBuf, ToolError> {
         let relative = self
             .root
@@ -69,7 +69,7 @@ impl Located {
         Ok(self.root.path.join(relative))
     }
 
-    /// Opens a regular file for reading. Never waits, not even for a pipe.
+    /// Opens a regular file for reading. Never blocks, not even on a pipe.
     pub(crate) fn open_file(&self) -> Result<(File, Metadata), ToolError> {
         open_regular(&self.root.dir, &self.relative)
             .map_err(|error| self.failure("read", &error))?
@@ -96,7 +96,7 @@ pub(crate) fn open_regular(dir: &Dir, path: &Path) -> io::Result<Option<(File, M
     Ok(metadata.is_file().then_some((file, metadata)))
 }
 
-/// Reads a small file whole, or not at all if it is larger than `bytes_max`.
+/// Reads a small file whole, or returns `None` if it is larger than `bytes_max`.
 pub(crate) fn read_small(dir: &Dir, path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
     let Some((file, metadata)) = open_regular(dir, path)? else {
         return Ok(None);

@@ -1,7 +1,7 @@
-//! Which of git's own commands and flags may be used.
+//! The commands and flags of git that may be used.
 //!
-//! The list says what is allowed and not what is forbidden: git has many flags that write a file, run a
-//! program or read outside of the repository, and gets new ones. Flags must be given in full.
+//! This is an allowlist: git has many flags that write a file, run a program or read outside of the repository, and
+//! gets new ones. Flags must be given in full.
 
 mod table;
 
@@ -15,15 +15,15 @@ pub(super) fn commands() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().map(|command| command.name)
 }
 
-/// Arguments that may be given to git, as far as can be said without a look at the files.
+/// Arguments that may be given to git, as far as can be decided without looking at the files.
 #[derive(Debug)]
 pub(super) struct Checked {
     pub(super) args: Vec<String>,
-    /// Those of them that may name a file.
+    /// The arguments that may name a file.
     pub(super) named: Vec<String>,
 }
 
-/// The arguments to give to git, or what is wrong with those that were given.
+/// Returns the arguments to give to git, or what is wrong with those that were given.
 pub(super) fn checked(command: &str, given: &[String]) -> Result<Checked, ToolError> {
     let Some(command) = COMMANDS.iter().find(|known| known.name == command) else {
         return Err(ToolError::invalid(format!("git: `{command}` is not allowed")));
@@ -48,7 +48,7 @@ pub(super) fn checked(command: &str, given: &[String]) -> Result<Checked, ToolEr
         if arg.starts_with('-') {
             args.push(flag(command, arg, &mut rest)?);
         } else {
-            // A revision or a path: git finds out, so it must be harmless as both.
+            // Either a revision or a path. Git finds out which, so it must be harmless as both.
             check_path(command, arg)?;
             args.push(arg.clone());
             named.push(arg.clone());
@@ -124,19 +124,19 @@ fn flag<'a>(command: &Command, arg: &str, rest: &mut impl Iterator<Item = &'a St
     })
 }
 
-/// The single names of lists of names.
+/// Splits lists of names into single names.
 fn names(lists: &'static [&'static str]) -> impl Iterator<Item = &'static str> {
     lists.iter().flat_map(|list| list.split_whitespace())
 }
 
-/// `-n5` as `-n` and `5`.
+/// Splits `-n5` into `-n` and `5`.
 fn split_short(arg: &str) -> Option<(&str, &str)> {
     let (name, value) = arg.split_at_checked(2)?;
     (!value.is_empty()).then_some((name, value))
 }
 
 fn check_value(command: &Command, name: &str, value: &str) -> Result<(), ToolError> {
-    // To check a signature git runs another program.
+    // To check a signature, git runs another program.
     let checks_signature =
         ["--format", "--pretty"].contains(&name) && (value.contains("%G") || value.contains("%(signature"));
     if checks_signature {
@@ -150,7 +150,7 @@ fn check_value(command: &Command, name: &str, value: &str) -> Result<(), ToolErr
 }
 
 fn check_path(command: &Command, path: &str) -> Result<(), ToolError> {
-    // With a path outside of the repository `git diff` compares any two files of the machine.
+    // With a path outside of the repository, `git diff` compares any two files of the machine.
     if leaves_the_folder(Path::new(path)) {
         return Err(ToolError::new(
             FailureKind::Denied,

@@ -1,4 +1,4 @@
-//! Reads the log of a repository as it comes, and the history of one file.
+//! Reads the log of a repository as a stream, and the history of one file.
 
 use std::ffi::OsString;
 use std::ops::ControlFlow;
@@ -14,11 +14,11 @@ use super::repository::Repository;
 use crate::paths::{named, shown};
 use crate::response::ToolError;
 
-/// Begins a commit. Everything else in the log begins with a digit or `-`.
+/// The byte that begins a commit. Everything else in the log begins with a digit or `-`.
 const COMMIT: u8 = 0x1e;
-/// Stands between the fields of a commit.
+/// The byte between the fields of a commit.
 const FIELD: u8 = 0x1f;
-/// Bytes of one path or commit; longer ones are passed over.
+/// The largest size of one path or commit, in bytes; longer ones are skipped.
 const TOKEN_MAX: usize = 256 * 1024;
 
 /// The argument that makes git print commits as [`LogReader`] reads them.
@@ -26,18 +26,19 @@ pub(super) fn format_argument(fields: &[&str]) -> OsString {
     OsString::from(format!("--format=tformat:%x1e{}", fields.join("%x1f")))
 }
 
-/// A line of a log.
+/// A record of the log.
 pub(super) enum Record<'a> {
     /// The fields of a commit.
     Commit(Vec<&'a [u8]>),
-    /// A file that the commit changed. Lines are 0 for a binary file.
+    /// A file that the commit changed. The numbers of lines are 0 for a binary file.
     Change { added: u64, deleted: u64, path: &'a [u8] },
 }
 
 /// Reads the output of `git log -z --numstat` with [`format_argument`].
 pub(super) struct LogReader<F> {
     unfinished: Vec<u8>,
-    /// The lines of a renamed file, whose old and new name follow, and how many names are still to come.
+    /// The numbers of lines of a renamed file, whose old and new name follow, and how many of the names are still to
+    /// come.
     renamed: Option<(u64, u64, u8)>,
     each: F,
 }
@@ -116,14 +117,14 @@ pub(super) fn path_argument(path: &str) -> OsString {
     OsString::from_vec(named(path))
 }
 
-/// The newest commits that changed a file, also under its earlier names.
+/// Returns the newest commits that changed a file, also under its earlier names.
 pub(super) async fn file_history(repository: &Repository<'_>, path: &str, max: usize) -> Result<Answer, ToolError> {
     let mut commits: Vec<Map<String, Value>> = Vec::new();
     if repository.head().await?.is_some() {
         let mut args: Vec<OsString> = ["-z", "--numstat", "--follow", "--no-ext-diff", "--no-textconv"]
             .map(OsString::from)
             .to_vec();
-        // One more, which tells whether there are more.
+        // One more than asked for, to learn whether there are more.
         args.push(format!("-n{}", max.saturating_add(1)).into());
         args.push(format_argument(&["%H", "%aI", "%aN", "%s"]));
         args.push("--".into());

@@ -15,15 +15,15 @@ use super::repository::Repository;
 use crate::paths::shown;
 use crate::response::{FailureKind, ToolError};
 
-/// Different paths that are counted.
+/// The largest number of different paths that are counted.
 const PATHS_MAX: usize = 1_000_000;
 
 pub(super) struct Wanted<'a> {
     pub(super) max: usize,
     pub(super) since: Option<String>,
-    /// A folder to stay in.
+    /// A folder to count below.
     pub(super) path: Option<&'a str>,
-    /// Also files that are not there any more.
+    /// Whether to include files that no longer exist.
     pub(super) deleted: bool,
 }
 
@@ -31,7 +31,7 @@ struct Heat {
     commits: u64,
     added: u64,
     deleted: u64,
-    /// Indexes of authors.
+    /// The authors, as indexes.
     authors: BTreeSet<u32>,
     /// Index into the list of last commits.
     last_commit: usize,
@@ -52,7 +52,7 @@ struct Counter {
     files: HashMap<Vec<u8>, Heat>,
     authors: HashMap<Vec<u8>, u32>,
     commits_total: u64,
-    /// Commits that are the last of some file: hash and date.
+    /// Hash and date of each commit that is the last one to change some file.
     last_commits: Vec<(String, String)>,
     current: Current,
     too_many: bool,
@@ -110,8 +110,8 @@ impl Counter {
         self.files.insert(path.to_vec(), heat);
     }
 
-    /// Keeps the current commit. The log begins with the newest, so it is the last one of every file that
-    /// is seen in it for the first time.
+    /// Keeps the current commit. The log begins with the newest, so the commit is the last one of every file that is
+    /// first seen in it.
     fn keep_current(&mut self) -> usize {
         let current = &mut self.current;
         *current.number.get_or_insert_with(|| {
@@ -121,7 +121,7 @@ impl Counter {
         })
     }
 
-    /// The hottest files, first by commits, then by lines, then by name.
+    /// The hottest files, sorted by commits, then by lines, then by name.
     fn hottest(&self, max: usize, also_deleted: bool) -> Vec<Value> {
         let mut files: Vec<(&Vec<u8>, &Heat)> = self
             .files
@@ -157,7 +157,7 @@ impl Counter {
     }
 }
 
-/// Counts over the log as it comes, so that only one row per file is held.
+/// Counts over the log as a stream, so that only one row per file is held in memory.
 pub(super) async fn hot_files(repository: &Repository<'_>, wanted: &Wanted<'_>) -> Result<Answer, ToolError> {
     let mut counter = Counter::default();
     let mut timed_out = false;
@@ -184,7 +184,7 @@ pub(super) async fn hot_files(repository: &Repository<'_>, wanted: &Wanted<'_>) 
         });
         match repository.stream("log", args, &mut reader).await {
             Ok(()) => {}
-            // What was counted so far is the newest part, and worth having.
+            // What has been counted so far is the newest part of the history, and worth returning.
             Err(error) if error.kind == FailureKind::TimedOut => timed_out = true,
             Err(error) => return Err(error),
         }
@@ -218,7 +218,7 @@ pub(super) async fn hot_files(repository: &Repository<'_>, wanted: &Wanted<'_>) 
     ))
 }
 
-/// Marks the files that are there.
+/// Marks the files that still exist.
 struct Names<'a> {
     counter: &'a mut Counter,
     unfinished: Vec<u8>,

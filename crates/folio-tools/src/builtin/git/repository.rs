@@ -20,11 +20,11 @@ use crate::process::run;
 use crate::response::{FailureKind, ToolError};
 use crate::roots::{Access, Located, Root, io_failure};
 
-/// Bytes of errors that are kept.
+/// How many bytes of error output are kept.
 const ERRORS_BYTES: usize = 16 * 1024;
 
-/// Settings that win over those of the repository, which may come from anybody: no setting may run a
-/// program, read a file outside of the repository, or reach the network.
+/// Settings that override those of the repository, which may come from anybody: no setting may run a program, read a
+/// file outside of the repository, or reach the network.
 const SETTINGS: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -59,7 +59,7 @@ const SETTINGS: &[(&str, &str)] = &[
     ("column.ui", "never"),
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
-    // The folder was granted, whoever owns it.
+    // The folder was granted, no matter who owns it.
     ("safe.directory", "*"),
     ("safe.bareRepository", "all"),
 ];
@@ -83,7 +83,7 @@ pub(super) struct Repository<'a> {
     context: &'a ToolContext,
     located: Located,
     place: Place,
-    /// Names of settings of the repository that are emptied, since each would run a program.
+    /// Names of settings of the repository that are set to nothing, since each would run a program.
     emptied: Vec<String>,
 }
 
@@ -123,10 +123,12 @@ impl<'a> Repository<'a> {
         Ok(repository)
     }
 
-    /// Refuses names of files that a link in the working tree leads out of the granted folder, at their end or on the way.
+    /// Refuses names of files that a symbolic link in the working tree leads out of the granted folder, be it the file
+    /// itself or a folder on the way to it.
     ///
-    /// `diff` with a blob and a file, and `blame` without a revision, open the file that they are given, also through a link in the place
-    /// of one of its folders. Which of the names is a file git finds out, so all are looked at.
+    /// `diff` with a blob and a file, and `blame` without a revision, open the file that they are given, even through
+    /// a link in place of one of its folders. Only git finds out which of the names are files, so all of them are
+    /// checked.
     pub(super) async fn check_named(&self, named: Vec<String>) -> Result<(), ToolError> {
         let root = Arc::clone(&self.located.root);
         let top = self
@@ -138,7 +140,8 @@ impl<'a> Repository<'a> {
         blocking(&self.context.cancel, move |_| {
             for name in named {
                 let found = root.dir().metadata(top.join(&name));
-                // The handle of the root reports a way out of it so; that nothing is there is for git to say.
+                // This is how the handle of the root reports a path that leads out of it. If nothing is there, git
+                // says so.
                 if let Err(error) = found
                     && error.kind() == io::ErrorKind::PermissionDenied
                 {
@@ -150,12 +153,12 @@ impl<'a> Repository<'a> {
         .await
     }
 
-    /// Whether it holds only the newest part of its history.
+    /// Whether the repository is a shallow clone, which has only the newest part of its history.
     pub(super) fn is_shallow(&self) -> bool {
         self.place.is_shallow
     }
 
-    /// Runs a command and returns what it prints; `None` if there are no commits to look at yet.
+    /// Runs a command and returns its output; `None` if the repository has no commits yet.
     pub(super) async fn text(&self, command: &str, args: Vec<String>) -> Result<Option<Captured>, ToolError> {
         let mut sink = HeadAndTail::new(self.context.limits.process_output_bytes);
         let args = args.into_iter().map(OsString::from).collect();
@@ -173,7 +176,7 @@ impl<'a> Repository<'a> {
         self.word("rev-parse", args).await
     }
 
-    /// What a command prints in one line; `None` if it ends with an error.
+    /// The one line that a command prints; `None` if the command fails.
     pub(super) async fn word(&self, command: &str, args: Vec<OsString>) -> Result<Option<String>, ToolError> {
         let mut sink = HeadAndTail::new(ERRORS_BYTES);
         let (finished, _) = self.run(command, args, &mut sink).await?;
@@ -184,7 +187,7 @@ impl<'a> Repository<'a> {
         Ok((finished.exit_code() == Some(0) && !text.is_empty()).then_some(text))
     }
 
-    /// Runs a command and gives what it prints to `sink`, which may end it.
+    /// Runs a command and passes its output to `sink`, which may end the command.
     pub(super) async fn stream(
         &self,
         command: &str,
@@ -241,7 +244,8 @@ impl<'a> Repository<'a> {
     }
 
     fn environment(&self) -> Vec<(OsString, OsString)> {
-        // Of what was given only what finds the program: no home, so no settings of the user.
+        // Of the run's environment, only what is needed to find the program: no home folder, so no settings of the
+        // user.
         let path = self.context.environment.iter().filter(|(name, _)| name == "PATH");
         let mut environment: Vec<(OsString, OsString)> =
             path.map(|(name, value)| (name.into(), value.into())).collect();
@@ -258,7 +262,7 @@ impl<'a> Repository<'a> {
         environment
     }
 
-    /// The names of its settings, with a zero behind each.
+    /// The names of the repository's settings, each followed by a zero byte.
     async fn settings(&self) -> Result<Vec<u8>, ToolError> {
         let mut names = Names::default();
         let args = ["--list", "--name-only", "-z"].map(OsString::from).to_vec();
@@ -274,8 +278,7 @@ impl<'a> Repository<'a> {
     }
 }
 
-/// Drivers that the settings of the repository name: they would run for any file whose attributes ask
-/// for them.
+/// Finds drivers that the settings of the repository name: they would run for any file whose attributes ask for them.
 fn settings_that_run_programs(names: &[u8]) -> Result<Vec<String>, ToolError> {
     let mut found = Vec::new();
     for name in names.split(|byte| *byte == 0).filter(|name| runs_a_program(name)) {
@@ -298,11 +301,11 @@ fn runs_a_program(name: &[u8]) -> bool {
     (name.starts_with(b"filter.") && ends(&[".clean", ".smudge", ".process"]))
         || (name.starts_with(b"diff.") && ends(&[".command", ".textconv"]))
         || (name.starts_with(b"merge.") && ends(&[".driver"]))
-        // With an emptied filter this would be an error of git.
+        // If the filter is set to nothing, this setting makes git fail.
         || (name.starts_with(b"filter.") && ends(&[".required"]))
 }
 
-/// Names of settings, up to a bound.
+/// Collects names of settings, up to a limit.
 #[derive(Default)]
 struct Names {
     text: Vec<u8>,

@@ -28,7 +28,7 @@ pub(super) async fn summary(repository: &Repository<'_>, since: Option<&str>) ->
             if let Record::Commit(fields) = record {
                 commits += 1;
                 authors.insert(text_of(fields.first()));
-                // The log begins with the newest.
+                // The log begins with the newest commit.
                 let date = text_of(fields.get(1));
                 last_date.get_or_insert_with(|| date.clone());
                 first_date = Some(date);

@@ -8,9 +8,9 @@ use serde::Deserialize;
 use crate::patterns::{NEST_MAX, last_line};
 use crate::response::ToolError;
 
-/// Patterns of one call.
+/// The largest number of patterns in one call.
 const PATTERNS_MAX: usize = 200;
-/// Memory that one compiled pattern may take.
+/// The memory that one compiled pattern may take, in bytes.
 const PATTERN_BYTES: usize = 10 * 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -26,7 +26,7 @@ pub(super) struct Pattern {
     pub(super) regex: Regex,
 }
 
-/// What a search looks for: line by line, so a match never goes over the end of one.
+/// What a search looks for. It works line by line, so a match never extends past the end of a line.
 #[derive(Debug)]
 pub(super) struct Patterns(pub(super) Vec<Pattern>);
 

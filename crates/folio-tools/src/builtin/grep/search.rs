@@ -1,4 +1,4 @@
-//! Goes through files and keeps the lines that match.
+//! Searches files and keeps the lines that match.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::response::{EvidenceRef, ToolError};
 use crate::roots::{Located, read_small};
 use crate::walk::{FoundKind, WalkGaps, WalkOptions, walk};
 
-/// Characters of a line that are shown.
+/// How many characters of a line are shown.
 const LINE_CHARS: usize = 300;
-/// Characters before a match that are shown of a longer line.
+/// How many characters before a match are shown of a longer line.
 const BEFORE_CHARS: usize = 100;
-/// Files that are named as evidence.
+/// How many files are named as evidence.
 const EVIDENCE_MAX: usize = 64;
 
-/// How often all the rest of a file is searched at once, before it is line after line.
+/// How often the whole rest of a file is searched at once before the search goes line by line.
 const LEAPS_MAX: u32 = 16;
-/// Lines between two looks whether the search is to stop.
+/// How many lines are searched between two checks for cancellation.
 const LINES_BETWEEN_LOOKS: u64 = 10_000;
-/// What some editors put in front of a text in UTF-8.
+/// The byte order mark that some editors put at the start of a UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 #[derive(Serialize)]
@@ -44,7 +44,7 @@ struct LineMatch {
     after: Vec<String>,
 }
 
-/// A line that one pattern matches, by offsets into the file.
+/// A line that a pattern matches, as offsets into the file.
 struct Hit {
     line: u64,
     start: usize,
@@ -67,14 +67,14 @@ struct Tally {
     gaps: WalkGaps,
 }
 
-/// What is shown of the matches.
+/// How matches are shown.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shows {
-    /// How many matches.
+    /// The largest number of matches shown.
     pub(super) max: usize,
-    /// Lines before and after each.
+    /// How many lines before and after each match are shown.
     pub(super) context_lines: usize,
-    /// Whether only what comes before a match is shown of a line.
+    /// Whether a line is shown only up to its first match.
     pub(super) redact: bool,
 }
 
@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
                 Ok(Some(content)) if looks_binary(&content) => self.found.skipped_binary += 1,
                 Ok(Some(content)) => {
                     self.found.files_searched += 1;
-                    // The mark in front that some editors put there is no part of the first line.
+                    // A byte order mark is not part of the first line.
                     let text = content.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&content);
                     self.file(text, || start.shown_as(entry.path.as_os_str().as_bytes()))?;
                 }
@@ -187,10 +187,10 @@ impl<'a> Search<'a> {
             if from >= content.len() {
                 break;
             }
-            // The leftmost match in the rest of the file cannot begin after the first line that matches, so
-            // everything before its line can be skipped. It may end in a later line; then only the line
-            // itself says whether it matches. A pattern that goes over the ends of lines may have to look at all the
-            // rest each time, so soon it is held against line after line.
+            // The leftmost match in the rest of the file cannot begin after the first line that matches, so everything
+            // before its line can be skipped. It may end in a later line; then only the line itself tells whether it
+            // matches. A pattern that extends over the ends of lines may have to look at the whole rest each time, so
+            // the search soon goes line by line.
             let mut leap = None;
             if leaps_left > 0 {
                 let Some(found) = regex.find_at(content, from) else {
@@ -247,7 +247,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The line up to the first match of any pattern. What comes after may be the rest of a secret.
+    /// The line up to the first match of any pattern. What follows may be the rest of a secret.
     fn redacted(&self, line: &[u8]) -> String {
         let first = self
             .patterns
@@ -269,7 +269,7 @@ impl<'a> Search<'a> {
 }
 
 impl Search<'_> {
-    /// The outputs, the line for people and the evidence.
+    /// Returns the outputs, the notes for people and the evidence.
     pub(super) fn finish(self) -> (Value, String, Vec<EvidenceRef>) {
         let found = self.found;
         let are_left_out = found.count > found.matches.len() as u64;
@@ -305,10 +305,10 @@ fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A line as it is shown: whole if it is short, else the part around `at`.
+/// A line as it is shown: whole if it is short, otherwise the part around `at`.
 fn window(line: &[u8], at: usize) -> String {
     let text = line.to_str_lossy();
-    // Bytes are at least as many as characters, and cheaper to count.
+    // There are at least as many bytes as characters, and they are cheaper to count.
     if text.len() <= LINE_CHARS || text.chars().count() <= LINE_CHARS {
         return text.into_owned();
     }

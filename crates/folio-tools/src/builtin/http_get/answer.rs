@@ -1,4 +1,4 @@
-//! What a server answered, as far as it is kept.
+//! The part of a server's answer that is kept.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::response::{EvidenceRef, FailureKind, ToolError, ToolResponse, Truncat
 use crate::sha256::content_hash;
 use crate::tool::ToolRequest;
 
-/// Characters of a body that a failure repeats.
+/// How many characters of a body an error message repeats.
 const FIRST_LINE_CHARS: usize = 200;
 
 /// An answer, and the beginning of its body.
@@ -25,13 +25,13 @@ pub(super) struct Answer {
     content_type: String,
     retry_after: Option<Duration>,
     kept: Vec<u8>,
-    /// Bytes that the body has, as far as it was read or the server said so.
+    /// The size of the body in bytes, as far as it was read or the server stated it.
     bytes: u64,
     is_whole: bool,
 }
 
 impl Answer {
-    /// Reads at most `max_bytes` of the body, and then leaves.
+    /// Reads at most `max_bytes` of the body and then drops the connection.
     pub(super) async fn read(mut response: Response, max_bytes: usize) -> Result<Self, ToolError> {
         let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let mut answer = Self {
@@ -42,7 +42,7 @@ impl Answer {
                 .and_then(|seconds| seconds.trim().parse().ok())
                 .map(Duration::from_secs),
             kept: Vec::new(),
-            // As long as nothing has to be unpacked, for which the library takes it out.
+            // Absent for a compressed body: the library removes the header.
             bytes: response.content_length().unwrap_or_default(),
             is_whole: true,
         };
@@ -64,7 +64,7 @@ impl Answer {
     pub(super) fn response(mut self, request: &ToolRequest) -> ToolResponse {
         let hash = self.is_whole.then(|| content_hash(&self.kept));
         let encoding = self.encoding();
-        // Of a text in two bytes a character, every other may be zero.
+        // In UTF-16, every other byte may be zero.
         let is_binary = looks_binary(&self.kept) && encoding != UTF_16LE && encoding != UTF_16BE;
         if !self.is_whole && encoding == UTF_8 && !is_binary {
             let whole = whole_characters(&self.kept);
@@ -83,7 +83,7 @@ impl Answer {
             "truncated": !self.is_whole,
         });
         let value = if self.is_whole && self.is_json() {
-            // A number that would lose digits stays what it says.
+            // A number that would lose digits is kept as text.
             serde_json::from_slice::<Value>(&readable(&self.kept)).ok()
         } else {
             None
@@ -129,7 +129,7 @@ impl Answer {
         }
     }
 
-    /// In what the body is written, as the server says; UTF-8 if it says nothing that anybody knows.
+    /// The encoding of the body as the server states it; UTF-8 if it states none, or an unknown one.
     fn encoding(&self) -> &'static Encoding {
         let parts = self.content_type.split(';').skip(1);
         let named = parts.filter_map(|part| part.split_once('=')).find_map(|(name, value)| {

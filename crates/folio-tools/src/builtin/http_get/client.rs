@@ -1,4 +1,4 @@
-//! Connections, each kind of which leads only where a list of hosts allows.
+//! HTTP clients, each of which reaches only what a list of hosts allows.
 
 use std::error::Error;
 use std::fmt;
@@ -14,12 +14,12 @@ use reqwest::{Client, Url};
 use crate::hosts::HostList;
 use crate::response::{FailureKind, ToolError};
 
-/// How long a connection may take.
+/// How long it may take to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Kinds of connections that are kept.
+/// How many clients are kept.
 const KEPT: usize = 8;
 
-/// Connections by what they may lead to, the latest kind last.
+/// Clients by what they may reach, the latest last.
 #[derive(Debug, Default)]
 pub(super) struct Clients(Mutex<Vec<(Kind, Client)>>);
 
@@ -30,7 +30,7 @@ struct Kind {
 }
 
 impl Clients {
-    /// One to `url`, within `hosts`.
+    /// A client for `url`, restricted to `hosts`.
     pub(super) fn of(&self, url: &Url, hosts: &HostList) -> Result<Client, ToolError> {
         let kind = Kind {
             hosts: hosts.clone(),
@@ -51,20 +51,20 @@ impl Clients {
 
 impl Kind {
     fn client(&self) -> Result<Client, ToolError> {
-        // Who embeds this may have chosen another one already; that is fine.
+        // A program that embeds this crate may have installed one already; that is fine.
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _taken_meanwhile = rustls::crypto::ring::default_provider().install_default();
         }
         let mut builder = Client::builder()
             .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(CONNECT)
-            // Each address has to be allowed before it is asked.
+            // Each redirect has to be allowed before it is followed.
             .redirect(reqwest::redirect::Policy::none())
-            // One on the way would look up names by itself.
+            // A proxy would resolve names by itself.
             .no_proxy()
             .dns_resolver(Arc::new(Within(Arc::new(self.hosts.clone()))));
         if self.is_plain {
-            // Needs no certificates, of which a small machine may have none.
+            // Plain HTTP needs no certificates, and a small machine may have none.
             builder = builder.tls_certs_only(std::iter::empty());
         }
         builder.build().map_err(|error| {
@@ -74,7 +74,7 @@ impl Kind {
     }
 }
 
-/// Looks up names, and answers with the addresses that may be reached.
+/// Resolves names, and returns only addresses that may be reached.
 struct Within(Arc<HostList>);
 
 impl Resolve for Within {
@@ -97,7 +97,7 @@ impl Resolve for Within {
     }
 }
 
-/// A name led to where no name may lead.
+/// A name resolved to an address that it may not lead to.
 #[derive(Debug)]
 pub(super) struct NotPublic {
     pub(super) name: String,

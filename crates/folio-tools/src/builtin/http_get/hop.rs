@@ -10,15 +10,15 @@ use rustls::CertificateError;
 use super::client::NotPublic;
 use crate::response::{FailureKind, ToolError};
 
-/// What a server says to a request.
+/// What a server answers to a request.
 pub(super) enum Hop {
-    /// Its answer, of which the body is not read yet.
+    /// The answer, whose body has not been read yet.
     Answered(Box<Response>),
-    /// To ask somewhere else.
+    /// A redirect to another address.
     SentOn(Url),
 }
 
-/// Asks for `url` once.
+/// Requests `url` once.
 pub(super) async fn ask(client: &Client, url: Url, headers: HeaderMap) -> Result<Hop, ToolError> {
     let sent = client.get(url.clone()).headers(headers).send().await;
     let response = sent.map_err(|error| failed(&url, &error))?;
@@ -36,7 +36,7 @@ pub(super) async fn ask(client: &Client, url: Url, headers: HeaderMap) -> Result
     Ok(Hop::SentOn(next))
 }
 
-/// Why `url` could not be asked for, or its answer not be read.
+/// Why the request for `url` failed, or why its answer could not be read.
 pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     if let Some(refused) = causes(error).find_map(|cause| cause.downcast_ref::<NotPublic>()) {
         let message = format!("http_get: {url} was not asked for: {refused}");

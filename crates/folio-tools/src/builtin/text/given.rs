@@ -1,4 +1,4 @@
-//! The arguments of one operation, read where they are: a large value is not copied to look at it.
+//! The arguments of one operation, read in place: a large value is not copied to look at it.
 
 use serde_json::Value;
 
@@ -18,12 +18,12 @@ impl<'a> Given<'a> {
         Self { op, args }
     }
 
-    /// An argument that is there and not null.
+    /// An argument that is present and not null.
     pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
         self.args.get(name).filter(|value| !value.is_null())
     }
 
-    /// Whether an argument is there, and be it null.
+    /// Whether an argument is present, even if it is null.
     pub(super) fn is_named(&self, name: &str) -> bool {
         self.args.get(name).is_some()
     }
@@ -45,7 +45,7 @@ impl<'a> Given<'a> {
         Some(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
-    /// `value` as a list. Nothing is an empty one, so that a step without results needs no special case.
+    /// `value` as a list. A missing value is an empty list, so that a step without results needs no special case.
     pub(super) fn list(&self) -> Result<&'a [Value], ToolError> {
         match self.value() {
             None => Ok(&[]),
@@ -54,7 +54,7 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// `value` as a text. Nothing is an empty one.
+    /// `value` as a text. A missing value is an empty text.
     pub(super) fn string(&self) -> Result<&'a str, ToolError> {
         match self.value() {
             None => Ok(""),
@@ -72,13 +72,13 @@ impl<'a> Given<'a> {
     }
 }
 
-/// The ways to say which items are kept.
+/// The arguments that select items to keep, one of which is given.
 pub(super) const TESTS: [&str; 4] = ["where", "equals", "in", "matches"];
 
-/// What an operation lacks, or cannot read, whatever its templates come to.
+/// What an operation lacks or cannot read, whatever its templates evaluate to.
 pub(super) fn mistakes(args: Written<'_>) -> Vec<Mistake> {
     let op = args.text("op").unwrap_or_default();
-    // A template may come to null, which is as good as nothing.
+    // A template may evaluate to null, which counts as missing.
     let is_one = |names: &[&str]| names.iter().any(|name| args.has(name)) && !args.are_too_many(names);
     let is_for_null = || args.is_named("equals") && !TESTS.iter().any(|name| args.has(name));
     let why = match op {
@@ -95,12 +95,12 @@ pub(super) fn mistakes(args: Written<'_>) -> Vec<Mistake> {
     vec![Mistake::of_call(format!("{op}: {why}"))]
 }
 
-/// What a path as `a.b.0` leads to; the value itself for none.
+/// The value at a path such as `a.b.0`; the value itself if there is no path.
 pub(super) fn field<'a>(value: &'a Value, path: Option<&str>) -> Option<&'a Value> {
     let Some(path) = path else {
         return Some(value);
     };
-    // A name may hold dots itself (`by: "Cargo.toml"`).
+    // A name may contain dots (`by: "Cargo.toml"`).
     if let Some(found) = value.get(path) {
         return Some(found);
     }

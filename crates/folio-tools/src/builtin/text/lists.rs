@@ -20,7 +20,7 @@ pub(super) fn top(given: &Given<'_>) -> Result<Value, ToolError> {
     sorted(given, true, given.count("n").unwrap_or(10))
 }
 
-/// Equal items keep their order, also when the largest come first. Items without the field come last.
+/// Sorts stably, also when the largest come first. Items without the field come last.
 fn sorted(given: &Given<'_>, desc: bool, n: usize) -> Result<Value, ToolError> {
     let by = given.text("by");
     let mut items: Vec<&Value> = given.list()?.iter().collect();
@@ -47,7 +47,7 @@ pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
     let items = given.list()?;
     let name = given.text("field");
     let tests = TESTS.iter().filter(|test| given.get(test).is_some()).count();
-    // Null is nothing elsewhere; here it is what is looked for, if nothing else is.
+    // Elsewhere null counts as missing; here it is the value to compare with, if no other test is given.
     let is_for_null = tests == 0 && given.is_named("equals");
     if tests != 1 && !is_for_null {
         return Err(given.wrong("give one of `where`, `equals`, `in` and `matches`"));
@@ -128,7 +128,7 @@ pub(super) fn group_count(given: &Given<'_>) -> Result<Value, ToolError> {
         .collect())
 }
 
-/// Whole numbers give a whole number.
+/// The sum, which is a whole number if all items are.
 pub(super) fn sum(given: &Given<'_>) -> Result<Value, ToolError> {
     let by = given.text("by");
     let mut whole: i128 = 0;

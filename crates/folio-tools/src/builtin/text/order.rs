@@ -1,11 +1,11 @@
-//! An order of all JSON values.
+//! A total order of JSON values.
 
 use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
-/// Orders by kind (null, truth values, numbers, texts, lists, objects), then by value: numbers by size,
-/// texts by their bytes, lists and objects part by part.
+/// Orders by kind (null, booleans, numbers, texts, lists, objects), then by value: numbers by size, texts by their
+/// bytes, lists and objects element by element.
 pub(super) fn order(left: &Value, right: &Value) -> Ordering {
     match (left, right) {
         (Value::Bool(left), Value::Bool(right)) => left.cmp(right),
@@ -46,7 +46,7 @@ fn order_numbers(left: &Number, right: &Number) -> Ordering {
     float(left).total_cmp(&float(right))
 }
 
-/// Whether two values are the same, `1` and `1.0` included.
+/// Whether two values are equal; `1` equals `1.0`.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => order_numbers(left, right).is_eq(),

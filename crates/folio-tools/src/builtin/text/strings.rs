@@ -35,7 +35,7 @@ pub(super) fn lines(given: &Given<'_>) -> Result<Value, ToolError> {
     Ok(given.string()?.lines().collect())
 }
 
-/// A value as part of a text: a text as it is, anything else as JSON.
+/// Appends a value to a text: a text as it is, anything else as JSON.
 pub(super) fn push_text(text: &mut String, value: &Value) {
     match value {
         Value::String(part) => text.push_str(part),
@@ -97,7 +97,7 @@ pub(super) fn slice(given: &Given<'_>) -> Result<Value, ToolError> {
 pub(super) fn head_tail(given: &Given<'_>) -> Result<Value, ToolError> {
     let head = given.count("head").unwrap_or(20);
     let tail = given.count("tail").unwrap_or(20);
-    // How many items are at the start, left out and at the end.
+    // How many items are at the start, left out, and at the end.
     let parts = |count: usize| {
         let head = head.min(count);
         let tail = tail.min(count - head);
@@ -133,7 +133,7 @@ pub(super) fn head_tail(given: &Given<'_>) -> Result<Value, ToolError> {
 
 pub(super) fn json_parse(given: &Given<'_>) -> Result<Value, ToolError> {
     let text = given.string()?;
-    // A number that would lose digits stays what it says.
+    // A number that would lose digits is kept as text.
     serde_json::from_slice(&readable(text.as_bytes())).map_err(|error| {
         let error = serde_json::from_str::<Value>(text).err().unwrap_or(error);
         given.wrong(&format!("this is not JSON: {error}"))

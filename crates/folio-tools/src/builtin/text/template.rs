@@ -11,14 +11,14 @@ use serde_json::Value;
 use super::given::Given;
 use crate::response::{FailureKind, ToolError};
 
-/// Built once: making one costs more than most templates.
+/// Built once: creating an environment costs more than most templates.
 static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = template::language(UndefinedBehavior::SemiStrict);
     environment.set_recursion_limit(64);
     environment
 });
 
-/// As if it lived no longer than what is read with it.
+/// The environment, with its lifetime shortened to that of the values read with it.
 fn environment<'a>() -> &'a Environment<'a> {
     &ENVIRONMENT
 }
@@ -40,7 +40,7 @@ pub(super) fn fill_in(given: &Given<'_>, bytes_max: usize) -> Result<Value, Tool
     template.text(names, bytes_max).map(Value::String)
 }
 
-/// The template filled in for every item, with `item` and `index` (counted from 1).
+/// Fills in the template for every item, with `item` and `index` (counted from 1).
 pub(super) fn fill_in_each(
     given: &Given<'_>,
     items: &[Value],
@@ -60,7 +60,7 @@ pub(super) fn fill_in_each(
     Ok(Value::Array(texts))
 }
 
-/// The items for which the expression holds.
+/// Keeps the items for which the expression holds.
 pub(super) fn keep(given: &Given<'_>, items: &[Value], expression: &str) -> Result<Value, ToolError> {
     let failed = |error: &Error| given.wrong(&format!("`where` {}", explained(error)));
     let readable = template::readable_expression(expression).map_err(|error| unreadable(given, &error))?;
@@ -133,7 +133,7 @@ fn unreadable(given: &Given<'_>, error: &TemplateError) -> ToolError {
     given.wrong(&format!("cannot be filled in: {error}"))
 }
 
-/// The error of what makes too much on its way to what it gives.
+/// The error for a template or expression whose intermediate values are too large.
 fn too_large(given: &Given<'_>, error: &Error) -> Option<ToolError> {
     let of = || {
         format!(
@@ -144,7 +144,7 @@ fn too_large(given: &Given<'_>, error: &Error) -> Option<ToolError> {
     template::is_too_large(error).then(|| ToolError::new(FailureKind::TooLarge, "output_too_large", of()))
 }
 
-/// What is wrong with a template, and where.
+/// Explains what is wrong with a template, and where.
 fn explained(error: &Error) -> String {
     let line = match error.line() {
         Some(line) if line > 1 => format!("line {line}: "),

@@ -1,15 +1,15 @@
-//! The commands and flags themselves.
+//! The table of allowed commands and flags.
 
-/// A command of git that may be used.
+/// A command of git that is allowed.
 pub(super) struct Command {
     pub(super) name: &'static str,
     /// Arguments that are always given, before all others.
     pub(super) always: &'static [&'static str],
-    /// Flags without a value, in lists with white space between.
+    /// Flags without a value, in lists separated by white space.
     pub(super) flags: &'static [&'static str],
     /// Flags with a value: `--name=value` or `--name value`, `-nvalue` or `-n value`.
     pub(super) values: &'static [&'static str],
-    /// Whether `-5` is a number of commits.
+    /// Whether `-5` is accepted as a number of commits.
     pub(super) number: bool,
     /// The revision to look at if none is named.
     pub(super) default_revision: Option<&'static str>,
@@ -84,7 +84,7 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "ls-files",
-        // `--eol` looks into files, also through a link in the place of a folder.
+        // `--eol` reads files, even through a symbolic link in place of a folder.
         flags: &["
             -c --cached -d --deleted -m --modified -o --others -i --ignored -s --stage -u --unmerged -k --killed
             -z -t -v --exclude-standard --full-name --deduplicate --directory --error-unmatch"],
@@ -93,7 +93,7 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "blame",
-        // The setting of the same name may be given several times; only the flag takes all of them back.
+        // The setting of the same name may be given several times; only the flag resets all of them.
         always: &["--no-textconv", "--no-ignore-revs-file"],
         flags: &["
             -w -M -C -e --show-email -s -t -l -f --show-name -n --show-number --porcelain -p --line-porcelain
@@ -114,7 +114,7 @@ pub(super) const COMMANDS: &[Command] = &[
         flags: &["
             -s --summary -n --numbered -e --email -c --committer --merges --no-merges --all -sn -ns -sne"],
         values: &["--since --after --until --before --author --group --format"],
-        // Without one it reads the log from its input.
+        // Without a revision, the command reads the log from its standard input.
         default_revision: Some("HEAD"),
         ..Command::NONE
     },

@@ -1,4 +1,4 @@
-//! Links inside the folder of a repository, through which git would read files from anywhere.
+//! Symbolic links inside the folder of a repository, through which git would read files from anywhere.
 
 use std::fs;
 use std::path::Path;
@@ -7,27 +7,26 @@ use super::place::elsewhere;
 use crate::response::{FailureKind, ToolError};
 use crate::roots::Located;
 
-/// Entries that are looked at. A clone has a few hundred, a repository that is never packed tens of
-/// thousands.
+/// How many entries are looked at. A clone has a few hundred; a repository that is never packed has tens of thousands.
 const ENTRIES_MAX: usize = 500_000;
 
-/// How deep folders are entered: branches may have `/` in their names.
+/// How many levels of folders are entered: names of branches may contain `/`.
 const DEPTH_MAX: usize = 32;
 
-/// Folders of a repository in which no allowed command reads.
+/// Folders of a repository that no allowed command reads.
 const UNREAD: &[&str] = &["hooks", "lfs", "modules", "rr-cache"];
 
-/// Refuses a repository with a link in it that leads to where nothing was granted.
+/// Refuses a repository that contains a link to a place that was not granted.
 ///
-/// All of it is looked at, not only the parts with known names: `refs/remotes`, one pack, one loose object, and
-/// also files that git quotes when it cannot read them (`shallow`) or shows as they are (`worktrees/x/gitdir`).
-/// It costs reading the names in each folder, without a look at the files themselves: the kind of an entry
-/// comes with its name. So 10,000 loose objects are 256 folders to read, once in each call.
+/// The whole folder is checked, not only the parts with known names: `refs/remotes`, one pack, one loose object, and
+/// also files that git quotes when it cannot read them (`shallow`) or shows verbatim (`worktrees/x/gitdir`). The cost
+/// is reading the names in each folder, without opening the files: the kind of an entry comes with its name. So 10,000
+/// loose objects mean 256 folders to read, once per call.
 pub(super) fn check(git_dir: &Path, is_granted: &dyn Fn(&Path) -> bool, located: &Located) -> Result<(), ToolError> {
     let mut folders = vec![(git_dir.to_owned(), 0)];
     let mut seen = 0;
     while let Some((folder, depth)) = folders.pop() {
-        // What cannot be read here git cannot read either.
+        // What cannot be read here, git cannot read either.
         let Ok(entries) = fs::read_dir(&folder) else {
             continue;
         };
@@ -40,7 +39,7 @@ pub(super) fn check(git_dir: &Path, is_granted: &dyn Fn(&Path) -> bool, located:
                 continue;
             };
             if kind.is_symlink() {
-                // One that leads nowhere shows nothing.
+                // A dangling link reveals nothing.
                 if let Ok(real) = entry.path().canonicalize()
                     && !is_granted(&real)
                 {

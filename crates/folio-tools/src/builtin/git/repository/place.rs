@@ -11,36 +11,36 @@ use super::links;
 use crate::response::{FailureKind, ToolError};
 use crate::roots::Located;
 
-/// Stores that one store may borrow from, one after the other.
+/// The longest chain of object stores that borrow from one another.
 const BORROWED_MAX: usize = 16;
 
-/// Bytes of a file that says where a part of a repository lies.
+/// The largest size of a file that says where a part of a repository lies, in bytes.
 const POINTER_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Place {
-    /// Where git runs: the top of the files, or the repository itself if it has no files.
+    /// Where git runs: the top of the working tree, or the repository itself if it is bare.
     pub(super) folder: PathBuf,
     git_dir: PathBuf,
-    /// The part that all folders of the repository share, if `git_dir` names one.
+    /// The part that all worktrees of the repository share, if `git_dir` names one.
     common: Option<PathBuf>,
-    /// Whether its files lie in `folder`, whatever its settings say.
+    /// Whether the working tree is in `folder`, whatever the settings of the repository say.
     has_files: bool,
     pub(super) is_shallow: bool,
 }
 
-/// The folders that a run was given.
+/// The folders that a run was granted.
 #[derive(Debug, Clone)]
 pub(super) struct Granted {
-    /// All of them, its own with them if the repository is looked for there.
+    /// All of them, including the run's own if the repository is looked for there.
     pub(super) all: Vec<PathBuf>,
-    /// Those in which its calls may write.
+    /// The folders that calls of the run may write to.
     pub(super) to_write: Vec<PathBuf>,
 }
 
 impl Granted {
-    /// Whether a call of the run could have written what is in `path`, or can do so while git reads it. What is in a folder called `.git` it
-    /// can not (`write` refuses that).
+    /// Whether a call of the run could have written what is in `path`, or could do so while git reads it. It cannot
+    /// write below a folder called `.git` (`write` refuses that).
     fn may_be_written(&self, path: &Path) -> bool {
         let is_git_folder = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_bytes().eq_ignore_ascii_case(b".git"));
         let within = self.to_write.iter().filter_map(|root| path.strip_prefix(root).ok());
@@ -51,8 +51,8 @@ impl Granted {
 impl Place {
     /// Finds the repository that `located` is in, without leaving its root.
     ///
-    /// git would look for it in the folders above the root, and go where a file named `.git` sends it;
-    /// both lead out of what was granted.
+    /// Git itself would look in the folders above the root, and follow a file named `.git`; both may lead out of what
+    /// was granted.
     pub(super) fn find(located: &Located, granted: &Granted) -> Result<Self, ToolError> {
         let start = located.real_folder()?;
         let root = located.root.path();
@@ -81,7 +81,7 @@ impl Place {
         let named = common_dir(&git_dir).map_err(|_| not_a_repository(located))?;
         let common = named.as_ref().unwrap_or(&git_dir);
         if is_linked_worktree(&folder, &git_dir, common) {
-            // The repository knows this folder as one of its own, so granting the folder is enough.
+            // The repository lists this folder as one of its worktrees, so granting the folder is enough.
             granted.push(common.clone());
         }
         let is_granted = |path: &Path| granted.iter().any(|root| path.starts_with(root));
@@ -110,17 +110,17 @@ impl Place {
         })
     }
 
-    /// Says of a repository without files, whose settings say that they are elsewhere, that they are in itself.
+    /// Treats the folder of the repository itself as the working tree, for a bare repository whose settings say that
+    /// the files are elsewhere.
     pub(super) fn keep_files_here(&mut self) {
         self.has_files = true;
     }
 
-    /// Tells git where everything is, so that it does not look for itself and no setting sends it
-    /// elsewhere.
+    /// Tells git where everything is, so that it does not search by itself and no setting sends it elsewhere.
     pub(super) fn environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment = vec![(OsString::from("GIT_DIR"), self.git_dir.clone().into())];
         if let Some(common) = &self.common {
-            // git reads the name of this folder by rules of its own.
+            // Git interprets the name of this folder by rules of its own.
             environment.push(("GIT_COMMON_DIR".into(), common.clone().into()));
         }
         if self.has_files {
@@ -130,7 +130,7 @@ impl Place {
     }
 }
 
-/// Where a file named `.git` sends git.
+/// Where a file named `.git` points.
 fn linked(entry: &Path) -> Result<PathBuf, ToolError> {
     let broken = || {
         ToolError::new(
@@ -144,11 +144,11 @@ fn linked(entry: &Path) -> Result<PathBuf, ToolError> {
     Ok(entry.parent().unwrap_or(Path::new("/")).join(OsStr::from_bytes(to)))
 }
 
-/// A small regular file whole. Anything else is an error: a pipe would be waited for, and a device need not end.
+/// Reads a small regular file whole. Anything else is an error: opening a pipe would block, and a device need not end.
 fn small_text(path: &Path) -> io::Result<Vec<u8>> {
     let is_small = |found: &fs::Metadata| found.is_file() && found.len() <= POINTER_BYTES_MAX;
     let refused = || io::Error::from(io::ErrorKind::InvalidInput);
-    // Some devices do something when they are opened, so this one is looked at before, too.
+    // Some devices act when they are opened, so the file is checked before that, too.
     if !is_small(&fs::metadata(path)?) {
         return Err(refused());
     }
@@ -165,7 +165,7 @@ fn small_text(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The part of a repository that all of its folders share; `None` if it is the repository itself.
+/// The part of a repository that all of its worktrees share; `None` if it is the repository itself.
 fn common_dir(git_dir: &Path) -> io::Result<Option<PathBuf>> {
     match small_text(&git_dir.join("commondir")) {
         Ok(text) => git_dir
@@ -177,7 +177,7 @@ fn common_dir(git_dir: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
-/// Whether `git_dir`, outside of the folder, says itself that it belongs to the folder. The folder alone
+/// Whether `git_dir`, which is outside of the folder, itself states that it belongs to the folder. The folder alone
 /// could claim any repository.
 fn is_linked_worktree(folder: &Path, git_dir: &Path, common: &Path) -> bool {
     let in_its_place = git_dir.parent() == Some(common.join("worktrees").as_path());
@@ -188,7 +188,7 @@ fn is_linked_worktree(folder: &Path, git_dir: &Path, common: &Path) -> bool {
     in_its_place && back.canonicalize().ok() == folder.join(".git").canonicalize().ok()
 }
 
-/// Whether the stores of objects that this one borrows from were granted too.
+/// Checks that the object stores that this one borrows from were granted, too.
 fn check_borrowed(objects: &Path, is_granted: &dyn Fn(&Path) -> bool, located: &Located) -> Result<(), ToolError> {
     let mut stores = vec![objects.to_owned()];
     let mut seen = 0;
@@ -198,10 +198,10 @@ fn check_borrowed(objects: &Path, is_granted: &dyn Fn(&Path) -> bool, located: &
         let text = match small_text(&list) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            // git may be able to read what is refused here.
+            // Git may be able to read what could not be read here.
             Err(_) => return Err(unclear(located, &list)),
         };
-        // Line for line and byte for byte as git reads it.
+        // Line by line and byte by byte, as git reads it.
         for line in text.split(|byte| *byte == b'\n') {
             if line.is_empty() || line.starts_with(b"#") {
                 continue;
@@ -234,7 +234,7 @@ fn not_a_repository(located: &Located) -> ToolError {
     .hint("the top of the repository must be inside the granted folder")
 }
 
-/// A repository whose settings, which can make git run programs, a call of the run may write.
+/// The error for a repository whose settings, which can make git run programs, a call of the run may write.
 fn writable(located: &Located, part: &Path) -> ToolError {
     ToolError::new(
         FailureKind::Denied,
@@ -248,7 +248,7 @@ fn writable(located: &Located, part: &Path) -> ToolError {
     .hint("grant the folder for reading only")
 }
 
-/// A list of borrowed stores of which it cannot be said where it leads.
+/// The error for a list of borrowed stores if it is unclear where the list leads.
 fn unclear(located: &Located, list: &Path) -> ToolError {
     ToolError::new(
         FailureKind::Denied,
