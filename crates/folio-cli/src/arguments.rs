@@ -1,4 +1,4 @@
-//! What can be said on the command line.
+//! The command line: commands and options.
 
 use std::path::PathBuf;
 
@@ -233,8 +233,9 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// What it does where a file with settings came with a repository and nobody has looked at it. A hook stops nobody, who looks for what is
-    /// wrong is told, and some have no use for settings: a shell that is started asks for completions wherever it is.
+    /// What the command does with a settings file that came with a repository and that nobody has looked at. A hook
+    /// must not block anybody, `doctor` reports the file, and some commands need no settings: a shell asks for
+    /// completions wherever it is started.
     pub(crate) fn with_untrusted(&self) -> Untrusted {
         match self {
             Self::Hook(_) | Self::Doctor(_) => Untrusted::PassedOver,
@@ -244,7 +245,7 @@ impl Command {
         }
     }
 
-    /// Whether it may do several things at the same time.
+    /// Whether the command may drive runs, and so needs several threads.
     pub(crate) fn drives_runs(&self) -> bool {
         matches!(
             self,
@@ -259,7 +260,7 @@ impl Command {
     }
 }
 
-/// Reads a value to look for. One with nothing in it comes of a variable that was empty, and nothing has it.
+/// Parses a value to search for. An empty one comes from an empty variable, and nothing matches it.
 pub(crate) fn something(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("the value is empty; leave the option out to match everything".to_owned());
@@ -267,13 +268,13 @@ pub(crate) fn something(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Reads the name of an entry.
+/// Parses the name of an entry.
 pub(crate) fn entry_ref(text: &str) -> Result<EntryRef, String> {
     text.parse()
         .map_err(|_| "not a handle like e42 or an id like obs_01J…".to_owned())
 }
 
-/// Reads the name of an entry, and the version that it is to have if one stands behind it: `e42@3`.
+/// Parses the name of an entry, and the version that it must have if one follows: `e42@3`.
 pub(crate) fn entry_at(text: &str) -> Result<(EntryRef, Option<u32>), String> {
     match text.split_once('@') {
         None => Ok((entry_ref(text)?, None)),
@@ -286,30 +287,30 @@ pub(crate) fn entry_at(text: &str) -> Result<(EntryRef, Option<u32>), String> {
     }
 }
 
-/// Reads the name of a page.
+/// Parses the name of a page.
 pub(crate) fn page_ref(text: &str) -> Result<PageRef, String> {
     text.parse()
         .map_err(|_| "not a handle like p7 or an id like page_01J…".to_owned())
 }
 
-/// Reads the name of a run.
+/// Parses the name of a run.
 pub(crate) fn run_ref(text: &str) -> Result<RunRef, String> {
     text.parse()
         .map_err(|_| "not a handle like r3 or an id like run_01J…".to_owned())
 }
 
-/// Reads the name of a turn.
+/// Parses the name of a turn.
 pub(crate) fn turn_ref(text: &str) -> Result<TurnRef, String> {
     text.parse()
         .map_err(|_| "not a handle like t3 or an id like turn_01J…".to_owned())
 }
 
-/// The values that an update gives from now on: one with nothing in it, alone, says that there are none.
+/// The values that an update sets: a single empty one means that there are none.
 pub(crate) fn all_from_now_on(values: Vec<String>) -> Vec<String> {
     if values == [""] { Vec::new() } else { values }
 }
 
-/// Reads `KEY=VALUE`; a text with nothing in it, which says that there is none, is a pair with nothing in it.
+/// Parses `KEY=VALUE`; an empty text, which means that there is none, becomes an empty pair.
 pub(crate) fn pair_or_none(text: &str) -> Result<(String, String), String> {
     if text.is_empty() {
         return Ok((String::new(), String::new()));
@@ -317,7 +318,7 @@ pub(crate) fn pair_or_none(text: &str) -> Result<(String, String), String> {
     pair(text)
 }
 
-/// Reads `KEY=VALUE`.
+/// Parses `KEY=VALUE`.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),

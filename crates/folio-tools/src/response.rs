@@ -76,7 +76,7 @@ impl ToolError {
         Self::new(FailureKind::InvalidArgs, "invalid_args", message)
     }
 
-    /// The caller gave up on the call.
+    /// Returns an error for a call that the caller gave up on.
     pub fn cancelled() -> Self {
         Self::new(
             FailureKind::Cancelled,

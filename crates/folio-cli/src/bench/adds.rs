@@ -1,4 +1,4 @@
-//! Durable adds by one and by many writers of one process.
+//! Durable adds by one writer and by many writers of one process.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 use super::{micros, quantile};
 use crate::error::Failure;
 
-/// What so many writers did.
+/// The figures for a number of writers.
 #[derive(Debug, Serialize)]
 pub(crate) struct Adds {
     pub(super) writers: u32,
     pub(super) per_second: f64,
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
-    /// Bytes of one add as it stands in the log.
+    /// The size of one add in the log, in bytes.
     #[serde(skip)]
     pub(super) record_bytes: usize,
 }
@@ -33,7 +33,8 @@ fn observation(number: u32) -> ObservationInput {
     }
 }
 
-/// `writers` tasks add `each` observations each (fewer of each when there are many), waiting for every one to be durable.
+/// Has `writers` tasks add `each` observations each (fewer if there are many writers), waiting for each one to be
+/// durable.
 pub(super) async fn measure(folder: &Path, writers: u32, each: u32) -> Result<Adds, Failure> {
     let path = folder.join(format!("adds-{writers}.db"));
     let folio = Folio::open(&format!("sqlite:{}", path.display())).await?;
@@ -41,9 +42,9 @@ pub(super) async fn measure(folder: &Path, writers: u32, each: u32) -> Result<Ad
     measure_in(&folio.workspace(SpaceName::main()), writers, each).await
 }
 
-/// The same in a space that is there, `each` by each of them.
+/// The same in an existing space, with `each` observations per writer.
 pub(super) async fn measure_in(space: &Workspace, writers: u32, each: u32) -> Result<Adds, Failure> {
-    // More than a space keeps live; what is put away when it is full is not what is measured here.
+    // A limit beyond what is added: archiving when the space is full is not what is measured here.
     let policy = SpacePolicy {
         quota: QuotaPolicy {
             live_observations: u64::MAX,

@@ -1,7 +1,8 @@
-//! `folio bench fanout`: questions that people took apart, run as plans whose answers are known.
+//! `folio bench fanout`: questions that people decomposed, run as plans whose answers are known.
 //!
-//! It shows that the shape of a plan and the way of results through it hold on data that nobody here made: every question
-//! becomes a task, what it was taken apart into becomes its plan, and what depends on something comes after it and reads it.
+//! It shows that the structure of plans and the passing of results work on data that was not made for Folio: every
+//! question becomes a task, its decomposition becomes the task's plan, and what depends on something comes after it
+//! and reads it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write as _};
@@ -24,12 +25,12 @@ use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::first_line;
 
-/// Levels of questions that are read.
+/// How deeply questions may be nested.
 const DEPTH_MAX: usize = 7;
-/// Characters of a question that stand as the title of its task.
+/// How many characters of a question become the title of its task.
 const TITLE_CHARS: usize = 200;
 
-/// A question, what it was taken apart into, and its answer, as FanOutQA has it.
+/// A question, its decomposition and its answer, in the format of FanOutQA.
 #[derive(Debug, Deserialize)]
 struct Question {
     #[serde(default)]
@@ -43,33 +44,33 @@ struct Question {
     answer: Value,
 }
 
-/// A list, of which some files say `null` where it is empty.
+/// Reads a list that some files write as `null` when it is empty.
 fn or_none<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// What came of the questions of a file.
+/// The outcome for the questions of a file.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Fanout {
     questions: usize,
-    /// Those that are no plan, and why.
+    /// The questions that cannot be made a plan, and why.
     refused: Vec<String>,
-    /// Plans in plans, with the outermost.
+    /// The number of plans, counting those within plans.
     plans: usize,
     nodes: usize,
     depth: u32,
     groups: usize,
-    /// What had to wait for something, and how often it did not.
+    /// How many tasks had to wait for another, and how often one did not.
     dependencies: usize,
     out_of_order: usize,
-    /// Answers that came back from where they were found, through every plan around, and those that did not.
+    /// How many answers came back from where they were found, through every plan around, and which did not.
     answers: usize,
     wrong: Vec<String>,
     ms_per_node: f64,
 }
 
 impl Fanout {
-    /// Whether everything came out as it was known to.
+    /// Success if everything came out as expected.
     pub(crate) fn exit(&self) -> Exit {
         if self.out_of_order == 0 && self.wrong.is_empty() && self.refused.is_empty() {
             Exit::Done
@@ -100,7 +101,7 @@ impl Report for Fanout {
     }
 }
 
-/// A plan that is being made of a question.
+/// A plan that is being built from a question.
 #[derive(Default)]
 struct Made {
     /// The answer of each task that has one, by its id.
@@ -110,12 +111,12 @@ struct Made {
     plans: usize,
     groups: usize,
     next: usize,
-    /// What is answered before the questions that are being read, because something around them depends on it.
+    /// The ids of questions that are answered before those being read, because something around them depends on it.
     around: Vec<Value>,
 }
 
 impl Made {
-    /// The steps that `questions` come to: groups one after the other, of what waits for nothing but what is in those before.
+    /// The steps for `questions`: consecutive groups, each of what depends only on earlier groups.
     fn steps(&mut self, questions: &[Question], depth: usize) -> Result<Vec<Value>, String> {
         if depth > DEPTH_MAX {
             return Err(format!("is taken apart more than {DEPTH_MAX} times"));
@@ -141,7 +142,7 @@ impl Made {
                 match known.get(id) {
                     Some(at) if first.contains(at) => {}
                     Some(at) => first.push(*at),
-                    // What is named from around comes before all of these; what is nowhere is a mistake.
+                    // What the surrounding questions name comes before all of these; an unknown id is a mistake.
                     None if self.around.contains(id) => {}
                     None => {
                         return Err(format!(
@@ -185,7 +186,7 @@ impl Made {
         Ok(steps)
     }
 
-    /// A task that gives its answer, once what it waits for has given its own.
+    /// A task that gives its answer once those that it waits for have given theirs.
     fn task(&mut self, question: &Question, name: &str, first: &[&str], depth: usize) -> Result<Value, String> {
         self.waits
             .extend(first.iter().map(|first| (name.to_owned(), (*first).to_owned())));
@@ -215,7 +216,7 @@ impl Made {
     }
 }
 
-/// `text` as a template that gives it as it is.
+/// `text` as a template that evaluates to the text itself.
 fn raw(text: &str) -> String {
     format!("{{% raw %}}{}{{% endraw %}}", text.replace("{%", "{ %"))
 }
@@ -297,7 +298,7 @@ async fn run(runner: &Runner, new: NewRun, made: &Made, name: &str, found: &mut 
         let output = nodes.get(task.as_str()).and_then(|node| node.result);
         let output = match output.map(|result| &result.output) {
             Some(Output::Inline(inline)) => Value::clone(&inline.value()),
-            // What is long is kept beside the journal.
+            // A long output is kept beside the journal.
             Some(Output::Blob { hash, .. }) => {
                 let bytes = runner.workspace().blob(&BlobHash(hash.clone())).await?;
                 serde_json::from_slice(&bytes).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `folio bench`: what durable work costs on this machine, beside what its disk can do at best.
+//! `folio bench`: what durable work costs on this machine, compared with the best that its disk can do.
 
 mod adds;
 pub(crate) mod fanout;
@@ -18,28 +18,28 @@ use crate::CLOSING_PATIENCE;
 use crate::error::Failure;
 use crate::output::{Output, Report, Style};
 
-/// Bytes of a row of the bare commits: about what one small observation's record has.
+/// The size of a row of the bare commits, in bytes: about that of a small observation's record.
 const ROW_BYTES: usize = 600;
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Extent {
-    /// Adds of one writer; more writers make as many each, up to a bound.
+    /// How many adds one writer makes; of several writers each makes as many, up to a limit.
     pub(crate) adds: u32,
-    /// Steps of the chain.
+    /// The number of steps in the chain.
     pub(crate) chain: u32,
     /// How often the tree and the wide run are repeated.
     pub(crate) repeats: u32,
 }
 
 impl Extent {
-    /// What takes about half a minute.
+    /// Measures for about half a minute.
     pub(crate) const FULL: Self = Self {
         adds: 2_000,
         chain: 2_000,
         repeats: 5,
     };
-    /// What takes a few seconds.
+    /// Measures for a few seconds.
     pub(crate) const QUICK: Self = Self {
         adds: 300,
         chain: 300,
@@ -53,9 +53,9 @@ pub(crate) struct Figures {
     sync_us: f64,
     bare_commit_us: f64,
     adds: Vec<adds::Adds>,
-    /// The rate of 64 writers against that of one.
+    /// The rate of 64 writers relative to that of one.
     adds_64_to_1: f64,
-    /// One add against one bare commit of the same bytes.
+    /// The time of one add relative to that of one bare commit of the same size.
     add_to_bare_commit: f64,
     runs: Vec<runs::RunFigures>,
     chain: runs::ChainFigures,
@@ -168,7 +168,7 @@ fn median(durations: Vec<Duration>) -> Duration {
     quantile(durations, 0.5)
 }
 
-/// The smallest duration that at least the part `q` of all do not exceed; zero of none.
+/// The smallest duration that at least the fraction `q` of all durations do not exceed; zero if there are none.
 fn quantile(mut durations: Vec<Duration>, q: f64) -> Duration {
     durations.sort_unstable();
     #[expect(
@@ -181,10 +181,10 @@ fn quantile(mut durations: Vec<Duration>, q: f64) -> Duration {
     durations.get(index).copied().unwrap_or_default()
 }
 
-/// Bytes of a store's file and its write-ahead log when it is closed, which somebody may still be about to do: closing moves the log
-/// into the file, and what is left is what it costs to keep.
+/// The size of a store's file and its write-ahead log once it is closed. The closing may still be under way: it moves
+/// the log into the file, and the rest is what keeping the store costs.
 async fn bytes_of_closed(path: &Path) -> u64 {
-    // What is still open then is counted with its log.
+    // A store that is still open then is counted with its log.
     let _closed = tokio::task::spawn_blocking(|| wait_until_closed(CLOSING_PATIENCE)).await;
     let log = path.with_file_name(format!(
         "{}-wal",

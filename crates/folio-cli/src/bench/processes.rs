@@ -1,4 +1,4 @@
-//! The program itself: how soon it begins, and how soon it goes on after its process was killed.
+//! The program itself: how soon it starts, and how soon it continues after its process was killed.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -14,19 +14,19 @@ use tokio::time::Instant;
 use super::{median, millis, shapes};
 use crate::error::Failure;
 
-/// Steps of the run that is killed in the middle.
+/// The number of steps of the run that is killed in the middle.
 const STEPS: u32 = 400;
 
-/// What starting and taking over cost.
+/// The cost of starting and of taking over a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct ProcessFigures {
     pub(super) start_to_first_step_ms: f64,
     pub(super) resume_to_first_step_ms: f64,
-    /// Steps that were done when the process was killed.
+    /// How many steps were done when the process was killed.
     pub(super) done_before: usize,
-    /// Of these, calls made again; there must be none.
+    /// How many of these were called again; there must be none.
     pub(super) calls_again: usize,
-    /// Calls that had begun and had no result, and were made again.
+    /// How many calls had begun, had no result, and were made again.
     pub(super) calls_again_in_flight: usize,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn measure(folder: &Path) -> Result<ProcessFigures, Failure> {
         let mut second = events(&["resume", "--json", "--store", &store])?;
         let mut resumed = None;
         for event in &mut second.lines {
-            // What happened before is shown first; a call that begins after the kill is new.
+            // Earlier events are shown first; a call that begins after the kill is new.
             let at = event["at"].as_str().and_then(|at| Timestamp::parse(at).ok());
             if event["event"] == "started" && at.is_some_and(|at| at > killed_at) {
                 resumed.get_or_insert_with(|| began.elapsed());
@@ -105,7 +105,7 @@ impl Events {
     }
 
     fn kill(&mut self) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ended = self.child.kill();
         let _reaped = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Whole runs, every node durable before the next.
+//! Whole runs, with every node durable before the next.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::{bytes_of_closed, mean, median, millis, shapes};
 use crate::error::Failure;
 
-/// What a shape of run cost.
+/// The cost of a run of some shape.
 #[derive(Debug, Serialize)]
 pub(crate) struct RunFigures {
     pub(super) shape: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct RunFigures {
     pub(super) bytes_per_node: f64,
 }
 
-/// What a chain cost.
+/// The cost of a chain.
 #[derive(Debug, Serialize)]
 pub(crate) struct ChainFigures {
     pub(super) steps: u32,
@@ -33,7 +33,7 @@ pub(crate) struct ChainFigures {
     pub(super) ms_per_step_first: f64,
     pub(super) ms_per_step_last: f64,
     pub(super) bytes_per_step: f64,
-    /// Its time against that of as many bare commits of the same bytes, made right before and right after it.
+    /// Its time relative to that of as many bare commits of the same size, made right before and right after it.
     pub(super) to_bare_commits: f64,
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn measure_chain(folder: &Path, steps: u32) -> Result<ChainFigu
     let after = yardstick::bare_commits(&folder.join("bare-after.db"), steps as usize, super::ROW_BYTES)?;
     let bare = (mean(&before) + mean(&after)) / 2;
     let times: Vec<Timestamp> = finishes(&driven).await?;
-    // The first is when the first step began: many may become durable at the same instant.
+    // The first entry is the start of the first step: many steps may become durable at the same instant.
     let hundred = 100.min(times.len() / 2);
     let span = |from: usize, to: usize| match (times.get(from), times.get(to)) {
         (Some(from_at), Some(to_at)) if to > from => millis(to_at.since(*from_at)) / count(to - from),
@@ -105,7 +105,7 @@ async fn drive(path: &Path, steps: &Value) -> Result<Driven, Failure> {
     drive_in(folio, SpaceName::main(), steps).await
 }
 
-/// Drives a run of `steps` to its end, which must be a good one.
+/// Drives a run of `steps` to its end, which must be a success.
 pub(super) async fn drive_in(folio: Folio, space: SpaceName, steps: &Value) -> Result<Driven, Failure> {
     let runner = Runner::new(
         folio.workspace(space),
@@ -133,7 +133,7 @@ pub(super) async fn drive_in(folio: Folio, space: SpaceName, steps: &Value) -> R
 }
 
 impl Driven {
-    /// From its submission to its end.
+    /// The time from submission to end.
     pub(super) fn elapsed(&self) -> Duration {
         self.elapsed
     }

@@ -1,4 +1,4 @@
-//! Plans to measure with: their tasks answer at once, so what is measured is everything else.
+//! Plans for measurements: their tasks answer immediately, so that everything else is measured.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ fn leaf(id: &str) -> Value {
     json!({"id": id, "do": {"tool": "text", "args": {"op": "echo", "value": 1}}})
 }
 
-/// `branching` parallel children each, `depth` levels below the root.
+/// A tree with `branching` parallel children per node, `depth` levels below the root.
 pub(super) fn tree(branching: u32, depth: u32) -> Value {
     let members = (0..branching).map(|n| {
         let id = format!("n{n}");
@@ -24,13 +24,13 @@ pub(super) fn tree(branching: u32, depth: u32) -> Value {
     json!([{ "parallel": members.collect::<Vec<_>>() }])
 }
 
-/// `groups` groups one after the other, each of `members` at the same time.
+/// A sequence of `groups` groups, each of `members` tasks in parallel.
 pub(super) fn wide(groups: u32, members: u32) -> Value {
     let group = |g| json!({"parallel": (0..members).map(|m| leaf(&format!("g{g}-{m}"))).collect::<Vec<_>>()});
     (0..groups).map(group).collect()
 }
 
-/// `steps` tasks one after the other.
+/// A sequence of `steps` tasks.
 pub(super) fn chain(steps: u32) -> Value {
     (0..steps).map(|n| leaf(&format!("s{n}"))).collect()
 }

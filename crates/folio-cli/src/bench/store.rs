@@ -1,4 +1,4 @@
-//! The store that is named, beside a file: adds of many writers, questions to a full space, a run.
+//! The configured store, compared with a file: adds of many writers, queries on a full space, a run.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -18,16 +18,16 @@ use super::{adds, median, micros, millis, quantile, runs, shapes};
 use crate::error::Failure;
 use crate::output::{Output, Report, Style};
 
-/// Writers of the adds.
+/// The number of concurrent writers.
 const WRITERS: u32 = 64;
-/// Observations from which a space of any store gets an index in memory.
+/// The number of observations from which a space gets an index in memory, in any store.
 const INDEXED: u64 = 2_000;
-/// How long is waited for an index, and between two questions meanwhile.
+/// How long to wait for an index, and how long between two queries meanwhile.
 const WARM_AT_MOST: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(50);
-/// Quick answers in a row that say that it is there.
+/// The number of quick answers in a row that show that the index is there.
 const QUICK: u32 = 5;
-/// Entries of one commit that fills the space.
+/// How many entries one commit adds to fill the space.
 const PER_COMMIT: u64 = 1_000;
 
 /// What was measured.
@@ -35,18 +35,18 @@ const PER_COMMIT: u64 = 1_000;
 pub(crate) struct Figures {
     store: String,
     adds: adds::Adds,
-    /// Bytes of one add as it stands in the log.
+    /// The size of one add in the log, in bytes.
     add_bytes: usize,
     entries: u64,
     lists: Vec<Listed>,
-    /// The slowest answer while an index of the space was made.
+    /// The slowest answer while the index of the space was built.
     cold_ms: f64,
     tree_ms: f64,
     tree_in_a_file_ms: f64,
     tree_to_file: f64,
 }
 
-/// How long a question took.
+/// How long a query took.
 #[derive(Debug, Serialize)]
 struct Listed {
     question: &'static str,
@@ -55,8 +55,9 @@ struct Listed {
     p99_ms: f64,
 }
 
-/// Measures `folio`: adds of 64 writers, of `each` observations each; questions to a space of `entries`; a tree of 1,365 tasks,
-/// `repeats` times, there and in a file below `folder`. Each in a space of its own, which stays.
+/// Measures `folio`: adds of 64 writers, with `each` observations each; queries on a space of `entries`; a tree of
+/// 1,365 tasks, `repeats` times, there and in a file below `folder`. Each measurement uses a space of its own, which
+/// stays.
 pub(crate) async fn measure(
     folio: &Folio,
     folder: &Path,
@@ -135,7 +136,7 @@ fn space(name: &str) -> Result<SpaceName, Failure> {
     SpaceName::parse(name).map_err(|error| Failure::usage("space_invalid", error))
 }
 
-/// Makes `space` have `entries` live observations with three tags each, if it has none.
+/// Fills `space` with `entries` live observations with three tags each, if it is empty.
 async fn fill(folio: &Folio, space: &SpaceName, entries: u64) -> Result<(), Failure> {
     let store = folio.store();
     if store.head(space).await? > Seq(0) {
@@ -169,7 +170,7 @@ async fn commit(store: &Arc<dyn Store>, space: &SpaceName, record: Record) -> Re
     Ok(())
 }
 
-/// Tags as they are used: a few by nearly everybody, most by few.
+/// Tags as in practice: a few are used by nearly everybody, most by few.
 fn observation(number: u64, page: PageId) -> NewEntry {
     let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::ToolInternal);
     let types = ["observation", "contextual_insight", "risk_alert", "reminder"];
@@ -208,8 +209,8 @@ fn questions() -> [(&'static str, EntryQuery); 3] {
     ]
 }
 
-/// Asks until an index of the space is there, which is made while it is asked: until answers take a tenth of the slowest, or the time is over. Gives
-/// the slowest.
+/// Queries until the index of the space is there, which is built meanwhile: until answers take a tenth of the slowest
+/// one, or the time is over. Returns the slowest time.
 async fn warmed(folio: &Folio, space: &SpaceName) -> Result<Duration, Failure> {
     let until = Instant::now() + WARM_AT_MOST;
     let (mut slowest, mut quick) = (Duration::ZERO, 0);
@@ -228,7 +229,7 @@ async fn warmed(folio: &Folio, space: &SpaceName) -> Result<Duration, Failure> {
     Ok(slowest)
 }
 
-/// Asks `query` two hundred times.
+/// Runs `query` two hundred times.
 async fn asked(
     folio: &Folio,
     space: &SpaceName,

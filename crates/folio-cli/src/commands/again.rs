@@ -1,4 +1,4 @@
-//! `folio fork` and `folio replay`: a run gone through again.
+//! `folio fork` and `folio replay`: go through a run again.
 
 use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -63,17 +63,17 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     let mut of_part = None;
     if is_raised {
         let run = runner.load(source.id).await?;
-        // More of what a part had too little of is for that part.
+        // The raised limit of a part applies to that part.
         if let Some((met, path)) = part_that_met(&run).filter(|_| fork.before_limit) {
             let more = raised.take(met.what);
             more.can_be(&run, met.node)?;
             of_part = Some((more, path)).filter(|(more, _)| more.is_any());
         }
-        // What could not be added to there cannot be here.
+        // What could not be raised there cannot be raised here.
         raised.can_be(&run, NodeId::root(source.id))?;
     }
     let thread = context.settings.thread.clone();
-    // Nothing begins before its limits are what they are to be.
+    // Nothing starts before its limits are set.
     let forked = runner
         .fork(source.id, at, thread, context.actor(), fork.paused || is_raised)
         .await?;
@@ -126,7 +126,7 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         })
 }
 
-/// The limit of a part that stopped `run`, if it was that of a part; with the part's path.
+/// The limit that stopped `run` and the path of the part that it belongs to, if it was the limit of a part.
 fn part_that_met(run: &Run) -> Option<(LimitMet, String)> {
     let met = run.limit_met(run.result()?.stop_reason?)?;
     let path = run.node(met.node)?.path.to_owned();
@@ -145,7 +145,7 @@ pub(crate) struct Replay {
     cassette: Option<PathBuf>,
 }
 
-/// Writes a line for each difference; how many there are in words, `none` if there is none.
+/// Writes a line for each difference, and returns how many there are in words, or `none` if there are none.
 fn told(differences: &[String], none: &str, out: &mut String, style: Style) -> Result<String, fmt::Error> {
     for difference in differences {
         writeln!(out, "{}", style.warning(printable(difference)))?;
@@ -156,12 +156,12 @@ fn told(differences: &[String], none: &str, out: &mut String, style: Style) -> R
     })
 }
 
-/// What came of going through a run with a cassette.
+/// The outcome of replaying a run with a cassette.
 #[derive(Debug, Serialize)]
 struct AskedShape {
     run: String,
     run_id: String,
-    /// Answers of models in its journal.
+    /// The number of model answers in its journal.
     answers: usize,
     differences: Vec<String>,
 }
@@ -174,7 +174,7 @@ impl Report for AskedShape {
     }
 }
 
-/// What a look at a journal from its first event found.
+/// The outcome of replaying a journal from its first event.
 #[derive(Debug, Serialize)]
 struct ReplayShape {
     run: String,
@@ -183,7 +183,8 @@ struct ReplayShape {
     pages: usize,
     entries: usize,
     differences: Vec<String>,
-    /// Whether the run went on each time that these were looked at again: then they may be what came meanwhile.
+    /// Whether the run went on each time that the differences were checked again: then they may be due to what
+    /// happened meanwhile.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     goes_on: bool,
 }
@@ -241,7 +242,7 @@ async fn replay_with(context: &Context<'_>, run: RunRef, file: &Path) -> Result<
         let why = format!("the cassette {} does not say which models it is of", file.display());
         return Err(Failure::usage("cassette_unusable", why).hint("record one that does with `folio run --record`"));
     };
-    // What models are told of tools is a part of what they are asked.
+    // The descriptions of tools are part of what models are asked.
     let runner = runner_with(context, context.registry().await?).await?;
     let row = runner.row(run).await?;
     let found = runner.replay_with(row.id, tape).await?;

@@ -1,4 +1,4 @@
-//! `folio approve` and `folio reject`: a person's yes and no.
+//! `folio approve` and `folio reject`: a person's decision.
 
 use clap::{Args, ValueEnum};
 use folio::engine::event::Always;
@@ -14,8 +14,8 @@ use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::report::run::RunLine;
 
-/// What waits for a yes: a run of which one thing does, or `r4.NODE.MARK` as `folio questions` prints it; without the mark, whatever waits at
-/// that node now.
+/// What waits for approval: a run in which only one thing does, or `r4.NODE.MARK` as `folio questions` prints it;
+/// without the mark, whatever waits at that node now.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     run: RunRef,
@@ -23,7 +23,7 @@ pub(crate) struct Target {
     mark: Option<String>,
 }
 
-/// Reads the name of something that waits for a yes.
+/// Parses the name of something that waits for approval.
 fn target(text: &str) -> Result<Target, String> {
     let mut parts = text.splitn(3, '.');
     let run = run_ref(parts.next().unwrap_or_default())?;
@@ -94,7 +94,7 @@ async fn said(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Ex
     Ok(Exit::Done)
 }
 
-/// The run, and what of it `target` means.
+/// The run, and what in it `target` refers to.
 async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, Asked), Failure> {
     let row = runner.row(target.run).await?;
     if let Some(name) = &target.node {
@@ -122,7 +122,8 @@ async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, Asked), Fa
     }
 }
 
-/// That a call waits there, of which others may need no yes from now on. What does not wait any more is told by whoever says the yes.
+/// Checks that a call waits there, so that similar calls may need no approval from now on. If it does not wait any
+/// more, approving it reports that.
 async fn is_call(runner: &Runner, row: &RunRow, asked: &Asked) -> Result<(), Failure> {
     let run = runner.load(row.id).await?;
     let what = match run.waiting_at(asked.node) {

@@ -1,4 +1,4 @@
-//! `folio archive`: puts entries away, or everything that is due.
+//! `folio archive`: archives entries, or everything that is due.
 
 use clap::Args;
 use folio::memory::id::EntryRef;

@@ -47,18 +47,18 @@ struct Copied {
     from: String,
     to: String,
     bytes: u64,
-    /// What is in it: spaces, entries and so on. Nothing if it was not looked over.
+    /// What the copy contains: spaces, entries and so on. Empty if it was not checked.
     checked: Vec<String>,
-    /// What is wrong with it.
+    /// The damage that was found.
     problems: Vec<String>,
-    /// Where the store is that was there before.
+    /// Where the previous store is now.
     #[serde(skip_serializing_if = "Option::is_none")]
     replaced: Option<String>,
-    /// Access tokens that are good for what was made.
+    /// How many access tokens are valid for the restored store.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens_valid: Option<usize>,
-    /// Access tokens that are good for the copy, and not for what was made of it: they were revoked in the store that was replaced. None if no
-    /// store could tell.
+    /// How many access tokens are valid in the copy but not in the restored store: they were revoked in the store that
+    /// was replaced. `None` if no such store could tell.
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens_revoked: Option<usize>,
 }
@@ -128,13 +128,13 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
     Ok(Exit::Damaged)
 }
 
-/// Looks over the copy at `path`, just made of what `folio` has open, as `folio doctor` does.
+/// Checks the copy at `path`, which was just made of the store that `folio` has open, as `folio doctor` does.
 async fn looked_over(folio: &Folio, path: &Path) -> Result<Checkup, Failure> {
     let copy = path.to_owned();
     let looked = tokio::task::spawn_blocking(move || sqlite::look_over(&copy)).await;
     let mut found = looked.map_err(|error| Failure::cannot("look over", "the copy", error.into()))??;
     match check_journals(folio.store(), &mut found).await {
-        // What is known to be damaged need not be read to the end.
+        // A store that is known to be damaged need not be read to the end.
         Err(error) if found.problems.is_empty() => Err(error.into()),
         Ok(()) | Err(_) => Ok(found),
     }
@@ -179,7 +179,7 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         }
         Err(error) => return Err(error.into()),
     };
-    // It is opened as a store, which also brings an old one to the newest format.
+    // Opening it as a store also upgrades an old one to the newest format.
     let tokens_valid = opened(context, checkup.as_mut())
         .await
         .map_err(|failure| match &replaced {
@@ -226,7 +226,7 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
     Ok(Exit::Damaged)
 }
 
-/// That nothing was made of the copy at `from`.
+/// The failure for a damaged copy at `from`, of which nothing was restored.
 fn damaged(from: &Path, found: &Checkup) -> Failure {
     let message = format!(
         "{} is damaged; nothing was restored, and everything is as it was",
@@ -239,7 +239,8 @@ fn damaged(from: &Path, found: &Checkup) -> Failure {
     told.hint("use an older copy, or restore this one as it is with --no-check")
 }
 
-/// Opens the store that was made, looks at the journals of its runs if all of it is looked at, and says how many access tokens are good for it.
+/// Opens the restored store, checks the journals of its runs if everything is checked, and returns how many access
+/// tokens are valid for it.
 async fn opened(context: &Context<'_>, checkup: Option<&mut Checkup>) -> Result<usize, Failure> {
     let folio = context.folio().await?;
     if let Some(checkup) = checkup {

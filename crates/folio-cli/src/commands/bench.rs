@@ -1,4 +1,5 @@
-//! `folio bench`: what durable work costs on this machine, and whether runs of foreign questions come out as they are known to.
+//! `folio bench`: what durable work costs on this machine, and whether runs of questions with known answers come out
+//! right.
 
 use std::path::PathBuf;
 
@@ -45,7 +46,7 @@ enum Of {
 /// Carries out `folio bench`. What it writes is removed again.
 pub(crate) async fn run(context: &Context<'_>, bench: Bench) -> Result<Exit, Failure> {
     let parent = bench.folder.unwrap_or_else(std::env::temp_dir);
-    // What is not there is not made: it would be left behind.
+    // A missing folder is not created: it would be left behind.
     std::fs::read_dir(&parent).map_err(|error| Failure::file("measure in", &parent, &error))?;
     let folder = parent.join(format!("folio-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| Failure::cannot("make", &folder.display().to_string(), error))?;
@@ -67,7 +68,7 @@ pub(crate) async fn run(context: &Context<'_>, bench: Bench) -> Result<Exit, Fai
             found.and_then(|found| context.output.report(&found).map(|()| found.exit()))
         }
     };
-    // What cannot be removed is in the folder for temporary files, or in one that was named.
+    // If it cannot be removed, it stays in the folder for temporary files, or in the one that was named.
     let _removed = std::fs::remove_dir_all(&folder);
     exit
 }

@@ -1,4 +1,4 @@
-//! `folio blob`: parts of a long text.
+//! `folio blob`: prints parts of a long text.
 
 use std::fmt::{self, Write as _};
 
@@ -41,12 +41,12 @@ pub(crate) struct PartArguments {
 }
 
 impl PartArguments {
-    /// The text that is searched for, if one is.
+    /// The text to search for, if any.
     pub(crate) fn searched(&self) -> Option<String> {
         self.search.clone()
     }
 
-    /// The part, and how many bytes of it.
+    /// The part to read, and how many bytes of it.
     pub(crate) fn part(self) -> Result<(Part, usize), Failure> {
         let from = self.from.unwrap_or(0);
         let part = match (self.lines, self.search) {
@@ -71,7 +71,7 @@ impl PartArguments {
     }
 }
 
-/// What reads on, in words.
+/// A remark on how to read on.
 pub(crate) fn remark(read: &PassageShape) -> Option<String> {
     read.next
         .as_ref()
@@ -89,7 +89,7 @@ impl Report for PassageShape {
         Ok(())
     }
 
-    /// Parts that are read one after the other into a file are what was kept.
+    /// Parts that are read one after the other into a file reproduce the text.
     fn is_source(&self) -> bool {
         self.text.is_some()
     }

@@ -356,7 +356,8 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
     }
 }
 
-/// The item that is called `name`. Of what is none it is told what it is, and which command is for it.
+/// Returns the item called `name`. For an entry that is not an item, the failure says what it is, and which command
+/// shows it.
 async fn item(workspace: &Workspace, name: EntryRef) -> Result<Entry, Failure> {
     let entry = workspace.entry(name).await?;
     if entry.kind.is_item() {

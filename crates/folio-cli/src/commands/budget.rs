@@ -1,4 +1,4 @@
-//! `folio budget`: what a run may use up, and other limits for it.
+//! `folio budget`: shows and changes the limits of a run.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(crate) struct Budget {
     raised: Raised,
 }
 
-/// Limits that are to be others.
+/// Limits to change.
 #[derive(Debug, Default, Args)]
 pub(crate) struct Raised {
     /// Tokens that models may read and write; +N adds to the limit
@@ -71,8 +71,8 @@ pub(crate) struct Raised {
     minutes: Option<Number>,
 }
 
-/// What goes on with more of the limit that stopped `run` for `reason`: what each command is for, and the command. None if it is no limit that
-/// can be raised.
+/// The commands that continue with more of the limit that stopped `run` for `reason`, each with what it is for. Empty
+/// if it is not a limit that can be raised.
 pub(crate) fn more_of(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
     let Some(met) = run.limit_met(reason) else {
         return Vec::new();
@@ -93,7 +93,7 @@ pub(crate) fn more_of(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'sta
     vec![("go on with more", format!("{fork} {option}"))]
 }
 
-/// A limit, or how much more of it.
+/// A new limit, or an increase of one.
 #[derive(Debug, Clone, Copy)]
 struct Number {
     value: u64,
@@ -107,7 +107,7 @@ impl Number {
         Ok(Self { value, is_more })
     }
 
-    /// What it makes of `now`. Where there is no limit, so many more are no limit, either.
+    /// Applies the number to `now`. Without a limit, an increase leaves it without one.
     fn on(self, now: Option<u64>) -> Option<u64> {
         match (self.is_more, now) {
             (true, now) => now.map(|now| now.saturating_add(self.value)),
@@ -125,7 +125,7 @@ fn dollars(text: &str) -> Result<Number, String> {
 }
 
 impl Raised {
-    /// Whether any limit is to be another.
+    /// Whether any limit is to change.
     pub(crate) fn is_any(&self) -> bool {
         let numbers = self.of_parts().into_iter().map(|(number, _)| number);
         numbers.chain([self.nodes, self.minutes]).any(|number| number.is_some())
@@ -144,7 +144,7 @@ impl Raised {
         ]
     }
 
-    /// What the limits of `node` of `run` are to be.
+    /// The new limits of `node` of `run`.
     fn limits(&self, run: &Run, node: NodeId, now: Timestamp) -> NewLimits {
         let purse = run.node(node).and_then(|view| view.purse.copied());
         let of = |dimension: Dimension| purse.and_then(|purse| purse.limit.of(dimension));
@@ -172,11 +172,11 @@ impl Raised {
         }
     }
 
-    /// Makes them the limits of a run, or of `node` of it, which they can be.
+    /// Makes these the limits of a run, or of `node` of it. Call [`Self::can_be`] first.
     ///
     /// # Errors
     ///
-    /// `limit_unusable` if they cannot be; `run_ended`.
+    /// `limit_unusable` if they cannot be used; `run_ended`.
     pub(crate) async fn change(
         &self,
         context: &Context<'_>,
@@ -193,7 +193,7 @@ impl Raised {
             .map_err(Failure::from)
     }
 
-    /// Refuses to add to a limit that there is none of: it would change nothing, and look as if it had.
+    /// Refuses to increase a limit that does not exist: it would change nothing, but look as if it had.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ impl Raised {
         }
     }
 
-    /// The limit of `what` alone, which is not among these any more.
+    /// Takes the limit of `what` out of these and returns it alone.
     pub(crate) fn take(&mut self, what: LimitKind) -> Self {
         let mut taken = Self::default();
         let (from, to) = match what {
@@ -234,14 +234,14 @@ impl Raised {
     }
 }
 
-/// That a limit is to be more which is none.
+/// The failure for increasing a limit that does not exist.
 fn nothing_to_add_to(what: &str) -> Failure {
     let message = format!("there is no limit in {what} to add to");
     Failure::new(Exit::Refused, "limit_unusable", message)
         .hint("use a number without + to set a limit; the limits of the run also apply to its nodes")
 }
 
-/// Limits, and what of them is used up.
+/// The limits, and how much of them is used up.
 #[derive(Debug, Serialize)]
 struct BudgetShape {
     run: String,
@@ -256,15 +256,15 @@ struct BudgetShape {
 #[derive(Debug, Serialize)]
 struct LimitShape {
     what: &'static str,
-    /// Nothing if it is the number of nodes.
+    /// `None` for the number of nodes.
     #[serde(skip)]
     dimension: Option<Dimension>,
     limit: Option<u64>,
     used: u64,
-    /// How much of that is beyond the limit: what a call came to more than was set aside for it.
+    /// How much was used beyond the limit, because a call used more than was set aside for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     over: Option<u64>,
-    /// Of how many calls of models nobody knows what they used up of it.
+    /// For how many model calls the amount used is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<u64>,
 }
@@ -290,7 +290,7 @@ impl Report for BudgetShape {
             writeln!(out, "  no limits of its own; the limits of the nodes above it apply")?;
         }
         for limit in self.limits.iter().chain(&self.nodes) {
-            // The word and the unit of the flag that changes it, and of plans.
+            // The name and unit that the flag and plans use.
             let is_money = limit.dimension == Some(Dimension::MicroUsd);
             let amount = |number: u64| match is_money {
                 true => in_dollars(number),
@@ -315,7 +315,7 @@ impl Report for BudgetShape {
     }
 }
 
-/// Whether hardly anybody limits `dimension`: it is shown only if somebody did.
+/// Whether `dimension` is rarely limited: it is shown only if it is limited.
 fn is_seldom(dimension: Dimension) -> bool {
     matches!(
         dimension,

@@ -1,4 +1,4 @@
-//! `folio cancel`: asks for a run, or a part of it, to be stopped.
+//! `folio cancel`: cancels a run, or a part of it.
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -45,7 +45,8 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
     }
     runner.cancel(row.id, node, &context.actor()).await?;
     if node.is_none() && !row.driven {
-        // Nobody is there to act on it, so it is done here. Nothing begins any more in a run that is to stop.
+        // No process drives the run, so the cancellation is carried out here. Nothing new begins in a run that is
+        // being cancelled.
         runner.drive(row.id).await?;
     }
     let (row, run) = runner.seen(row.id).await?;
@@ -55,7 +56,7 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
     Ok(Exit::Done)
 }
 
-/// Tells of the part `node` of a run that has ended: nothing becomes of what is wanted of it.
+/// Notes that the part `node` of a run has already ended, so that the request has no effect.
 pub(super) async fn note_ended(
     context: &Context<'_>,
     runner: &Runner,
@@ -74,12 +75,12 @@ pub(super) async fn note_ended(
     Ok(())
 }
 
-/// The node of a run that is called `name`, by its path or its id.
+/// The node of a run called `name`, by its path or its id.
 pub(super) async fn node_called(runner: &Runner, row: &folio::store::RunRow, name: &str) -> Result<NodeId, Failure> {
     node_of(&*runner.load(row.id).await?, row, name)
 }
 
-/// The same in a run that was read.
+/// The same in a run that is already loaded.
 pub(super) fn node_of(run: &Run, row: &folio::store::RunRow, name: &str) -> Result<NodeId, Failure> {
     run.node_named(name).map(|view| view.id).ok_or_else(|| {
         Failure::new(

@@ -1,4 +1,4 @@
-//! `folio completions`: a script that makes a shell know the commands.
+//! `folio completions`: prints a script for shell completion.
 
 use clap::{Args, CommandFactory as _};
 use clap_complete::Shell;

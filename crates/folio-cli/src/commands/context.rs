@@ -1,4 +1,4 @@
-//! `folio context`: what of memory goes into a prompt.
+//! `folio context`: the memory that goes into a prompt.
 
 use clap::Args;
 use folio::Workspace;
@@ -77,7 +77,7 @@ pub(crate) async fn run(context: &Context<'_>, arguments: ContextArguments) -> R
     Ok(Exit::Done)
 }
 
-/// What of memory goes into a prompt within `budget`.
+/// The memory that goes into a prompt, within `budget`.
 pub(crate) async fn assembled(
     context: &Context<'_>,
     workspace: &Workspace,

@@ -1,4 +1,4 @@
-//! `folio diff`: how two runs differ, in what was done, what came out and what it cost.
+//! `folio diff`: how two runs differ in what was done, what came out and what it cost.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::{self, Write as _};
@@ -20,9 +20,9 @@ use crate::output::{Report, Style};
 use crate::report::printable;
 use crate::report::run::{output_of, standing};
 
-/// Characters of a text that is shown in a line.
+/// How many characters of a text are shown in a line.
 const SHOWN_CHARS: usize = 80;
-/// Of these, how many come before the place from which two texts differ.
+/// How many of these come before the place where two texts begin to differ.
 const BEFORE_CHARS: usize = 20;
 
 /// `folio diff`.
@@ -43,9 +43,9 @@ struct DiffShape {
     other: SideShape,
     /// Nodes that are not the same in both, in the order of their paths.
     nodes: Vec<NodeDiff>,
-    /// How many nodes are the same in both but for what they cost.
+    /// How many nodes are the same in both except for their cost.
     same: usize,
-    /// Those of them that did not cost the same.
+    /// Those of them whose costs differ.
     costs: Vec<CostDiff>,
 }
 
@@ -56,7 +56,7 @@ struct SideShape {
     title: String,
     goal: String,
     inputs: Value,
-    /// How it ended, `running`, or `interrupted` if nobody drives it.
+    /// How the run ended, `running`, or `interrupted` if no process drives it.
     status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_reason: Option<String>,
@@ -69,11 +69,11 @@ struct SideShape {
 #[derive(Debug, Serialize)]
 struct NodeDiff {
     path: String,
-    /// How many newer nodes of that path there are: each version of a plan has its own.
+    /// How many newer nodes have that path: each version of a plan has its own.
     newer: usize,
-    /// In what they differ, if both are there: `kind`, `status`, `notes`, `call`, `output`, `cost`.
+    /// What differs, if both exist: `kind`, `status`, `notes`, `call`, `output`, `cost`.
     differs: Vec<&'static str>,
-    /// How it stands in the one; null if it is not there.
+    /// The node in the first run; null if it does not exist there.
     one: Option<NodeSide>,
     other: Option<NodeSide>,
 }
@@ -95,9 +95,9 @@ struct NodeSide {
     notes: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     call: String,
-    /// What it gives to later steps. `{"blob": HASH, "bytes": N}` stands for what is kept beside the journal.
+    /// The output for later steps. `{"blob": HASH, "bytes": N}` stands for an output that is kept beside the journal.
     output: Value,
-    /// What it and everything below used up.
+    /// What the node and everything below it used up.
     spent: Spend,
 }
 
@@ -254,7 +254,7 @@ fn called(path: &str, newer: usize) -> String {
     }
 }
 
-/// Two texts in a line each, from a little before the place where they are not the same.
+/// Two texts in one line each, from a little before the place where they begin to differ.
 fn apart(one: &str, other: &str) -> (String, String) {
     let line = |text: &str| printable(text).replace(['\n', '\t'], " ");
     let (one, other) = (line(one), line(other));
@@ -274,8 +274,8 @@ fn apart(one: &str, other: &str) -> (String, String) {
     (part(&one), part(&other))
 }
 
-/// The nodes of a run by their path, and by how many of that path are newer: what stands in the last version of a plan is compared with
-/// what stands in the last of the other.
+/// The nodes of a run by their path and the number of newer nodes with that path: so the last version of a plan is
+/// compared with the last version of the other.
 fn by_path(run: &Run) -> BTreeMap<(&str, usize), NodeView<'_>> {
     let mut newer: HashMap<&str, usize> = HashMap::new();
     let mut named = BTreeMap::new();
@@ -296,7 +296,7 @@ pub(crate) async fn diff(context: &Context<'_>, diff: Diff) -> Result<Exit, Fail
     let names: BTreeSet<(&str, usize)> = of_one.keys().chain(of_other.keys()).copied().collect();
     let (mut nodes, mut costs, mut same) = (Vec::new(), Vec::new(), 0);
     for name in names {
-        // One after the other: of very many nodes, most are the same.
+        // One at a time: of very many nodes, most are the same.
         let (one, other) = (of_one.get(&name), of_other.get(&name));
         let (one, other) = (one.map(NodeSide::of), other.map(NodeSide::of));
         let (path, newer) = (name.0.to_owned(), name.1);

@@ -1,4 +1,4 @@
-//! `folio doctor`: looks for damage, and whether the MCP servers of the settings are there.
+//! `folio doctor`: checks the store for damage, and whether the configured MCP servers answer.
 
 use std::fmt::{self, Write as _};
 
@@ -26,7 +26,7 @@ struct Findings {
     /// The MCP servers of the settings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     servers: Vec<LookedAt>,
-    /// The file with settings that was passed over, since nobody has looked at it.
+    /// The settings file that was ignored, since nobody has looked at it.
     #[serde(skip_serializing_if = "Option::is_none")]
     untrusted: Option<Unseen>,
 }
@@ -53,11 +53,11 @@ impl Report for Findings {
 
 /// Carries out `folio doctor`.
 pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failure> {
-    // Nothing is wrong with what was made a moment ago.
+    // A store that was just created has no damage, so none is created.
     let folio = context.existing().await?;
     let mut found = folio.store().check().await?;
     match check_journals(folio.store(), &mut found).await {
-        // What is known to be damaged need not be read to the end.
+        // A store that is known to be damaged need not be read to the end.
         Err(error) if found.problems.is_empty() => return Err(error.into()),
         Ok(()) | Err(_) => {}
     }
@@ -97,7 +97,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
     Ok(ended)
 }
 
-/// How a copy comes in the place of the damaged store at `location`.
+/// How to replace the damaged store at `location` by a copy.
 fn way_back(location: &str) -> &'static str {
     if ["postgres://", "postgresql://"]
         .iter()

@@ -1,4 +1,4 @@
-//! `folio evict`: something short that stands for a large result.
+//! `folio evict`: stores a large result and prints a preview of it.
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -63,13 +63,13 @@ impl Report for EvictedShape {
         Ok(())
     }
 
-    /// What is small enough is given back as it is.
+    /// A result that is small enough is printed unchanged.
     fn is_source(&self) -> bool {
         true
     }
 }
 
-/// What can be read, from a file or from standard input.
+/// Opens a file, or standard input, for reading.
 pub(super) fn source(file: &Path) -> Result<Box<dyn Read + Send>, Failure> {
     if file == Path::new("-") {
         return Ok(Box::new(std::io::stdin()));

@@ -19,7 +19,7 @@ use crate::counting::Counting;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
-/// Links that are followed to a file; the system follows no more.
+/// How many symbolic links are followed to a file; the system follows no more.
 const LINKS_MAX: u32 = 40;
 
 /// `folio export`.
@@ -58,7 +58,7 @@ struct Answer {
     entries: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     links: Option<u64>,
-    /// What the form has no place for.
+    /// How many entries the format cannot express.
     #[serde(skip_serializing_if = "Option::is_none")]
     left_out: Option<u64>,
 }
@@ -80,7 +80,7 @@ impl Report for Answer {
     }
 }
 
-/// How much of a space.
+/// The amounts in words.
 pub(super) fn amounts(entries: u64, pages: u64, links: u64) -> String {
     let (entries, pages) = (counted(entries, "entry"), counted(pages, "page"));
     format!("{entries}, {pages} and {}", counted(links, "link"))
@@ -101,7 +101,7 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
     }
 }
 
-/// Shows how far it is.
+/// Shows the progress.
 fn counting(context: &Context<'_>) -> impl FnMut(Outgoing) + Send {
     let mut counting = Counting::new(context.output);
     move |so_far| {
@@ -110,7 +110,7 @@ fn counting(context: &Context<'_>) -> impl FnMut(Outgoing) + Send {
     }
 }
 
-/// What was written of the whole space, and where.
+/// The report on an export of the whole space, and where it was written.
 fn answer(format: &'static str, files: Vec<String>, written: Outgoing) -> Answer {
     Answer {
         format,
@@ -122,7 +122,7 @@ fn answer(format: &'static str, files: Vec<String>, written: Outgoing) -> Answer
     }
 }
 
-/// That nothing is lost by writing `file`: as of a copy of the store, what is there already stays, unless somebody says that it goes.
+/// Checks that writing `file` destroys nothing: an existing file stays, as with a backup, unless `force` is given.
 fn is_free(file: &Path, force: bool) -> Result<(), Failure> {
     if force || is_sink(file) || file.symlink_metadata().is_err() {
         return Ok(());
@@ -131,12 +131,12 @@ fn is_free(file: &Path, force: bool) -> Result<(), Failure> {
     Err(Failure::usage("file_unusable", message).hint("overwrite it with --force"))
 }
 
-/// Whether `file` is something that takes what is written, as a pipe or a device: no file can stand in its place.
+/// Whether `file` is a pipe, a device or the like, which cannot be replaced by a file.
 fn is_sink(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
 
-/// What `file` leads to if it is a link to a file, or to where none is yet: that is written, and the link stays.
+/// The target of `file` if it is a link to a file, or a dangling one: the target is written, and the link stays.
 fn led_to(file: PathBuf) -> PathBuf {
     match std::fs::metadata(&file) {
         Ok(about) if about.is_file() => return file.canonicalize().unwrap_or(file),
@@ -153,14 +153,14 @@ fn led_to(file: PathBuf) -> PathBuf {
     file
 }
 
-/// Opens what takes the bytes of `file`: itself, or `partial`, which is made for its owner alone, or with the rights of the file whose place it
-/// will take.
+/// Opens the file to write to: `file` itself, or `partial`, which is created for its owner alone, or with the
+/// permissions of the file that it will replace.
 fn open(file: &Path, partial: &Path) -> std::io::Result<File> {
     if partial == file {
         return File::options().write(true).open(file);
     }
     match std::fs::remove_file(partial) {
-        // Of somebody who was interrupted.
+        // Left behind by an interrupted export.
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
@@ -178,7 +178,7 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
     }
     let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
-    // Whoever is interrupted leaves the file that was there.
+    // If interrupted, this leaves the existing file in place.
     let partial = if is_sink { file.to_owned() } else { beside(file) };
     let opened = open(file, &partial).map_err(|error| Failure::file("write", file, &error))?;
     let mut out = BufWriter::new(opened);
@@ -189,7 +189,7 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
         Err(error) => {
             drop(out);
             if !is_sink {
-                // What is half of it is of no use to anybody; that it cannot be removed is not what went wrong.
+                // Half an export is of no use to anybody. That it cannot be removed is not the failure to report.
                 let _left = std::fs::remove_file(&partial);
             }
             return Err(unwritten(error, file));
@@ -219,7 +219,7 @@ fn unwritten(error: WorkspaceError, file: &Path) -> Failure {
 async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure> {
     let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
-    // Whoever is interrupted leaves nothing that looks whole.
+    // If interrupted, this leaves nothing that looks complete.
     let partial = beside(folder);
     let mut pages = MarkdownFolder::new(folder, &partial)?;
     let written = workspace.export_space(&mut pages, &mut progress).await;
@@ -232,7 +232,7 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
         Err(error) => Err(unwritten(error, folder)),
     };
     let (written, files) = done.inspect_err(|_| {
-        // What is half of it is of no use to anybody; that it cannot be removed is not what went wrong.
+        // Half an export is of no use to anybody. That it cannot be removed is not the failure to report.
         let _left = std::fs::remove_dir_all(&partial);
     })?;
     let files = files.iter().map(|file| folder.join(file).display().to_string());
@@ -240,7 +240,7 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
-/// The name under which a file is written before it is whole.
+/// The name of a file until it is complete.
 fn beside(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".partial");
@@ -286,7 +286,8 @@ async fn books(context: &Context<'_>, folder: &Path, force: bool) -> Result<Exit
     Ok(Exit::Done)
 }
 
-/// Writes `file` with all folders that it is in: as a whole, or not at all. What is no file takes it as it comes.
+/// Writes `file` as a whole or not at all, and creates the folders that it is in. A pipe or a device gets the bytes
+/// directly.
 fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         private::make_folders(folder)?;

@@ -1,4 +1,4 @@
-//! `folio files`: memory as files, to list, read and search.
+//! `folio files`: lists, reads and searches memory as files.
 
 use std::fmt::{self, Write as _};
 

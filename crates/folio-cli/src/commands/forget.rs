@@ -1,4 +1,4 @@
-//! `folio forget`: takes the content of entries out of everything, for good.
+//! `folio forget`: erases the content of entries permanently, everywhere.
 
 use std::fmt::{self, Write as _};
 use std::io::{BufRead as _, IsTerminal as _};
@@ -18,10 +18,10 @@ use crate::arguments::{entry_ref, pair};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
-/// Entries that a look beforehand shows.
+/// How many entries are shown before they are erased.
 const SHOWN: usize = 20;
 
-/// `folio forget`. What is named by several options has to fit all of them.
+/// `folio forget`. With several options, an entry has to match all of them.
 #[derive(Debug, Args)]
 pub(crate) struct Forget {
     /// Entries: e42 or obs_…
@@ -119,7 +119,8 @@ pub(crate) async fn run(context: &Context<'_>, forget: Forget) -> Result<Exit, F
     if is_nothing {
         context.output.note("nothing matches");
     }
-    // What was asked and noted may say a text that no entry says, and whoever forgot them before may have been interrupted.
+    // Queries and notes may contain a text that no entry contains, and an earlier `forget` of these entries may have
+    // been interrupted.
     let may_be_left = filter.text.is_some() || is_nothing && workspace.forgotten_before(&filter).await? > 0;
     if dry_run || is_nothing && !may_be_left {
         context.output.report(&Forgot {
@@ -186,7 +187,7 @@ fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
     })
 }
 
-/// Asks whoever sits before the terminal.
+/// Asks the person at the terminal for confirmation.
 fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(), Failure> {
     let refused = |message: &str| Failure::new(Exit::Refused, "not_confirmed", message.to_owned());
     if !std::io::stdin().is_terminal() || context.output.is_json() {

@@ -1,4 +1,4 @@
-//! `folio goals`: goals and pending actions of a thread.
+//! `folio goals`: the goals and pending actions of a thread.
 
 use clap::{Args, Subcommand};
 use folio::Workspace;
@@ -127,7 +127,8 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
     Ok(Exit::Done)
 }
 
-/// That `names` are those of goals and pending actions: none is done if one of them is none. Nobody reads them, so the trace says nothing of it.
+/// Checks that `names` are goals and pending actions: if one of them is not, none is marked as done. Reads the entries
+/// directly, so that the trace does not record it.
 async fn names_goals(workspace: &Workspace, names: &[EntryRef]) -> Result<(), Failure> {
     let mut entries = Vec::new();
     for name in names {

@@ -1,8 +1,9 @@
-//! `folio hook`: what an agent program calls by itself when a session begins, a prompt comes in, the conversation is
+//! `folio hook`: hooks that an agent program calls when a session begins, a prompt comes in, the conversation is
 //! compacted, or the work stops.
 //!
-//! It reads the JSON that such programs write on standard input, and answers in the form that they read. A hook that fails
-//! stops nobody: it ends with 1, which they tell their user, and never with 2, which makes some of them drop the prompt.
+//! They read the JSON that such programs write on standard input, and answer in the format that they expect. A hook
+//! that fails blocks nobody: it exits with 1, which the programs report to their user, and never with 2, which makes
+//! some of them drop the prompt.
 
 mod transcript;
 
@@ -29,11 +30,12 @@ use crate::error::{Exit, Failure, in_plain_words};
 use crate::models;
 use crate::output::{Report, Style};
 
-/// Bytes of a prompt that a turn keeps.
+/// How many bytes of a prompt a turn keeps.
 const PROMPT_BYTES: usize = 64 * 1024;
-/// Turns of a thread that are ended when the next one begins.
+/// How many open turns of a thread are ended when the next one begins.
 const OPEN_TURNS: u32 = 20;
-/// What a prompt is told of memory besides the scratchbook, which it has since the session began.
+/// The sections of memory that are added to a prompt. The scratchbook is not among them: it was added when the session
+/// began.
 const FOR_A_PROMPT: [(Section, u32); 4] = [
     (Section::ScratchPage, 40),
     (Section::Semantic, 20),
@@ -62,7 +64,7 @@ pub(crate) struct UserPrompt {
     budget: u32,
 }
 
-/// What an agent program says. Everything else that it says is passed over, and of this what the hook has no use for.
+/// What an agent program reports. Other fields are ignored, and so are those of these that the hook does not use.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Said {
@@ -72,13 +74,13 @@ struct Said {
 }
 
 impl Said {
-    /// The event that it answers, if that is said.
+    /// The event that the hook answers, if it is given.
     fn event(&self, usual: &'static str) -> &str {
         self.hook_event_name.as_str().unwrap_or(usual)
     }
 }
 
-/// What is added to the conversation.
+/// A text to add to the conversation.
 struct Added(Value);
 
 impl Report for Added {
@@ -94,7 +96,7 @@ impl serde::Serialize for Added {
     }
 }
 
-/// Carries out `folio hook`. Whatever goes wrong ends with 1.
+/// Carries out `folio hook`. Every failure exits with 1.
 pub(crate) async fn run(context: &Context<'_>, hook: Hook) -> Result<Exit, Failure> {
     let done = match hook {
         Hook::SessionStart => session_start(context).await,
@@ -138,7 +140,7 @@ async fn user_prompt(context: &Context<'_>, asked: UserPrompt) -> Result<(), Fai
     };
     let workspace = context.outside().await?;
     let input = TurnInput::of(context.settings.thread.clone(), kept_of(prompt));
-    // The turn before goes on if this one cannot begin.
+    // The previous turn goes on if this one cannot begin.
     workspace.draft_turn(input.clone()).await?;
     let workspace = models::advised(&workspace, &context.settings)?;
     end_turns(context, &workspace).await?;
@@ -157,7 +159,7 @@ async fn user_prompt(context: &Context<'_>, asked: UserPrompt) -> Result<(), Fai
     Ok(())
 }
 
-/// What of `prompt` a turn keeps: all of it, or the beginning and a word that it is no more than that.
+/// The part of `prompt` that a turn keeps: all of it, or the beginning with a note that it is only that.
 fn kept_of(mut prompt: String) -> String {
     if prompt.len() > PROMPT_BYTES {
         let label = format!("\n[the beginning of a prompt of {} bytes]", prompt.len());
@@ -224,7 +226,7 @@ async fn stop(context: &Context<'_>) -> Result<(), Failure> {
     end_turns(context, &workspace).await
 }
 
-/// Ends the turns of the thread that go on: whoever began them is at another one now, or is gone.
+/// Ends the open turns of the thread: whoever began them has moved on to another one, or is gone.
 async fn end_turns(context: &Context<'_>, workspace: &Workspace) -> Result<(), Failure> {
     let query = TurnQuery {
         thread: Some(context.settings.thread.clone()),
@@ -233,7 +235,7 @@ async fn end_turns(context: &Context<'_>, workspace: &Workspace) -> Result<(), F
         ..TurnQuery::default()
     };
     for turn in workspace.turns(&query).await? {
-        // Those of runs end with their run.
+        // Turns of runs end with their run.
         if turn.begun.run.is_none() {
             let which: TurnRef = Ref::Id(turn.begun.id);
             unless_ended(workspace.end_turn(&context.person(), which).await)?;
@@ -242,7 +244,7 @@ async fn end_turns(context: &Context<'_>, workspace: &Workspace) -> Result<(), F
     Ok(())
 }
 
-/// That a turn is at its end, whoever has ended it: another session of the thread may do so at the same moment.
+/// Accepts that the turn has already ended: another session of the thread may end it at the same moment.
 fn unless_ended<T>(ended: Result<T, WorkspaceError>) -> Result<(), WorkspaceError> {
     match ended {
         Ok(_) | Err(WorkspaceError::Store(StoreError::TurnEnded { .. })) => Ok(()),
@@ -257,7 +259,7 @@ fn add(context: &Context<'_>, event: &str, text: &str) -> Result<(), Failure> {
     })))
 }
 
-/// What the agent program says on standard input; nothing if a person calls it.
+/// Reads what the agent program writes on standard input; empty if a person calls the hook.
 fn said() -> Result<Said, Failure> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
@@ -272,7 +274,7 @@ fn said() -> Result<Said, Failure> {
     if text.trim_ascii().is_empty() {
         return Ok(Said::default());
     }
-    // Agent programs cut texts wherever they like.
+    // Agent programs truncate texts anywhere, even in the middle of a character.
     serde_json::from_slice(&readable(&text)).map_err(|error| {
         Failure::usage(
             "input_not_json",

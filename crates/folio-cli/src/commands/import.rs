@@ -1,4 +1,4 @@
-//! `folio import`: memory from files.
+//! `folio import`: imports memory from files.
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -23,12 +23,12 @@ use crate::counting::{Counted, Counting};
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
-/// Bytes of the longest file of a scratchbook.
+/// The largest file of a scratchbook, in bytes.
 const BOOK_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Folders that the name of one file goes through.
+/// How many levels of folders the path of a file may have.
 const DEPTH_MAX: u32 = 8;
 
-/// `folio import`. What is there already stays as it is.
+/// `folio import`. Existing entries stay as they are.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
     /// Format of the files
@@ -114,7 +114,7 @@ impl Report for Received {
     }
 }
 
-/// Carries out `folio import`. Ends with 1 if something was not taken in.
+/// Carries out `folio import`. Exits with 1 if something was not imported.
 pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, Failure> {
     let from = import.from.ok_or_else(|| without_form(&import.path))?;
     if import.merge && !matches!(from, Origin::Folio | Origin::Markdown) {
@@ -150,7 +150,8 @@ pub(crate) async fn run(context: &Context<'_>, import: Import) -> Result<Exit, F
     context.output.report_ending(&received, exit)
 }
 
-/// That what is at `path` can be read: for what cannot be brought in, no store is made. What gives its bytes only once is not opened.
+/// Checks that `path` can be read: if nothing can be imported, no store is created. A pipe, which gives its bytes only
+/// once, is not opened.
 fn look_at(path: &Path) -> Result<(), Failure> {
     if path == Path::new("-") {
         return Ok(());
@@ -163,7 +164,7 @@ fn look_at(path: &Path) -> Result<(), Failure> {
     looked.map_err(|error| Failure::file("read", path, &error))
 }
 
-/// That nothing says in which form the file is, with all the forms that there are.
+/// The failure for a missing format, with all existing formats as hints.
 fn without_form(path: &Path) -> Failure {
     let message = format!("the format of {} is unknown: pass --from", path.display());
     let forms = Origin::value_variants().iter().filter_map(ValueEnum::to_possible_value);
@@ -244,7 +245,7 @@ async fn books(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
     Ok(imported)
 }
 
-/// The thread of one file: the one that is named, or the one that the file is named after.
+/// The thread for one file: the one that was named, or the one that the file is named after.
 fn thread_for(context: &Context<'_>, file: &Path) -> Result<ThreadKey, Failure> {
     if context.settings.names_thread {
         return Ok(context.settings.thread.clone());
@@ -256,7 +257,7 @@ fn thread_for(context: &Context<'_>, file: &Path) -> Result<ThreadKey, Failure> 
     })
 }
 
-/// The files of scratchbooks below `folder`, whose names there begin with `start`.
+/// Finds the files of scratchbooks below `folder`, whose names there begin with `start`.
 fn find(folder: &Path, start: &str, depth: u32, files: &mut Vec<(ThreadKey, PathBuf)>) -> Result<(), Failure> {
     let unreadable = |error: std::io::Error| Failure::file("read", folder, &error);
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -274,13 +275,13 @@ fn find(folder: &Path, start: &str, depth: u32, files: &mut Vec<(ThreadKey, Path
     Ok(())
 }
 
-/// The text of a file that is read as a whole.
+/// Reads a whole file as text.
 pub(super) fn text_of(file: &Path) -> Result<String, Failure> {
     let opened = File::open(file).map_err(|error| Failure::file("read", file, &error))?;
     text_from(opened, file)
 }
 
-/// The same, where `-` is the standard input.
+/// The same, but `-` is standard input.
 pub(super) fn read_text(file: &Path) -> Result<String, Failure> {
     text_from(source(file)?, file)
 }

@@ -1,4 +1,4 @@
-//! `folio import --from` a program that is not this one: which files it keeps, and what they come to.
+//! `folio import --from` another program: which files it keeps, and what they contain.
 
 use std::path::{Path, PathBuf};
 
@@ -14,16 +14,16 @@ use super::import::{Import, read_text, text_of};
 use crate::counting::Counting;
 use crate::error::Failure;
 
-/// Files of a folder that are read, and folders that their path goes through.
+/// How many files of a folder are read, and how many levels of folders their paths may have.
 const FILES_MAX: usize = 10_000;
 const DEPTH_MAX: u32 = 8;
-/// What the folders of memory banks are called.
+/// The usual names of memory bank folders.
 const IS_CALLED: [&str; 3] = ["memory-bank", "memory_bank", ".memory-bank"];
 
-/// Reads what a program keeps at a path.
+/// A function that reads what a program keeps at a path.
 type Read = fn(&Path, &Destination) -> Result<Foreign, Failure>;
 
-/// Brings in what `import` names, as `read` reads it.
+/// Imports what `import` names, as `read` reads it.
 pub(super) async fn bring_in(
     context: &Context<'_>,
     workspace: &Workspace,
@@ -89,7 +89,7 @@ pub(super) fn memory_bank(path: &Path, to: &Destination) -> Result<Foreign, Fail
         .map_err(|error| Failure::file("read", path, &error))?;
     let named = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     let folder = named(&whole).unwrap_or_else(|| "memory-bank".to_owned());
-    // Most projects call theirs so: then the folder of the project says which one it is.
+    // Most projects use this name, so the project's folder tells which memory bank it is.
     let project = whole
         .parent()
         .and_then(named)
@@ -101,7 +101,7 @@ pub(super) fn memory_bank(path: &Path, to: &Destination) -> Result<Foreign, Fail
     Ok(foreign)
 }
 
-/// The text of the file at `path`, or, if that is a folder, of the first of `places` in it that is there.
+/// Reads the file at `path` or, if that is a folder, the first of `places` in it that exists.
 fn one(path: &Path, places: &[&str]) -> Result<String, Failure> {
     if !path.is_dir() {
         return read_text(path);
@@ -120,11 +120,11 @@ fn one(path: &Path, places: &[&str]) -> Result<String, Failure> {
 #[derive(Default)]
 struct Files {
     read: Vec<TextFile>,
-    /// Those that are no text, by their paths, and why: they keep none of the others out.
+    /// Files that are not text, by their paths, and why: they do not keep the others out.
     unread: Vec<(String, Invalid)>,
 }
 
-/// The files with `ending` in the folder `path` and in those below it, by their paths; or that one file.
+/// Reads the files with `ending` in the folder `path` and below it, by their paths, or that single file.
 fn many(path: &Path, ending: &str) -> Result<Files, Failure> {
     let mut files = Vec::new();
     if path.is_dir() {
@@ -164,7 +164,7 @@ fn find(
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        // Links may lead anywhere, and what begins with a dot is a program's own.
+        // Links may lead anywhere, and names that begin with a dot are a program's own.
         let sort = entry.file_type().map_err(unreadable)?;
         if name.starts_with('.') {
             continue;

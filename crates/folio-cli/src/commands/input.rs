@@ -1,4 +1,4 @@
-//! What is given on the command line, in files and on standard input.
+//! Input from the command line, files and standard input.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -11,13 +11,13 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Failure, in_plain_words};
 
-/// Bytes of a text that is read as a whole: what the body of a request over HTTP may have.
+/// The largest text that is read as a whole, in bytes: the limit for the body of an HTTP request.
 pub(crate) const MAX_INPUT_BYTES: u64 = 20 * 1024 * 1024;
 
-/// What to do about a text that is read as a whole and is too large for it.
+/// The hint for a text that is too large to be read as a whole.
 const TOO_LARGE: &str = "keep large content in files, and record where they are";
 
-/// The text that was given, or standard input if it is `-`.
+/// The given text, or standard input if it is `-`.
 pub(crate) fn text_or_stdin(text: String) -> Result<String, Failure> {
     if text != "-" {
         return Ok(text);
@@ -26,7 +26,8 @@ pub(crate) fn text_or_stdin(text: String) -> Result<String, Failure> {
     text_from(std::io::stdin().lock(), "standard input", cannot)
 }
 
-/// Opens a file that nobody at the terminal has named. What is no file is not opened: from a pipe that nobody writes to, nothing ever comes.
+/// Opens a file that the person at the terminal did not name. Only a regular file is opened: a pipe that nobody writes
+/// to would block forever.
 pub(crate) fn opened_if_file(path: &Path) -> std::io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
         return Err(std::io::Error::other("it is no file"));
@@ -34,7 +35,7 @@ pub(crate) fn opened_if_file(path: &Path) -> std::io::Result<File> {
     File::open(path)
 }
 
-/// The text of `file`, or standard input if it is `-`. `doing` says what for, if it cannot be had: `read`.
+/// Reads `file`, or standard input if it is `-`. `doing` is the verb for the error message: `read`.
 pub(crate) fn text_of(doing: &str, file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {
         return text_or_stdin("-".to_owned());
@@ -48,7 +49,7 @@ fn text_from(from: impl Read, name: &str, cannot: impl FnOnce(std::io::Error) ->
     text_within(MAX_INPUT_BYTES, from, name, cannot)?.ok_or_else(|| too_large(name))
 }
 
-/// The text that comes out of `from`, which is called `name`; none if it has more than `most` bytes.
+/// Reads the text from `from`, which is called `name`; `None` if it has more than `most` bytes.
 pub(super) fn text_within(
     most: u64,
     from: impl Read,
@@ -67,7 +68,7 @@ pub(super) fn text_within(
     text.map(Some)
 }
 
-/// That what is called `name` is too large to be read as a whole.
+/// The failure for an input called `name` that is too large to be read as a whole.
 pub(super) fn too_large(name: &str) -> Failure {
     Failure::usage(
         "input_too_large",
@@ -76,7 +77,7 @@ pub(super) fn too_large(name: &str) -> Failure {
     .hint(TOO_LARGE)
 }
 
-/// The JSON in `file`, which is to be `what`; standard input if it is `-`.
+/// Reads the JSON in `file`, which should be `what`; standard input if it is `-`.
 pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<T, Failure> {
     let text = text_of("read", file)?;
     serde_json::from_slice(&readable(without_mark(&text).as_bytes())).map_err(|error| {
@@ -85,12 +86,12 @@ pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<
     })
 }
 
-/// A value as JSON if it reads as JSON, otherwise as text.
+/// Parses a value as JSON if possible, otherwise takes it as text.
 pub(crate) fn json_or_text(text: &str) -> serde_json::Value {
     serde_json::from_slice(&readable(text.as_bytes())).unwrap_or_else(|_| serde_json::Value::String(text.to_owned()))
 }
 
-/// That each of `names`, which `option` gives values, is given one: which of two is meant, nobody can tell.
+/// Checks that `option` gives each of `names` only one value: with two, it is unclear which is meant.
 pub(crate) fn once<'n>(option: &str, names: impl IntoIterator<Item = &'n str>) -> Result<(), Failure> {
     let mut given = HashSet::new();
     match names.into_iter().find(|name| !given.insert(*name)) {

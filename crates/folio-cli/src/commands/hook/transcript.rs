@@ -1,32 +1,35 @@
-//! The transcript of an agent program: a line of JSON for each thing that happened, some of which are messages.
+//! The transcript of an agent program: one line of JSON per event, some of which are messages.
 
 use std::io::{self, BufRead};
 
 use folio::memory::readable::readable;
 use serde_json::Value;
 
-/// Bytes of messages that are put away at a time.
+/// How many bytes of messages are offloaded at a time.
 const PART_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes of a line that is read: more than any message has.
+/// The longest line that is read, in bytes: longer than any message.
 pub(super) const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// What marks a line that nobody said in this conversation: other agents did, the program put it in, or it is a failure of the server.
+/// Fields that mark a line as not part of this conversation: it belongs to another agent, was inserted by the program,
+/// or reports a server failure.
 const NOT_SAID: [&str; 3] = ["isSidechain", "isMeta", "isApiErrorMessage"];
 
-/// What was read of a transcript.
+/// The content of a transcript.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Transcript {
-    /// The messages since it was last compacted, in parts that begin where somebody said something new.
+    /// The messages since the last compaction, in parts that begin where somebody said something new.
     pub(super) parts: Vec<Vec<Value>>,
-    /// Lines since then that were left out, since they are longer than any message.
+    /// How many lines since then were left out because they are longer than any message.
     pub(super) too_long: usize,
-    /// Lines since then that were left out, since they are no JSON. The last one is none of them while its end is missing.
+    /// How many lines since then were left out because they are not JSON. The last line does not count while it is
+    /// incomplete.
     pub(super) unreadable: usize,
 }
 
 /// Reads `transcript`.
 ///
-/// What other agents said aside is theirs, and a line that cannot be read is passed over and counted, but for the last one: the program may be writing it.
+/// Messages of other agents are left out. A line that cannot be read is skipped and counted, except for the last one:
+/// the program may still be writing it.
 ///
 /// # Errors
 ///
@@ -87,7 +90,7 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
     }
 }
 
-/// Whether `message` is what the program writes down of one of its own commands: which was called, and what it printed.
+/// Whether `message` records one of the program's own commands: which one was called, and what it printed.
 fn is_of_a_command(message: &Value) -> bool {
     let text = match message.get("content") {
         Some(Value::Array(blocks)) => blocks.first().and_then(|block| block.get("text")),
