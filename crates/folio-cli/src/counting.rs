@@ -1,4 +1,4 @@
-//! How far a long command is: one line on a terminal that is written over, nothing elsewhere.
+//! Shows the progress of a long command: one line that is overwritten on a terminal, nothing elsewhere.
 
 use std::io::{IsTerminal as _, Read, Write as _};
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 use crate::output::Output;
 
-/// How often the line is written anew.
+/// How often the line is redrawn.
 const EVERY: Duration = Duration::from_millis(100);
-/// Characters of the bar.
+/// The width of the bar in characters.
 const BAR: usize = 24;
 
-/// The line.
+/// The progress line.
 #[derive(Debug)]
 pub(crate) struct Counting {
     is_shown: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    /// One that is shown if somebody can see it and wants to.
+    /// A progress line that is shown if standard error is a terminal and the user wants to see it.
     pub(crate) fn new(output: &Output) -> Self {
         Self {
             is_shown: std::io::stderr().is_terminal() && !output.is_quiet() && !output.is_json(),
@@ -33,7 +33,7 @@ impl Counting {
         }
     }
 
-    /// Says that `done` of `whole` are done, if it is known how much that is, and what that comes to.
+    /// Shows that `done` of `whole`, if that is known, are done, with `what` as the text.
     pub(crate) fn show(&mut self, done: u64, whole: Option<u64>, what: &str) {
         let is_due = self.last.is_none_or(|last| last.elapsed() >= EVERY);
         if !self.is_shown || !is_due {
@@ -72,7 +72,7 @@ fn bar(done: u64, whole: u64) -> String {
     format!("[{}{}] {percent:>3} %", "=".repeat(full), " ".repeat(BAR - full))
 }
 
-/// Something that is read, and how much of it was.
+/// A reader that counts what is read.
 #[derive(Debug)]
 pub(crate) struct Counted<R> {
     source: R,
@@ -80,7 +80,7 @@ pub(crate) struct Counted<R> {
 }
 
 impl<R> Counted<R> {
-    /// Counts what is read of `source` in the number that comes with it.
+    /// Counts what is read from `source` in the number that is returned with it.
     pub(crate) fn new(source: R) -> (Self, Arc<AtomicU64>) {
         let read = Arc::new(AtomicU64::new(0));
         let counted = Self {

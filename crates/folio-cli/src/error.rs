@@ -1,4 +1,4 @@
-//! How a failure is told: a code, what was tried, its causes once, and what to try next.
+//! How a failure is reported: a code, what was tried, each cause once, and what to try next.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -15,18 +15,18 @@ use serde_json::{Value, json};
 use crate::report::observation::Observation;
 use crate::settings::quoted;
 
-/// How the program ends.
+/// How the program exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done.
+    /// Success.
     Done,
-    /// The run ended partial or failed, or what else was to be done went otherwise than it should.
+    /// The run ended partial or failed, or another operation did not end as it should.
     RunNotOk,
     /// The call or its input is wrong.
     Usage,
-    /// Something that was named is not there.
+    /// Something that was named does not exist.
     NotFound,
-    /// Conflict, permission, budget.
+    /// A conflict, a missing permission or an exhausted budget.
     Refused,
     /// The store or a service cannot be reached.
     Unavailable,
@@ -50,7 +50,7 @@ impl Exit {
         }
     }
 
-    /// A heading for failures that end so, and the HTTP status that says the same.
+    /// The heading for failures with this exit, and the corresponding HTTP status.
     fn title(self) -> (&'static str, u16) {
         match self {
             Self::Done | Self::RunNotOk => ("The run did not end well", 422),
@@ -96,9 +96,9 @@ struct Told {
     message: String,
     causes: Vec<String>,
     hints: Vec<String>,
-    /// The entry that it is about, as it stands.
+    /// The present state of the entry that the failure is about.
     current: Option<Value>,
-    /// One line for each of several mistakes, and the same for programs.
+    /// One line for each of several mistakes, and the same as JSON.
     errors: Vec<(String, Value)>,
     closed_pipe: bool,
 }
@@ -110,7 +110,7 @@ impl Failure {
         let told = Told {
             exit,
             code: code.into(),
-            // Whoever was given an address likes to repeat it.
+            // Libraries often repeat the address that they were given.
             message: without_passwords(&message).into_owned(),
             causes: Vec::new(),
             hints: Vec::new(),
@@ -151,31 +151,32 @@ impl Failure {
         failure
     }
 
-    /// That an answer could not be written is worth telling although nobody reads our output any more: `what` became of it.
+    /// Marks the failure to write an answer as worth reporting even if nobody reads the output any more, with `what`
+    /// as a hint.
     pub(crate) fn worth_telling(mut self, what: &str) -> Self {
         self.told.closed_pipe = false;
         self.hint(what)
     }
 
-    /// Ends the program otherwise.
+    /// Changes the exit code.
     pub(crate) fn ending(mut self, exit: Exit) -> Self {
         self.told.exit = exit;
         self
     }
 
-    /// Adds what to try.
+    /// Adds a hint on what to try.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.told.hints.push(hint.into());
         self
     }
 
-    /// Says how the entry that it is about stands.
+    /// Adds the present state of the entry that the failure is about.
     fn about_entry(mut self, entry: &Entry) -> Self {
         self.told.current = serde_json::to_value(Observation::of(entry, entry.updated_at)).ok();
         self
     }
 
-    /// Says what it is about: which file, or which variable of the environment.
+    /// Prefixes the message with what it is about: a file, or an environment variable.
     pub(crate) fn about(mut self, what: &str) -> Self {
         self.told.message = format!("{what}: {}", self.told.message);
         self
@@ -187,37 +188,37 @@ impl Failure {
         self
     }
 
-    /// The stable name of what happened.
+    /// The stable code of the failure.
     pub(crate) fn code(&self) -> &str {
         &self.told.code
     }
 
-    /// What its first line begins with: `docs/errors` has a page of the name in brackets.
+    /// The beginning of its first line: `docs/errors` has a page for the name in brackets.
     pub(crate) fn heading(&self) -> String {
         format!("error[{}]:", self.told.code)
     }
 
-    /// What was tried, and why nothing came of it.
+    /// What was tried, and why it failed.
     pub(crate) fn message(&self) -> &str {
         &self.told.message
     }
 
-    /// How the program ends.
+    /// How the program exits.
     pub(crate) fn exit(&self) -> Exit {
         self.told.exit
     }
 
-    /// Whether an answer could not be written, whatever became of what was asked for.
+    /// Whether the failure is that the answer could not be written, whatever became of the request.
     pub(crate) fn is_of_output(&self) -> bool {
         self.told.code == "io"
     }
 
-    /// Whether nobody reads our output any more.
+    /// Whether the reader of the output is gone.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         self.told.closed_pipe
     }
 
-    /// The failure as RFC 9457 has it, in one line.
+    /// The failure as a problem document of RFC 9457, in one line.
     pub(crate) fn problem(&self) -> Value {
         let (title, status) = self.told.exit.title();
         let detail = std::iter::once(&self.told.message)
@@ -245,7 +246,7 @@ impl Failure {
     pub(crate) fn caused_by(mut self, error: &(dyn StdError + 'static)) -> Self {
         for error in causes(error).skip(1) {
             let text = without_passwords(&error.to_string()).into_owned();
-            // Drivers like to say the same again with a number before it.
+            // Drivers often repeat the same text with a number in front.
             let told = self.told.message.contains(&text)
                 || self
                     .told
@@ -262,7 +263,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Several mistakes stand in lines of their own that an editor can jump to; then a last line counts them.
+        // Each mistake gets a line of its own that an editor can jump to; the last line counts them.
         for (line, _) in &self.told.errors {
             writeln!(f, "{line}")?;
         }
@@ -278,7 +279,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// A failure of what is below: its code, its causes, and what to try from here.
+    /// A failure of a lower layer: its code, its causes, and what to try on the command line.
     fn of(kind: ErrorKind, code: &str, error: &(dyn StdError + 'static)) -> Self {
         let failure = Self::new(kind.into(), code, error.to_string()).caused_by(error);
         match hint_of(code) {
@@ -400,7 +401,7 @@ impl From<OpenError> for Failure {
     }
 }
 
-/// `text` without what stands before the host in addresses: it may be a password.
+/// `text` without the part before the host in addresses, which may be a password.
 pub(crate) fn without_passwords(text: &str) -> Cow<'_, str> {
     if !text.contains("://") {
         return text.into();
@@ -410,7 +411,7 @@ pub(crate) fn without_passwords(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("://") {
         let end = after.find(is_end).unwrap_or(after.len());
-        // A password that nobody has put into other signs may have a slash, too.
+        // A password that was not percent-encoded may contain a slash, too.
         let at = after[..end].rfind('@');
         shown.extend([before, "://", if at.is_some() { "…" } else { "" }]);
         rest = &after[at.unwrap_or(0)..];
@@ -418,7 +419,7 @@ pub(crate) fn without_passwords(text: &str) -> Cow<'_, str> {
     (shown + rest).into()
 }
 
-/// What went wrong, without the number that the system gives it.
+/// The text of the error, without the OS error number.
 fn in_words(error: &std::io::Error) -> String {
     let text = error.to_string();
     if error.kind() == std::io::ErrorKind::InvalidData && text.ends_with("valid UTF-8") {
@@ -430,7 +431,8 @@ fn in_words(error: &std::io::Error) -> String {
     }
 }
 
-/// What a reader of values says, without the words of the language that it is written in; `object` is what has fields there: `a table`.
+/// The message of a deserializer, without the vocabulary of Rust; `object` is the word for something with fields: `a
+/// table`.
 pub(crate) fn in_plain_words(error: &(impl fmt::Display + ?Sized), object: &str) -> String {
     let message = error.to_string();
     let Some((found, expected)) = message.rsplit_once(", expected ") else {
@@ -447,7 +449,7 @@ pub(crate) fn in_plain_words(error: &(impl fmt::Display + ?Sized), object: &str)
         "a sequence" | "sequence" => "a list",
         kind if kind.starts_with("struct ") => object,
         kind if kind.starts_with('f') && is_width(kind) => "a number",
-        // It is a number, and not one of those that fit.
+        // The value is a number that is out of range.
         kind if is_width(kind) && found.contains("invalid value: integer") => "a whole number in its range",
         kind if is_width(kind) => "a whole number",
         kind => kind,

@@ -1,4 +1,4 @@
-//! Stays with a run until it has ended: shows it, drives it if it is ours, and passes on Ctrl-C.
+//! Follows a run until it has ended: shows it, drives it if it is ours, and passes on Ctrl-C.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,18 +21,18 @@ use crate::report::printable;
 use crate::report::run::Summary;
 use crate::signals::{Endings, listen_for};
 
-/// How long what is under way has to end when the program was told to.
+/// How long work under way has to finish when the program was asked to end.
 const GRACE: Duration = Duration::from_secs(10);
-/// Pictures a second, as the eye wants them.
+/// The interval between redraws.
 const PICTURE: Duration = Duration::from_millis(100);
 
-/// Drives `run` to its end while showing it. The first Ctrl-C cancels it, the second leaves at once. Who ends the program has it given up
-/// where it is.
+/// Drives `run` to its end while showing it. The first Ctrl-C cancels it, the second exits immediately. If the program
+/// is asked to end, the run is given up where it is.
 pub(crate) async fn drive(context: &Context<'_>, runner: &Runner, run: RunId) -> Result<Exit, Failure> {
     Ok(drive_until_stopped(context, runner, run).await?.0)
 }
 
-/// The same, and whether somebody pressed Ctrl-C.
+/// Like [`drive`], and returns whether somebody pressed Ctrl-C.
 pub(crate) async fn drive_until_stopped(
     context: &Context<'_>,
     runner: &Runner,
@@ -43,7 +43,8 @@ pub(crate) async fn drive_until_stopped(
     shown(context, runner, run, driving).await
 }
 
-/// The same until it asks somebody who was there where it was begun, if nobody is here who answers: then it is left as it is.
+/// Like [`drive`], but also stops when the run asks a question that nobody here can answer although somebody could
+/// where it was begun: then it is left as it is.
 pub(crate) async fn drive_until_asked(
     context: &Context<'_>,
     runner: &Runner,
@@ -73,7 +74,7 @@ async fn shown(
     Ok((exit, is_stopped))
 }
 
-/// Shows `run`, which somebody else drives, until it has ended. Ctrl-C leaves and does not touch it.
+/// Shows `run`, which another process drives, until it has ended. Ctrl-C stops watching and does not touch the run.
 pub(crate) async fn watch(context: &Context<'_>, workspace: &Workspace, run: RunId) -> Result<Exit, Failure> {
     let progress = Progress::new(context.output, Lines::Answer);
     let ended = Follow::new(context, workspace, run, progress)?
@@ -117,7 +118,7 @@ impl<'a> Follow<'a> {
         })
     }
 
-    /// Stays until all that happened was shown.
+    /// Waits until everything that happened has been shown.
     async fn until_ended(mut self, driving: Option<Driving<'_>>) -> Result<Ended, Failure> {
         let mut interrupts = listen_for(SignalKind::interrupt())?;
         let mut endings = Endings::listen()?;
@@ -134,7 +135,7 @@ impl<'a> Follow<'a> {
                     Some(events) => {
                         if let Err(failure) = self.progress.events(self.watch.run(), &events) {
                             let has_ended = driver.is_none() && self.has_ended().await?;
-                            // What was begun is brought to its end, whether somebody looks or not.
+                            // The run is driven to its end, whether somebody watches or not.
                             let goes_on = runner.is_some() || failure.is_closed_pipe() && has_ended;
                             if !goes_on {
                                 return Err(failure);
@@ -179,7 +180,7 @@ impl<'a> Follow<'a> {
                         runner.leave();
                     }
                     if driver.is_some() {
-                        // What is under way is given the time to end.
+                        // Work under way gets time to finish.
                         let _in_time = tokio::time::timeout(GRACE, join(&mut driver)).await;
                     }
                     return Err(left(self.context, self.workspace, run, asked_to_stop, runner.is_some()).await);
@@ -196,7 +197,7 @@ impl<'a> Follow<'a> {
             }
         }
         self.progress.draw(self.watch.run(), self.workspace.now());
-        // The last events are durable before the driver has let go of the run.
+        // The last events are durable before the driver has released the run.
         if driver.is_some() {
             join(&mut driver).await?;
         }
@@ -207,13 +208,13 @@ impl<'a> Follow<'a> {
         })
     }
 
-    /// Whether the run has ended, of which all is known then that happened.
+    /// Whether the run has ended; if so, all of its events have been read.
     async fn has_ended(&mut self) -> Result<bool, Failure> {
         self.watch.catch_up().await?;
         Ok(self.watch.run().result().is_some())
     }
 
-    /// That a call waits, and for whom.
+    /// A line saying that a call waits, and for which run.
     async fn waits(&self, held_up: &HeldUp) -> String {
         let row = self.workspace.run(Ref::Id(held_up.by)).await;
         let by = row.map_or_else(|_| held_up.by.to_string(), |row| row.handle.to_string());
@@ -221,7 +222,7 @@ impl<'a> Follow<'a> {
     }
 }
 
-/// That a call waits for one of the run `by`, which writes `name`.
+/// A line saying that a call waits for a call of the run `by`, which writes `name`.
 pub(crate) fn waits_for(name: &str, by: &str) -> String {
     let name = printable(name);
     format!(
@@ -229,7 +230,7 @@ pub(crate) fn waits_for(name: &str, by: &str) -> String {
     )
 }
 
-/// What keeps a call waiting of the run that is driven here, as soon as it is something else than `known`.
+/// Waits until something other than `known` holds up a call of the run that is driven here, and returns it.
 async fn held_up_by(runner: Option<&Runner>, run: RunId, known: Option<&HeldUp>) -> Option<HeldUp> {
     match runner {
         Some(runner) => runner.held_up(run, known).await,
@@ -237,7 +238,7 @@ async fn held_up_by(runner: Option<&Runner>, run: RunId, known: Option<&HeldUp>)
     }
 }
 
-/// What the driver came to.
+/// Waits for the driver, and returns its failure, if any.
 async fn join(driver: &mut Option<JoinHandle<Result<NodeResult, RunnerError>>>) -> Result<(), Failure> {
     let Some(driver) = driver else {
         return std::future::pending().await;
@@ -253,7 +254,7 @@ async fn join(driver: &mut Option<JoinHandle<Result<NodeResult, RunnerError>>>) 
     }
 }
 
-/// That somebody ended the program before the run had ended. `given_up`: it was driven here, and can be gone on with.
+/// The failure for a program that was ended before the run. `given_up`: the run was driven here, and can be resumed.
 async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelled: bool, given_up: bool) -> Failure {
     let name = workspace
         .run(Ref::Id(run))
@@ -272,7 +273,7 @@ async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelle
     }
 }
 
-/// Says what the run came to, and how the program ends for it.
+/// Reports the outcome of the run, and returns how the program exits.
 async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended: Ended) -> Result<Exit, Failure> {
     let Ended { watch, unshown, .. } = ended;
     let row = workspace.run(Ref::Id(run)).await?;
@@ -341,7 +342,7 @@ fn tell(
     Ok(())
 }
 
-/// How the program ends after a run that ended so.
+/// How the program exits after a run with this outcome.
 pub(crate) fn exit_of(outcome: Outcome) -> Exit {
     match outcome {
         Outcome::Ok => Exit::Done,
@@ -350,7 +351,7 @@ pub(crate) fn exit_of(outcome: Outcome) -> Exit {
     }
 }
 
-/// What a run came to, with the handles of its pages and the text of its report.
+/// The summary of a run, with the handles of its pages and the text of its report.
 pub(crate) async fn summary(workspace: &Workspace, row: &RunRow, run: &folio::engine::Run) -> Result<Summary, Failure> {
     let places = [
         ("workspace", projection::workspace_page(row.id)),
@@ -373,7 +374,7 @@ pub(crate) async fn summary(workspace: &Workspace, row: &RunRow, run: &folio::en
                     report = Some(text);
                 }
             }
-            // A run that has just begun has not written all of them.
+            // A run that has just begun has not created all of them.
             Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {}
             Err(error) => return Err(error.into()),
         }

@@ -1,8 +1,8 @@
-//! What the commands are for, as the help of the program lists them.
+//! Groups the commands by purpose for the program's help.
 
 use std::fmt::Write as _;
 
-/// What a newcomer looks for, and the commands of it in the order in which they are met.
+/// The groups, and their commands in the order in which a newcomer meets them.
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Runs",
@@ -62,10 +62,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Other", &["bench", "completions"]),
 ];
 
-/// Columns of a line of help.
+/// The width of a line of help, in columns.
 const WIDTH: usize = 100;
 
-/// Has the help of `command` list its commands by what they are for.
+/// Makes the help of `command` list its commands by purpose.
 pub(crate) fn by_purpose(command: clap::Command) -> clap::Command {
     let styles = command.get_styles().clone();
     let (header, literal) = (styles.get_header(), styles.get_literal());
@@ -81,7 +81,7 @@ pub(crate) fn by_purpose(command: clap::Command) -> clap::Command {
         .unwrap_or_default();
     let mut lists = String::new();
     for (title, names) in GROUPS {
-        // Writing to a text never fails.
+        // Writing to a string cannot fail.
         let _ = writeln!(lists, "{header}{title}:{header:#}");
         for name in names {
             let about = wrapped(&named(name), WIDTH - width - 4, width + 4);
@@ -94,7 +94,7 @@ pub(crate) fn by_purpose(command: clap::Command) -> clap::Command {
     ))
 }
 
-/// `text` in lines of at most `columns`, all but the first behind `indent` spaces.
+/// Wraps `text` at `columns`, indenting all lines but the first by `indent` spaces.
 fn wrapped(text: &str, columns: usize, indent: usize) -> String {
     let mut lines = String::new();
     let mut left = columns;

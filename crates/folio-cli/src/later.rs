@@ -1,13 +1,13 @@
-//! Commands whose arguments are described only when somebody says the command.
+//! Commands whose arguments are described only when the command is used.
 //!
-//! A program that is started for one command has no use for the words of all others: to describe them takes time at each start, and the code
-//! that does it stays in memory as long as the program runs.
+//! A program that is started for one command does not need the descriptions of all others: building them takes time at
+//! each start, and the code for it stays in memory as long as the program runs.
 
 use clap::builder::{Resettable, StyledStr};
 use clap::error::Error;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Id, Subcommand};
 
-/// The arguments of a command, or its commands.
+/// The arguments of a command, or its subcommands.
 #[derive(Debug)]
 pub(crate) struct Later<T>(pub(crate) Box<T>);
 
@@ -63,14 +63,14 @@ impl<T> Later<T> {
     }
 }
 
-/// `command` as `describe` completes it, but for what it says of itself: that was said first.
+/// `command` as `describe` completes it, except for its own description, which it already has.
 fn described(command: Command, describe: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
     let said = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);
     with_negative_numbers(describe(command).about(said(about)).long_about(said(long)))
 }
 
-/// A number below zero is a value, which is refused by its option and by name, and no option that nobody knows.
+/// Makes a negative number a value, which its option then refuses by name, instead of an unknown option.
 fn with_negative_numbers(command: Command) -> Command {
     let command = command.mut_args(|argument| match argument.get_action().takes_values() {
         true => argument.allow_negative_numbers(true),

@@ -1,4 +1,4 @@
-//! Runs whose process is gone: whoever drives runs goes on with them, beside its own work (E9.9).
+//! Runs whose process is gone: any process that drives runs resumes them, beside its own work (E9.9).
 
 use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
@@ -14,27 +14,29 @@ use crate::commands::interrupted;
 use crate::error::Failure;
 use crate::output::Output;
 
-/// How long a server waits before it looks again.
+/// How often a server looks for such runs.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// Runs of others that are taken up while it goes on with as many, if nobody says. Those that only wait do not count.
+/// How many runs of others are driven at the same time by default. Those that only wait do not count.
 const MOST: usize = 8;
-/// The same with those that wait, for a person or for a time: they are kept in memory.
+/// The same including those that wait, for a person or for a time: they are kept in memory.
 const MOST_WITH_WAITING: usize = 256;
 /// How long what is under way has to end when the program was told to.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long whoever submitted a run may take to begin to drive it: he may have to wait ten seconds for a store in which others write.
+/// How long the process that submitted a run may take to begin driving it: it may have to wait ten seconds for a store
+/// that others write to.
 const BEGUN_WITHIN: Duration = Duration::from_secs(15);
 
-/// How long everything in a run waits until a program gives it up that is there for another one.
+/// How long everything in a run must have waited until a program that is there for another run gives it up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether the store is a file of another user; then it is said which runs in it are left as they are, and by whoever is there for all that
-/// come (`Kept`) that it leaves them. What they may do stands in that file, and whoever works here has allowed none of it.
+/// Whether the store is a file of another user. If so, a note says which of its runs are left alone, or, for a process
+/// that is there for all runs (`Kept`), that it leaves them alone. What those runs may do is recorded in that file,
+/// and the user here has allowed none of it.
 pub(crate) async fn are_of_another(runner: &Runner, output: &Output, waiting: Waiting) -> Result<bool, Failure> {
     let location = runner.workspace().store().location();
     let me = rustix::process::geteuid().as_raw();
-    // What is no file has no owner.
+    // A store that is not a file has no owner.
     let is_of_another = std::fs::metadata(&location).is_ok_and(|file| file.uid() != me);
     if is_of_another {
         let rows = runner.unfinished().await?;
@@ -53,26 +55,26 @@ pub(crate) async fn are_of_another(runner: &Runner, output: &Output, waiting: Wa
     Ok(is_of_another)
 }
 
-/// A run, and what came of driving it here.
+/// A run, and the outcome of driving it here.
 type Ended = (RunRow, Result<Driven, RunnerError>);
 
-/// What becomes of a run in which everything waits, for a person or for a time.
+/// What to do with a run in which everything waits, for a person or for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// It is driven on: whoever answers is answered at once.
+    /// Keep driving it, so that an answer takes effect at once.
     Kept,
-    /// It is given up where it is, so that nobody has to wait for it.
+    /// Give it up where it is, so that nobody has to wait for it.
     GivenUp,
 }
 
-/// Runs that are being brought to their end beside something else.
+/// Runs that are driven to their end beside something else.
 #[derive(Debug)]
 pub(crate) struct Leftovers {
     driving: JoinSet<Ended>,
     most: usize,
     busy: Busy,
     waiting: Waiting,
-    /// Those of which it was said that they are left alone.
+    /// The runs that were reported as left alone.
     left_alone: HashSet<RunId>,
 }
 
@@ -89,8 +91,8 @@ impl Default for Leftovers {
 }
 
 impl Leftovers {
-    /// Takes up every run that has not ended and that no living process drives. Where nobody is there to answer, a program that is there for
-    /// another run leaves those that ask something to whoever can.
+    /// Resumes every run that has not ended and that no living process drives. If nobody is there to answer, a program
+    /// that is there for another run leaves runs that ask something to a process that can answer.
     pub(crate) async fn take_up(runner: &Runner, output: &Output, waiting: Waiting) -> Result<Self, Failure> {
         runner.end_leftover_turns().await?;
         let mut leftovers = Self {
@@ -101,7 +103,7 @@ impl Leftovers {
         let unfinished = runner.unfinished().await?;
         let (coming, rows): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(|row| is_being_begun(row, now));
         if waiting == Waiting::GivenUp {
-            // Who is there for all runs looks again.
+            // A process that is there for all runs looks again later.
             for row in coming {
                 output.note(format_args!(
                     "{} was submitted a moment ago and is left to the process that submitted it",
@@ -110,7 +112,7 @@ impl Leftovers {
             }
         }
         let said = runner.workspace().runs_so_far(&rows).await?;
-        // Who is there for all runs has said that nobody answers.
+        // A process that is there for all runs was told that nobody answers.
         let is_alone = waiting == Waiting::GivenUp && !runner.has_person();
         for row in rows {
             let so_far = said.get(&row.id).copied().unwrap_or_default();
@@ -129,8 +131,8 @@ impl Leftovers {
         Ok(leftovers)
     }
 
-    /// Waits until each has ended, or was given up, and says how. Why one could not be taken up is said and does no harm to the others. Who
-    /// wants the program to end has each given up where it is.
+    /// Waits until each run has ended or was given up, and reports how. A run that could not be resumed is reported
+    /// and does not affect the others. If the program is asked to end, each run is given up where it is.
     pub(crate) async fn finish(mut self, runner: &Runner, output: &Output) -> Result<(), Failure> {
         let leave = interrupted()?;
         tokio::select! {
@@ -149,11 +151,12 @@ impl Leftovers {
         }
     }
 
-    /// Goes on with them and, from now on, with whatever else loses its process, with up to `most` of them at one moment, until `end`. Then nothing
-    /// more is begun, what is under way has ten seconds to end, and each run is given up where it is.
+    /// Drives these runs and, from now on, every other one that loses its process, up to `most` of them at a time,
+    /// until `end`. Then nothing more is begun, work under way has ten seconds to finish, and each run is given up
+    /// where it is.
     ///
-    /// A run is taken up if nobody drives it, and nothing happens in it, from one look to the next; one that was submitted and that nobody has
-    /// driven yet, fifteen seconds after that.
+    /// A run is resumed if no process drives it, and nothing happens in it, between two looks; a run that was
+    /// submitted but never driven, fifteen seconds after its submission.
     pub(crate) async fn work(
         mut self,
         runner: &Runner,
@@ -174,7 +177,7 @@ impl Leftovers {
         let mut again = tokio::time::interval(LOOK_EVERY);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut seen: HashMap<RunId, Seq> = HashMap::new();
-        // What cannot be gone on with here: it needs a model, or a folder, that only another machine has.
+        // Runs that cannot be resumed here: they need a model, or a folder, that only another machine has.
         let mut given_up: HashSet<RunId> = HashSet::new();
         loop {
             tokio::select! {
@@ -182,7 +185,7 @@ impl Leftovers {
                     given_up.extend(said(&ended, output));
                 }
                 _ = again.tick() => {
-                    // If the store is away, it is looked at again when it may be back.
+                    // If the store cannot be reached, the next look may succeed.
                     let Ok(mut rows) = runner.unfinished().await else { continue };
                     let now = runner.workspace().now();
                     rows.retain(|row| !is_being_begun(row, now));
@@ -204,14 +207,14 @@ impl Leftovers {
         }
     }
 
-    /// A place for one more run.
+    /// Reserves a place for one more run.
     fn place(&self) -> Option<BusyRun> {
         let with_waiting = MOST_WITH_WAITING.max(self.most);
         let has_room = self.driving.len() < with_waiting;
         has_room.then(|| self.busy.begin_below(self.most)).flatten()
     }
 
-    /// Says once that nobody goes on with a run by itself, and what somebody can do.
+    /// Notes once that a run is not resumed automatically, and what the user can do.
     fn leave_alone(&mut self, row: &RunRow, output: &Output) {
         if self.left_alone.insert(row.id) {
             output.note(left_alone(row));
@@ -234,15 +237,15 @@ impl Leftovers {
     }
 }
 
-/// Whether `row` is that of a run which was submitted a moment ago, and which nobody has driven yet: whoever submitted it may just be coming, and
-/// would find his own run taken.
+/// Whether `row` is a run that was submitted a moment ago and was never driven: its submitter may be about to drive
+/// it, and would find its own run taken.
 fn is_being_begun(row: &RunRow, now: Timestamp) -> bool {
-    // The clocks of two processes may differ a little; an instant far ahead is that of a clock that was wrong.
+    // The clocks of two processes may differ a little; a time far ahead comes from a clock that was wrong.
     let apart = now.since(row.created_at).max(row.created_at.since(now));
     !row.was_driven && apart < BEGUN_WITHIN
 }
 
-/// Why nobody goes on with a run by itself whose processes went away again and again.
+/// The note on a run that is not resumed automatically because its process ended again and again.
 pub(crate) fn left_alone(row: &RunRow) -> String {
     format!(
         "{0} is left as it is: {1} times in a row its process ended while the same was under way. `folio show {0}` shows what; `folio resume {0}` tries \
@@ -252,11 +255,11 @@ pub(crate) fn left_alone(row: &RunRow) -> String {
     )
 }
 
-/// Says how a run ended here, and gives it if it is not to be tried here again.
+/// Reports how a run ended here, and returns it if it is not to be tried here again.
 fn said(ended: &Result<Ended, JoinError>, output: &Output) -> Option<RunId> {
     let (row, driven) = match ended {
         Ok(ended) => ended,
-        // Its claim stays until the process ends, so it is not tried here again. The others go on.
+        // The claim on the run stays until the process ends, so it is not tried here again. The others go on.
         Err(broken) => {
             output.note(format_args!("a run stopped here: {broken}"));
             return None;
@@ -266,7 +269,7 @@ fn said(ended: &Result<Ended, JoinError>, output: &Output) -> Option<RunId> {
         Ok(Driven::Ended(result)) => output.note(format_args!("{} ended: {}", row.handle, result.status)),
         Ok(Driven::Waits { .. }) => output.note(format_args!("{} waits; `folio show {0}` shows for what", row.handle)),
         Err(RunnerError::Leaving) => {}
-        // Another process was quicker, or took it over.
+        // Another process was quicker, or took over the run.
         Err(RunnerError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
         Err(error @ RunnerError::Store(store)) if store.kind() == ErrorKind::Unavailable => {
             output.note(format_args!("{} waits for its store: {error}", row.handle));

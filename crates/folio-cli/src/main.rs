@@ -31,12 +31,12 @@ use folio::store::sqlite;
 use output::Output;
 use settings::{Settings, Untrusted};
 
-/// What hands out memory: quicker than the C library's where many threads take and give it back, as those that drive runs do.
+/// The memory allocator: faster than the C library's when many threads allocate and free, as those that drive runs do.
 #[cfg(all(target_os = "linux", feature = "jemalloc"))]
 #[global_allocator]
 static MEMORY: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Where it stands what can be said.
+/// A hint on where the commands and options are described.
 const HELP: &str = "`folio --help` lists the commands, `folio COMMAND --help` their options";
 /// How long the store may take to close.
 const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
@@ -53,10 +53,10 @@ fn main() -> ExitCode {
     let is_hook = matches!(arguments.command, Some(Command::Hook(_)));
     match run(arguments, &mut output) {
         Ok(exit) => exit.into(),
-        // Whoever reads our output has seen enough.
+        // The reader of the output has seen enough.
         Err(failure) if failure.is_closed_pipe() => Exit::Done.into(),
         Err(failure) => {
-            // Whatever it was, also what is read before the hook is begun.
+            // Every failure of a hook, including those before the hook begins.
             let failure = if is_hook {
                 failure.ending(Exit::RunNotOk)
             } else {
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What can be said, and how the help tells it.
+/// The command line, with its help.
 fn command_line() -> clap::Command {
     groups::by_purpose(Arguments::command())
 }
@@ -91,7 +91,7 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
             "{unseen}, so it is ignored; look at it, then run `folio trust`"
         ));
     }
-    // What only asks or adds is one conversation with one store; only runs have work for many threads.
+    // Commands that only query or add talk to one store; only runs have work for many threads.
     let mut runtime = if command.drives_runs() {
         tokio::runtime::Builder::new_multi_thread()
     } else {
@@ -102,17 +102,17 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         .build()
         .map_err(|error| Failure::cannot("start", "the program", error))?;
     let ended = runtime.block_on(commands::run(command, settings, output));
-    // What is still under way was left on purpose: its run goes on when somebody takes it up.
+    // What is still under way was left on purpose: its run continues when it is resumed.
     runtime.shutdown_background();
-    // It lets go of the store in its own time. Whatever keeps it for longer keeps nobody from ending: nothing is lost, but left lying
-    // beside the file.
+    // The runtime releases the store in its own time. If that takes longer, the program ends all the same: nothing is
+    // lost, but the write-ahead log stays beside the file.
     if !ended.is_held_up {
         sqlite::wait_until_closed(CLOSING_PATIENCE);
     }
     ended.done
 }
 
-/// What clap says: help and version are answers, everything else is a mistake in the call.
+/// Reports what clap returns: help and version are answers, everything else is a mistake in the call.
 fn usage(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     let message = in_words(error);
@@ -120,7 +120,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     let written = if error.use_stderr() && wants_json {
         writeln!(std::io::stderr(), "{}", usage_failure(error.kind(), &told).problem())
     } else if error.use_stderr() && told != error.to_string() {
-        // It repeats what was given, or is put in other words, and is then told without colours.
+        // The message repeats what was given, or was reworded, and is then printed without colours.
         write!(std::io::stderr(), "{told}")
     } else {
         error.print()
@@ -129,7 +129,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         return match written {
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
                 let failure = Failure::cannot("write to", "standard output", error);
-                // Nobody is left to tell if this cannot be written.
+                // If this cannot be written, there is nobody left to tell.
                 let _unwritten = writeln!(std::io::stderr(), "{failure}");
                 failure.exit().into()
             }
@@ -143,7 +143,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-/// What clap says, with what is wrong with a number as people would say it.
+/// The message of clap, with errors about numbers in plain words.
 fn in_words(error: &clap::Error) -> String {
     let message = error.to_string();
     let why = std::error::Error::source(error).map_or_else(String::new, ToString::to_string);
@@ -157,8 +157,8 @@ fn in_words(error: &clap::Error) -> String {
     message.replacen(&format!("': {why}"), &format!("': {words}"), 1)
 }
 
-/// What clap says, for programs: the first paragraph with all that it names, and its tips as hints. Where it only shows how a command is
-/// called, something was left out.
+/// The message of clap, for programs: the first paragraph with everything that it names, and its tips as hints. If it
+/// only shows how a command is used, something was left out.
 fn usage_failure(kind: ErrorKind, told: &str) -> Failure {
     if kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let called = told.lines().find(|line| line.starts_with("Usage: "));
@@ -180,7 +180,8 @@ fn usage_failure(kind: ErrorKind, told: &str) -> Failure {
     tips.fold(Failure::usage("usage", message), Failure::hint).hint(HELP)
 }
 
-/// Says of `--role` behind a command where it stands: it is no option of the command, and no value either, as clap would guess.
+/// Explains where `--role` belongs if it follows a command: it is neither an option of the command nor a value, as
+/// clap would guess.
 fn with_place_of_role(mut error: clap::Error) -> clap::Error {
     let is_role = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name == "--role");
     if error.kind() == ErrorKind::UnknownArgument && is_role {
@@ -190,7 +191,8 @@ fn with_place_of_role(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// Says how a value that begins with `-` is given to an option: behind `--`, as clap guesses, it would be no value of it.
+/// Explains how to give an option a value that begins with `-`: after `--`, as clap suggests, it would not be the
+/// option's value.
 fn with_place_of_value(mut error: clap::Error) -> clap::Error {
     let (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) =
         (error.kind(), error.get(ContextKind::InvalidArg))
@@ -227,7 +229,7 @@ fn takes_value(command: &clap::Command, word: &str) -> bool {
         || command.get_subcommands().any(|below| takes_value(below, word))
 }
 
-/// Whether a call that cannot be understood is one of `folio hook`: its mistakes stop nobody either.
+/// Whether a call that cannot be parsed is one of `folio hook`: its mistakes must not block anybody either.
 fn asks_for_a_hook() -> bool {
     let understood = command_line().ignore_errors(true).try_get_matches();
     match understood.ok().as_ref().and_then(clap::ArgMatches::subcommand_name) {
@@ -236,8 +238,8 @@ fn asks_for_a_hook() -> bool {
     }
 }
 
-/// Whether the first of `words` that is neither a flag nor may be the value of one is `hook`: what stands behind a flag that nobody knows is
-/// not understood otherwise.
+/// Whether the first of `words` that is neither a flag nor possibly the value of one is `hook`: what follows an
+/// unknown flag cannot be parsed otherwise.
 fn is_hook_behind_flags(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
     let mut follows_flag = false;
     for word in words {

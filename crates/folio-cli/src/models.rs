@@ -1,4 +1,4 @@
-//! From what flags and settings say of models to models that can be asked.
+//! Opens the models that flags and settings name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,14 +17,15 @@ use crate::commands::text_of;
 use crate::error::{Exit, Failure, in_plain_words};
 use crate::settings::{Settings, kept_out, place_of};
 
-/// Bytes of a file that holds a key.
+/// The largest file that holds a key, in bytes.
 const KEY_BYTES_MAX: u64 = 64 * 1024;
 
-/// The models of this call, or none if nobody named one: `flag` for every role, else those of the settings.
+/// The models of this call, or `None` if none was named: `flag` for every role, otherwise those of the settings.
 ///
 /// # Errors
 ///
-/// `model_unknown` if a text names none, `model_key_missing`, `script_unusable`, `prices_invalid`, `model_unusable`.
+/// `model_unknown` if a text does not name a model, `model_key_missing`, `script_unusable`, `prices_invalid`,
+/// `model_unusable`.
 pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<RunnerModels>, Failure> {
     let section = match flag {
         Some(name) => ModelsSection {
@@ -57,7 +58,7 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
     if let Some(judge) = section.of(Role::Judge).filter(|own| *own != executor) {
         models.judge = open(judge)?;
     }
-    // Nobody pays for summaries and advice without having said so.
+    // Summaries and advice cost nothing unless the settings ask for them.
     if let Some(compactor) = &section.compactor {
         models.compactor = Some(open(compactor)?);
     }
@@ -79,21 +80,22 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
     Ok(Some(models))
 }
 
-/// The model that puts summaries: the one that `flag` names, or that of the settings' role `compactor`; none if neither says.
+/// The model that writes summaries: the one that `flag` names, or the `compactor` of the settings; `None` if there is
+/// neither.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// See [`open`].
 pub(crate) fn compactor(flag: Option<&str>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
     let named = flag.map(address).transpose()?.map(ModelSettings::of);
     beside(named.as_ref().or(settings.models.compactor.as_ref()), settings)
 }
 
-/// `workspace`, with the model of the settings' role `advisor` to be asked in its turns, if they name one.
+/// `workspace` with the `advisor` of the settings, if they name one, to be asked in its turns.
 ///
 /// # Errors
 ///
-/// As [`open`].
+/// See [`open`].
 pub(crate) fn advised(workspace: &Workspace, settings: &Settings) -> Result<Workspace, Failure> {
     let model = beside(settings.models.advisor.as_ref(), settings)?;
     Ok(match model {
@@ -102,7 +104,7 @@ pub(crate) fn advised(workspace: &Workspace, settings: &Settings) -> Result<Work
     })
 }
 
-/// A model that works for no run.
+/// Opens a model that is used outside of runs.
 fn beside(chosen: Option<&ModelSettings>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
     let Some(chosen) = chosen else { return Ok(None) };
     Opener::new(&settings.models, settings)?.one(chosen).map(Some)
@@ -118,7 +120,7 @@ struct Opener<'s> {
     settings: &'s Settings,
     prices: Prices,
     proxy: Option<String>,
-    /// Scripts by what names them. What one role was answered from one is not there for another any more.
+    /// Scripts by their names. Roles share a script: what it answered for one role is used up for the others.
     scripts: BTreeMap<String, Arc<dyn Model>>,
 }
 
@@ -165,7 +167,7 @@ impl<'s> Opener<'s> {
     }
 }
 
-/// The agent that `address` names, with its token; none if it names a model.
+/// The agent that `address` names, with its token; `None` if it names a model.
 fn agent(address: &ModelAddress, settings: &Settings) -> Result<Option<AgentToAsk>, Failure> {
     let named = settings.agents.get(&address.name);
     let Some(mut agent) = named.filter(|_| address.provider == Provider::Agent).cloned() else {

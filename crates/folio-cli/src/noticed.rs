@@ -1,4 +1,4 @@
-//! What was noticed on the way, written before the program ends.
+//! Writes what was noticed during the command before the program ends.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use folio::Workspace;
 use crate::error::{Exit, Failure};
 use crate::output::Output;
 
-/// How long that may take: the answer was given by then, and whoever waits for the end of the program waits for nothing else.
+/// How long that may take: the answer has been given by then, so this is all that the caller still waits for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
-/// The same of a hook, for whose end an agent program waits.
+/// The same for a hook, whose end an agent program waits for.
 pub(crate) const PATIENCE_OF_HOOKS: Duration = Duration::from_secs(1);
 
-/// Writes what nobody has written yet: what the trace does not have, and that the time of entries is past (M7.1.8). That the first cannot be
-/// written is said, and changes nothing else; nor is it said where `done` tells already that the store cannot be written to. Whether it was
-/// written, or refused, within `patience`.
+/// Writes what is still to be written: notes of the trace, and the expiry of entries (M7.1.8). That the notes cannot
+/// be written is reported, and changes nothing else; it is not reported if `done` already says that the store cannot
+/// be written to. Returns whether this was done, or refused, within `patience`.
 pub(crate) async fn write(
     opened: Vec<Workspace>,
     output: &Output,
@@ -31,7 +31,7 @@ pub(crate) async fn write(
             }
         }
         is_noted.set(true);
-        // Of much that has ended the rest is left to the next who looks.
+        // If many entries have expired, the rest is left to the next reader.
         for workspace in &opened {
             if let Err(error) = workspace.note_ended().await {
                 let detail = format_args!("what has ended is not noted: {error}");
@@ -46,13 +46,13 @@ pub(crate) async fn write(
         if let Some(words) = held_up(patience, done) {
             output.note(words);
         }
-        // Whoever lets go of a store last waits for what it is about to write. The program ends without that.
+        // Dropping the last handle of a store waits for its pending writes. The program ends without that.
         std::mem::forget(opened);
     }
     is_in_time
 }
 
-/// What is said where the store could not be written to within `patience`, behind what came of the command itself.
+/// The note that follows the command's own outcome if the store could not be written to within `patience`.
 fn held_up(patience: Duration, done: &Result<Exit, Failure>) -> Option<String> {
     let is_told = done.as_ref().is_err_and(|failure| failure.exit() == Exit::Unavailable);
     let seconds = patience.as_secs();

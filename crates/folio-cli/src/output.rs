@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::arguments::{Color, Global};
 use crate::error::{Exit, Failure};
 
-/// Where answers, notes and failures go, and in which form.
+/// Where answers, notes and failures go, and in which format.
 ///
 /// Data goes to standard output, everything else to standard error: notes and warnings for people, and
 /// failures, which are one line of JSON if JSON was asked for.
@@ -23,25 +23,26 @@ pub(crate) struct Output {
     color: Color,
 }
 
-/// What an answer looks like to people and to programs.
+/// An answer, for people and for programs.
 pub(crate) trait Report: Serialize {
-    /// Writes it for people, ending with a newline unless it is empty.
+    /// Writes the answer for people, ending with a newline unless it is empty.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result;
 
-    /// Whether the text is one that people change and hand back, or a part of something that was kept: it keeps every character that is in it.
+    /// Whether the text is one that people edit and hand back, or part of something stored: then every character of it
+    /// is kept.
     fn is_source(&self) -> bool {
         false
     }
 }
 
-/// How text may stand out.
+/// How text may be highlighted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Style {
     color: bool,
 }
 
 impl Style {
-    /// `text` in a colour, or as it is.
+    /// `text` in a colour, or unchanged.
     fn wrapped(self, code: &str, text: impl fmt::Display) -> String {
         let text = text.to_string();
         if self.color && !text.is_empty() {
@@ -51,7 +52,7 @@ impl Style {
         }
     }
 
-    /// For what is in the way.
+    /// For secondary text.
     pub(crate) fn faint(self, text: impl fmt::Display) -> String {
         self.wrapped("2", text)
     }
@@ -61,24 +62,24 @@ impl Style {
         self.wrapped("1", text)
     }
 
-    /// For what is wrong.
+    /// For errors.
     pub(crate) fn bad(self, text: impl fmt::Display) -> String {
         self.wrapped("31", text)
     }
 
-    /// For what wants attention.
+    /// For warnings.
     pub(crate) fn warning(self, text: impl fmt::Display) -> String {
         self.wrapped("33", text)
     }
 
-    /// For what is well.
+    /// For successes.
     pub(crate) fn good(self, text: impl fmt::Display) -> String {
         self.wrapped("32", text)
     }
 }
 
 impl Output {
-    /// As the command line says, until the settings are known.
+    /// Follows the command line, until the settings are known.
     pub(crate) fn new(global: &Global) -> Self {
         Self {
             json: global.json,
@@ -98,12 +99,12 @@ impl Output {
         self.json
     }
 
-    /// Whether nobody wants to see progress.
+    /// Whether progress is not to be shown.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// How text on standard output may stand out.
+    /// How text on standard output may be highlighted.
     pub(crate) fn style(&self) -> Style {
         Style {
             color: !self.json && self.allows_color(std::io::stdout().is_terminal()),
@@ -134,7 +135,7 @@ impl Output {
         }
     }
 
-    /// Writes an answer after which the program ends with `exit`, also where whoever reads it has seen enough.
+    /// Writes an answer after which the program ends with `exit`, even if the reader of the output has seen enough.
     pub(crate) fn report_ending(&self, report: &impl Report, exit: Exit) -> Result<Exit, Failure> {
         match self.report(report) {
             Err(failure) if !failure.is_closed_pipe() => Err(failure),
@@ -149,14 +150,15 @@ impl Output {
         self.write(&text)
     }
 
-    /// Writes one line of JSON: one of a stream.
+    /// Writes one line of JSON, as part of a stream.
     pub(crate) fn line(&self, line: &impl Serialize) -> Result<(), Failure> {
         let mut text = serde_json::to_string(line).map_err(|_| unwritable())?;
         text.push('\n');
         self.write(&text)
     }
 
-    /// Writes text to standard output: as it is into a file or a pipe, to a terminal as people may see it, with an end of its last line.
+    /// Writes text to standard output: unchanged to a file or a pipe; to a terminal without harmful characters, and
+    /// with a newline at the end.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         if std::io::stdout().is_terminal() {
             let mut text = seen(text).into_owned();
@@ -178,26 +180,26 @@ impl Output {
             .map_err(|error| Failure::cannot("write to", "standard output", error))
     }
 
-    /// Tells people something that is not the answer.
+    /// Prints a note for people that is not part of the answer.
     pub(crate) fn note(&self, text: impl fmt::Display) {
         if !self.quiet && !self.json {
             self.tell(&text.to_string());
         }
     }
 
-    /// Tells people what they are to do, however little they want to hear: without it nothing goes on.
+    /// Prints what people have to do, even with `--quiet`: without it nothing continues.
     pub(crate) fn ask(&self, text: impl fmt::Display) {
         self.tell(&text.to_string());
     }
 
-    /// Tells people what is used, if they asked for it.
+    /// Prints which settings are used, if people asked for it.
     pub(crate) fn detail(&self, text: impl fmt::Display) {
         if self.verbose {
             self.tell(&text.to_string());
         }
     }
 
-    /// Tells people what was put right. Programs find it in the answer.
+    /// Prints what was corrected. Programs find it in the answer.
     pub(crate) fn warnings(&self, warnings: &[Warning]) {
         let style = self.error_style();
         for warning in warnings {
@@ -209,7 +211,7 @@ impl Output {
         }
     }
 
-    /// Tells why nothing came of it.
+    /// Prints a failure.
     pub(crate) fn failure(&self, failure: &Failure) {
         if self.json {
             say(&failure.problem().to_string());
@@ -219,7 +221,7 @@ impl Output {
         }
     }
 
-    /// How text on standard error may stand out.
+    /// How text on standard error may be highlighted.
     pub(crate) fn error_style(&self) -> Style {
         Style {
             color: !self.json && self.allows_color(std::io::stderr().is_terminal()),
@@ -233,12 +235,12 @@ impl Output {
 }
 
 fn say(line: &str) {
-    // If standard error is closed, nobody is left to tell.
+    // If standard error is closed, there is nobody left to tell.
     let _unwritten = writeln!(std::io::stderr().lock(), "{line}");
 }
 
-/// `text` as people may see it: what strangers wrote is without what a terminal obeys, what turns writing around, and what is not seen;
-/// our own colours stay.
+/// `text` as it is safe to display: text by strangers loses control sequences, characters that change the direction of
+/// writing, and invisible ones; Folio's own colours stay.
 pub(crate) fn seen(text: &str) -> Cow<'_, str> {
     const COLOURS: [&str; 6] = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m"];
     if !text.contains('\u{1b}') {

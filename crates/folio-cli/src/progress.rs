@@ -1,4 +1,4 @@
-//! A run on its way, as it is shown: a tree that moves on a terminal, lines elsewhere, JSON lines for programs.
+//! The progress of a run: a live tree on a terminal, lines elsewhere, JSON lines for programs.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -17,9 +17,9 @@ use crate::report::tree::{self, Frame};
 /// Where the lines go when there is no terminal to draw on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lines {
-    /// They are the answer.
+    /// To standard output, as the answer.
     Answer,
-    /// They are told beside the answer.
+    /// To standard error, beside the answer.
     Aside,
 }
 
@@ -30,14 +30,14 @@ pub(crate) enum Progress<'a> {
     Silent,
     /// A line of JSON for each event.
     Json(&'a Output),
-    /// A line of text for each that people care about.
+    /// A line of text for each event that matters to people.
     Lines(&'a Output, Lines),
-    /// A tree, drawn over and over.
+    /// A tree that is redrawn.
     Tree(Box<Live<'a>>),
 }
 
 impl<'a> Progress<'a> {
-    /// As the settings and the terminal allow.
+    /// Chooses by the settings and the terminal.
     pub(crate) fn new(output: &'a Output, lines: Lines) -> Self {
         if output.is_json() {
             Self::Json(output)
@@ -81,7 +81,7 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// Tells people something about the run while it is shown.
+    /// Prints a note about the run while it is shown.
     pub(crate) fn say(&mut self, output: &Output, text: &str) {
         match self {
             Self::Tree(live) => live.message = Some(text.to_owned()),
@@ -89,19 +89,19 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Takes back what was said beside the tree; lines that were written stay.
+    /// Removes a message from the tree; lines that were written stay.
     pub(crate) fn unsay(&mut self, text: &str) {
         if let Self::Tree(live) = self {
             live.message.take_if(|said| said == text);
         }
     }
 
-    /// Whether nobody sees anything of it.
+    /// Whether nothing is shown.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self, Self::Silent)
     }
 
-    /// Whether it wants to be drawn again and again.
+    /// Whether it has to be redrawn regularly.
     pub(crate) fn moves(&self) -> bool {
         matches!(self, Self::Tree(_))
     }
@@ -114,15 +114,15 @@ impl<'a> Progress<'a> {
     }
 }
 
-/// A tree on the terminal that is drawn over itself, below everything that was written before.
+/// A tree on the terminal that is redrawn in place, below everything that was written before.
 #[derive(Debug)]
 pub(crate) struct Live<'a> {
     output: &'a Output,
     titles: Titles,
-    /// What is said below the tree: a line beside it would be drawn over.
+    /// The message below the tree: a separate line would be overwritten.
     message: Option<String>,
     tick: usize,
-    /// Lines of the last picture.
+    /// The number of lines drawn last.
     drawn: u16,
 }
 

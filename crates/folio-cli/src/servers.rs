@@ -1,4 +1,4 @@
-//! The MCP servers of the settings, and the tools that runs may call.
+//! The configured MCP servers, and the tools that runs may call.
 
 use std::fmt::{self, Write as _};
 
@@ -11,14 +11,15 @@ use crate::error::Failure;
 use crate::output::{Output, Report, Style};
 use crate::settings::{Settings, kept_out};
 
-/// Bytes of a file that holds a token.
+/// The largest file that holds a token, in bytes.
 const TOKEN_BYTES_MAX: u64 = 64 * 1024;
 
-/// Connects to the servers that the settings name. One that is not there is told, and keeps nobody from using the others.
+/// Connects to the servers that the settings name. A server that cannot be reached is reported, and the others can
+/// still be used.
 ///
 /// # Errors
 ///
-/// `mcp_invalid` if the settings say of one what cannot be.
+/// `mcp_invalid` if the settings of a server are invalid.
 pub(crate) async fn open(settings: &Settings, output: &Output) -> Result<Servers, Failure> {
     let mut all = Vec::new();
     for server in &settings.mcp {
@@ -32,15 +33,15 @@ pub(crate) async fn open(settings: &Settings, output: &Output) -> Result<Servers
     Ok(servers)
 }
 
-/// What came of looking at a server.
+/// The outcome of checking a server.
 #[derive(Debug, Serialize)]
 pub(crate) struct LookedAt {
     server: String,
-    /// Whether it could be started or reached, and told its tools.
+    /// Whether it could be started or reached, and listed its tools.
     reached: bool,
-    /// How many tools it gives.
+    /// How many tools it has.
     tools: usize,
-    /// What of it cannot be used, if anything.
+    /// What cannot be used, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<Problem>,
 }
@@ -82,8 +83,8 @@ impl Report for LookedAt {
     }
 }
 
-/// Starts or asks each server that the settings name, within the time that they give it, and ends it again. What is wrong with one is told of
-/// it, and of no other.
+/// Starts or contacts each server that the settings name, within its configured time, and disconnects again. A failure
+/// of one server does not affect the others.
 pub(crate) async fn look_at(settings: &Settings) -> Vec<LookedAt> {
     let (wrong, usable): (Vec<_>, Vec<_>) = settings.mcp.iter().partition(|server| checked(server).is_err());
     let servers = Servers::open(usable.into_iter().map(|server| with_token(server.clone())).collect()).await;
@@ -124,7 +125,7 @@ fn put_right(server: &ToStart) -> String {
     )
 }
 
-/// That the settings say of `server` only what can be.
+/// Checks that the settings of `server` are valid.
 ///
 /// # Errors
 ///

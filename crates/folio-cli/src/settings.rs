@@ -1,5 +1,5 @@
-//! What holds for this call: a flag wins over the environment, that over `folio.toml`, and that over the
-//! defaults. The only place where the environment is read.
+//! The settings of this call: a flag overrides the environment, which overrides `folio.toml`, which overrides the
+//! defaults. This is the only place where the environment is read.
 
 mod file;
 mod surroundings;
@@ -32,25 +32,25 @@ use crate::arguments::{Color, Global, turn_ref};
 use crate::error::Failure;
 use crate::output::Output;
 
-/// Variables that programs which tools start may see.
+/// Environment variables that are passed to programs started by tools.
 const FOR_TOOLS: [&str; 9] = [
     "PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ",
 ];
 
-/// What holds for this call.
+/// The settings of this call.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     /// The URL of the store.
     pub(crate) store: String,
-    /// Where that is said.
+    /// Where the store was set.
     store_said: Said,
     /// The space.
     pub(crate) space: SpaceName,
     /// The thread.
     pub(crate) thread: ThreadKey,
-    /// The turn in which something is done.
+    /// The turn to work in.
     pub(crate) turn: Option<TurnRef>,
-    /// The same if a flag said so.
+    /// The turn, if a flag set it.
     pub(crate) turn_flag: Option<TurnRef>,
     /// Whether the command line names the thread.
     pub(crate) names_thread: bool,
@@ -58,50 +58,51 @@ pub(crate) struct Settings {
     pub(crate) model: Option<Said>,
     /// The models of each role, as the settings file names them.
     pub(crate) models: ModelsSection,
-    /// Who does tasks by themselves, by name.
+    /// The agents that do tasks by themselves, by name.
     pub(crate) agents: BTreeMap<String, AgentToAsk>,
-    /// MCP servers whose tools runs may call, each with the whole environment that it gets.
+    /// MCP servers whose tools runs may call, each with its complete environment.
     pub(crate) mcp: Vec<ToStart>,
     /// The keys of providers that the environment holds.
     pub(crate) keys: ModelKeys,
     /// When to use colour.
     pub(crate) color: Color,
-    /// In which role the program acts.
+    /// The role in which the program acts.
     pub(crate) role: Role,
-    /// Whether somebody said so.
+    /// Whether the role was set explicitly.
     pub(crate) names_role: bool,
-    /// Who sits before the terminal.
+    /// The user at the terminal.
     pub(crate) user: String,
     /// The folder that the program was called in.
     pub(crate) current: PathBuf,
     /// The folder below which each run has one to write to.
     pub(crate) run_folders: Option<PathBuf>,
-    /// The folder for data that belongs to no store; none if the user has no home.
+    /// The folder for data that belongs to no store; `None` if the user has no home.
     data: Option<PathBuf>,
-    /// The whole environment of programs that tools start: what they need to be found and to speak, nothing secret.
+    /// The complete environment of programs that tools start: what they need to be found and for their language,
+    /// nothing secret.
     pub(crate) tool_environment: Vec<(String, String)>,
-    /// The hosts that runs which are submitted here may ask.
+    /// The hosts that runs submitted here may reach.
     pub(crate) hosts: HostList,
-    /// Where spans of runs are sent, if anywhere.
+    /// Where spans of runs are sent, if enabled.
     pub(crate) telemetry: Option<TelemetryOptions>,
-    /// What becomes of calls that had begun when their driver died, where the class of their tool is not to decide.
+    /// What to do with calls that had begun when their driver died, where the effect of their tool is not to decide.
     pub(crate) lost_calls: LostCalls,
-    /// The program that people edit texts with, if they named one.
+    /// The editor, if the user configured one.
     pub(crate) editor: Option<String>,
-    /// The file that some of it comes from.
+    /// The settings file that was read.
     file: Option<PathBuf>,
-    /// The file that would hold if somebody had looked at it.
+    /// The settings file that was ignored because nobody has looked at it.
     pub(crate) passed_over: Option<Unseen>,
-    /// The flags that another call needs to mean the same store and space.
+    /// The flags that another call needs to use the same store and space.
     repeated: String,
 }
 
-/// What is said, and where if that is not the command line itself.
+/// A value, and where it was set if not on the command line.
 #[derive(Debug, Clone)]
 pub(crate) struct Said {
-    /// What.
+    /// The value.
     pub(crate) text: String,
-    /// The variable of the environment, or the key of the file.
+    /// The environment variable, or the key of the file.
     place: Option<String>,
 }
 
@@ -117,7 +118,7 @@ impl Said {
         }
     }
 
-    /// `failure`, which is about what it says, with the place that whoever mends it has to look at.
+    /// `failure`, which is about this value, prefixed with the place where it was set.
     pub(crate) fn refused(&self, failure: Failure) -> Failure {
         match &self.place {
             Some(place) => failure.about(place),
@@ -127,11 +128,12 @@ impl Said {
 }
 
 impl Settings {
-    /// Reads all the sources; a file of a repository that nobody has looked at is refused or passed over, as `untrusted` says.
+    /// Reads all sources. A settings file of a repository that nobody has looked at is refused or ignored, as
+    /// `untrusted` says.
     ///
     /// # Errors
     ///
-    /// A mistake in one of them, which it names.
+    /// A mistake in one of the sources, which the failure names.
     pub(crate) fn resolve(flags: &Global, untrusted: Untrusted) -> Result<Self, Failure> {
         let folders = etcetera::choose_base_strategy()
             .ok()
@@ -149,8 +151,8 @@ impl Settings {
         )
     }
 
-    /// Where answers of tools wait that could not be written to the database at `location`: in a file of this machine, one for each database.
-    /// None for other stores.
+    /// The outbox for the database at `location`: a file on this machine, one per database, in which answers of tools
+    /// wait until they can be written. `None` for other stores.
     pub(crate) fn outbox_for(&self, location: &str) -> Option<PathBuf> {
         if !location.starts_with("postgres") {
             return None;
@@ -271,17 +273,17 @@ impl Settings {
         })
     }
 
-    /// The file with settings at `path`, or in the folder at `path`, or in this one.
+    /// The settings file at `path`, in the folder at `path`, or in this folder.
     ///
     /// # Errors
     ///
-    /// If there is no place where it could be noted that somebody looked at it.
+    /// If there is no place to record that somebody looked at it.
     pub(crate) fn file_at(&self, path: Option<&Path>) -> Result<SettingsFile, Failure> {
         let path = self.current.join(path.unwrap_or(Path::new("")));
         SettingsFile::at(&path, self.data.as_deref())
     }
 
-    /// What has to follow another command so that it means the same store and space; empty, or begins with a space.
+    /// The options that make another command use the same store and space; empty, or beginning with a space.
     pub(crate) fn repeated(&self) -> &str {
         &self.repeated
     }
@@ -297,12 +299,12 @@ impl Settings {
         }
     }
 
-    /// Whether what is kept there outlives this process.
+    /// Whether the contents of the store outlive this process.
     pub(crate) fn keeps(&self) -> bool {
         !self.store.starts_with("memory:")
     }
 
-    /// Says what is used, if somebody asked for it.
+    /// Prints the settings in use, if the user asked for it.
     pub(crate) fn describe(&self, output: &Output) {
         if let Some(file) = &self.file {
             output.detail(format_args!("settings: {}", file.display()));
@@ -320,7 +322,7 @@ impl Settings {
     }
 }
 
-/// The role that was asked for.
+/// The requested role.
 fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Option<Role>, Failure> {
     let asked = match &flags.role {
         Some(role) => Some(Said::by_flag(role.clone())),
@@ -339,7 +341,7 @@ fn role(flags: &Global, around: &Surroundings<'_>) -> Result<Option<Role>, Failu
     Ok(Some(role))
 }
 
-/// The URL that `store` means: what begins like a path is the path of a file.
+/// The URL for `store`: a value that begins like a path is the path of a file.
 pub(crate) fn store_url(store: &str) -> Cow<'_, str> {
     match ["/", "./", "../"].iter().any(|start| store.starts_with(start)) {
         true => format!("sqlite:{store}").into(),
@@ -348,7 +350,7 @@ pub(crate) fn store_url(store: &str) -> Cow<'_, str> {
 }
 
 fn repeated(flags: &Global) -> String {
-    // Any other URL may hold a password, and this is shown.
+    // Any other URL may contain a password, and this is displayed.
     let store = flags.store.as_ref().map(|store| store_url(store).into_owned());
     let store = store.as_ref().filter(|store| store.starts_with("sqlite:"));
     let config = flags.config.as_ref().map(|file| file.to_string_lossy().into_owned());
@@ -363,7 +365,7 @@ fn repeated(flags: &Global) -> String {
         .collect()
 }
 
-/// `word` as a shell takes it for one word, whatever is in it.
+/// `word` quoted for a shell, whatever it contains.
 pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_./:=@-".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
@@ -372,12 +374,13 @@ pub(crate) fn quoted(word: &str) -> Cow<'_, str> {
     format!("'{}'", word.replace('\'', r"'\''")).into()
 }
 
-/// The worktree that `folder` is in, not the repository: two worktrees are two pieces of work.
+/// The default thread: the worktree that `folder` is in, not the repository, since two worktrees are two pieces of
+/// work.
 fn default_thread(folder: &Path) -> String {
     worktree_of(folder).map_or_else(|| ThreadKey::main().0, |folder| folder.to_string_lossy().into_owned())
 }
 
-/// The worktree of git that `folder` is in.
+/// The git worktree that `folder` is in.
 fn worktree_of(folder: &Path) -> Option<&Path> {
     folder.ancestors().find(|folder| folder.join(".git").exists())
 }

@@ -1,12 +1,12 @@
-//! By what signals the program is asked to end, and the one that it goes on after.
+//! The signals that ask the program to end, and the one that it survives.
 
 use rustix::process::Signal as Number;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::error::Failure;
 
-/// Who asks the program to end: SIGTERM, and SIGHUP, which comes when the terminal is closed or the connection to it breaks. Not the second
-/// where whoever started the program had it ignored (`nohup`).
+/// Listens for the signals that ask the program to end: SIGTERM, and SIGHUP, which comes when the terminal is closed
+/// or its connection breaks. SIGHUP is left out if the program was started with it ignored (`nohup`).
 #[derive(Debug)]
 pub(crate) struct Endings {
     terminations: Signal,
@@ -14,11 +14,11 @@ pub(crate) struct Endings {
 }
 
 impl Endings {
-    /// Listens from now on.
+    /// Starts to listen.
     ///
     /// # Errors
     ///
-    /// If the system does not let it.
+    /// If the system does not allow it.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let hangups = match is_ignored(Number::HUP) {
             true => None,
@@ -30,7 +30,7 @@ impl Endings {
         })
     }
 
-    /// Is ready when somebody asks.
+    /// Waits for such a signal.
     pub(crate) async fn recv(&mut self) {
         let hangups = async {
             match &mut self.hangups {
@@ -49,20 +49,20 @@ impl Endings {
 ///
 /// # Errors
 ///
-/// If the system does not let it.
+/// If the system does not allow it.
 pub(crate) fn listen_for(kind: SignalKind) -> Result<Signal, Failure> {
     signal(kind).map_err(|error| Failure::cannot("listen for", "Ctrl-C", error))
 }
 
-/// From now on a file that may not become larger (`ulimit -f`) is told like a full disk, by whoever writes to it, and does not end the program
-/// without a word. Programs that are started have what is usual.
+/// From now on, a write to a file that has reached the size limit (`ulimit -f`) fails like one to a full disk, and
+/// does not end the program without a word. Programs that are started get the usual behaviour.
 pub(crate) fn outlive_large_files() {
-    // Whoever may not listen is ended by it, as before.
+    // If listening fails, the signal still ends the program, as before.
     drop(signal(SignalKind::from_raw(Number::XFSZ.as_raw())));
 }
 
-/// Whether the program was started with `signal` ignored. Known from `/proc`; where that is not there, it counts as ignored, and does what it
-/// did before anybody listened.
+/// Whether the program was started with `signal` ignored, as `/proc` says. Without `/proc` it counts as ignored, and
+/// the signal keeps its default effect.
 fn is_ignored(signal: Number) -> bool {
     std::fs::read_to_string("/proc/self/status").map_or(true, |status| is_among_ignored(&status, signal.as_raw()))
 }
@@ -71,7 +71,7 @@ fn is_ignored(signal: Number) -> bool {
 fn is_among_ignored(status: &str, number: i32) -> bool {
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    // The first signal is 1, and the first bit stands for it.
+    // The first signal is 1, and corresponds to the lowest bit.
     let bit = u32::try_from(number - 1).ok().and_then(|bit| 1_u64.checked_shl(bit));
     ignored.zip(bit).is_none_or(|(ignored, bit)| ignored & bit != 0)
 }

@@ -1,4 +1,4 @@
-//! Who drives runs: this process, or workers to whom Restate gives them.
+//! Who drives runs: this process, or workers that Restate assigns them to.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::error::Failure;
 pub(crate) enum Who {
     /// This process.
     Process,
-    /// Workers to whom Restate gives them, whose ingress is here.
+    /// Workers that Restate assigns runs to; its ingress is at this address.
     #[cfg(feature = "restate")]
     Restate(Place),
 }
@@ -38,7 +38,7 @@ impl FromStr for Who {
 }
 
 impl Who {
-    /// Who hands runs over to others, if others drive them.
+    /// The dispatcher that hands runs over to others, if others drive them.
     pub(crate) fn dispatch(&self) -> Result<Option<Arc<dyn Dispatch>>, Failure> {
         match self {
             Self::Process => Ok(None),

@@ -1,4 +1,4 @@
-//! What becomes of observations: `folio observe confirm|resolve|reopen|restore|supersede|replace|clear-resolved|history`.
+//! The life of observations: `folio observe confirm|resolve|reopen|restore|supersede|replace|clear-resolved|history`.
 
 use clap::{Args, Subcommand};
 use folio::Workspace;
@@ -40,7 +40,7 @@ pub(crate) enum Life {
     History(One),
 }
 
-/// Observations, and why.
+/// Observations, and the reason for the change.
 #[derive(Debug, Args)]
 pub(crate) struct Named {
     /// Observations: e42 or obs_…
@@ -133,7 +133,7 @@ pub(crate) struct One {
     entry: EntryRef,
 }
 
-/// Carries it out; what was written, or how the program ends if nothing is left to be told.
+/// Carries out the command. Returns what was written, or how the program exits if everything has been reported.
 pub(crate) async fn run(
     context: &Context<'_>,
     workspace: &Workspace,
@@ -223,13 +223,13 @@ pub(crate) async fn run(
     Ok(Ok(done))
 }
 
-/// That a version is expected of several.
+/// The failure for a version that is expected of several observations.
 fn for_one() -> Failure {
     Failure::usage("usage", "--expected-version is for one observation")
 }
 
 impl Named {
-    /// Which they are, and under which condition something is done to each.
+    /// The observations, and the condition under which each is changed.
     fn under(self) -> Result<(Vec<EntryRef>, Guard), Failure> {
         if self.expected_version.is_some() && self.entries.len() > 1 {
             return Err(for_one().hint("name the observations one by one"));

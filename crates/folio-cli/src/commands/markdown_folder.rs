@@ -13,15 +13,15 @@ use folio::store::private;
 
 use crate::error::Failure;
 
-/// Bytes of the longest line of a file: more than any text has that an entry holds.
+/// The longest line of a file, in bytes: longer than any text of an entry.
 const LINE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// Takes the lines of a space, and writes each where it belongs.
+/// Takes the lines of a space, and writes each to the file where it belongs.
 #[derive(Debug)]
 pub(super) struct MarkdownFolder {
     root: PathBuf,
     writer: Writer,
-    /// A line that is not whole yet.
+    /// A line that is not complete yet.
     rest: Vec<u8>,
     /// The file that was written to last.
     open: Option<(String, BufWriter<File>)>,
@@ -29,11 +29,11 @@ pub(super) struct MarkdownFolder {
 }
 
 impl MarkdownFolder {
-    /// Writes below `partial` what is to be `folder`, which must not be there, or be empty.
+    /// Writes to `partial` what will become `folder`, which must not exist, or be empty.
     ///
     /// # Errors
     ///
-    /// `folder_unusable` if something is in it; what the system says if it cannot be made.
+    /// `folder_unusable` if something is in it; an I/O error if the folder cannot be created.
     pub(super) fn new(folder: &Path, partial: &Path) -> Result<Self, Failure> {
         let is_free = match std::fs::read_dir(folder) {
             Ok(mut inside) => inside.next().is_none(),
@@ -45,7 +45,7 @@ impl MarkdownFolder {
             return Err(Failure::usage("folder_unusable", message).hint("name a folder that does not exist yet"));
         }
         let made = match std::fs::remove_dir_all(partial) {
-            // What an interrupted call left behind.
+            // Left behind by an interrupted export.
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
@@ -61,13 +61,13 @@ impl MarkdownFolder {
         })
     }
 
-    /// Gives it its name, and tells which files are in it.
+    /// Renames the folder to its final name, and returns the files in it.
     pub(super) fn finish(mut self, folder: &Path) -> io::Result<BTreeSet<String>> {
         self.close()?;
         for file in &self.files {
             File::open(self.root.join(file))?.sync_all()?;
         }
-        // An empty one may be there.
+        // An empty folder may exist there.
         match std::fs::remove_dir(folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -116,7 +116,7 @@ impl Write for MarkdownFolder {
     }
 }
 
-/// One section: where in its order, in which file, from which byte to which.
+/// One section: its position in the order, its file, and its first and last byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Section {
     n: u64,
@@ -129,19 +129,19 @@ struct Section {
 #[derive(Debug)]
 pub(super) struct MarkdownLines {
     files: Vec<PathBuf>,
-    /// The page of each file, and when what is new on them is added.
+    /// The page of each file, for what was added to it by hand.
     pages: Vec<Option<PageOfFile>>,
     now: Timestamp,
-    /// New entries that were read: the end does not count them.
+    /// The number of new entries that were read: the last line does not count them.
     added: u64,
     sections: std::vec::IntoIter<Section>,
     open: Option<(usize, File)>,
-    /// What was not asked for yet of the line that was read last.
+    /// The unread rest of the line that was read last.
     line: io::Cursor<Vec<u8>>,
 }
 
 impl MarkdownLines {
-    /// Those of `folder`. What somebody added there is from `now`.
+    /// Opens the lines of `folder`. What somebody added there is dated `now`.
     pub(super) fn of(folder: &Path, now: Timestamp) -> Result<Self, Failure> {
         let pages = folder.join(PAGES);
         let unreadable = |error: io::Error| Failure::file("read", &pages, &error);
@@ -152,7 +152,7 @@ impl MarkdownLines {
                 files.push(path);
             }
         }
-        // The root stays the first.
+        // The root stays first.
         files[1..].sort();
         let (mut sections, mut pages) = (Vec::new(), Vec::new());
         for (file, path) in files.iter().enumerate() {
@@ -161,7 +161,7 @@ impl MarkdownLines {
             let (has_text_before, bytes) = (places.has_text_before(), places.bytes());
             let places = places.all();
             if has_text_before {
-                // Somebody wrote it. It is refused, in its place.
+                // Somebody wrote this by hand. It is refused, with its place.
                 sections.push(Section {
                     n: u64::MAX - 1,
                     file,
@@ -176,7 +176,7 @@ impl MarkdownLines {
                 to: place.to as u64,
             }));
         }
-        // What was added by hand comes before the end.
+        // What was added by hand is read before the last line.
         let is_end = |section: &Section| section.file == 0 && section.n != u64::MAX - 1;
         if let Some(last) = sections.iter_mut().filter(|section| is_end(section)).max() {
             last.n = u64::MAX;
@@ -193,7 +193,7 @@ impl MarkdownLines {
         })
     }
 
-    /// How many are left.
+    /// How many lines are left.
     pub(super) fn len(&self) -> u64 {
         self.sections.len() as u64
     }
@@ -211,7 +211,8 @@ impl MarkdownLines {
     }
 }
 
-/// Where the sections of the file at `path` are. It is read line by line: a page may be larger than what a program should hold.
+/// Finds the sections of the file at `path`. The file is read line by line: a page may be larger than a program should
+/// hold in memory.
 fn places_in(path: &Path) -> Result<Places, Failure> {
     let unreadable = |error: io::Error| Failure::file("read", path, &error);
     let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
@@ -246,7 +247,8 @@ impl MarkdownLines {
         Ok(line)
     }
 
-    /// What stands for something that is no line: it is refused as one, with the reason and the place.
+    /// A line that stands for something that is not one: it is refused like a wrong line, with the reason and the
+    /// place.
     fn refused(&self, section: Section, why: &Invalid) -> String {
         let file = self.files[section.file].display();
         serde_json::Value::from(format!("{file}: {}", why.message)).to_string()

@@ -1,4 +1,4 @@
-//! `folio mcp`: a model's memory over standard input and output, by the Model Context Protocol.
+//! `folio mcp`: serves memory to a model over standard input and output, by the Model Context Protocol.
 
 use clap::Args;
 use folio::Role;
@@ -43,7 +43,8 @@ pub(crate) struct Offer {
 }
 
 impl Offer {
-    /// What is offered to models in the thread that the settings name: to clients, unless `--role` says otherwise.
+    /// The options for what models are offered in the thread of the settings. They act in the role of a client, unless
+    /// `--role` says otherwise.
     pub(crate) fn options(&self, context: &Context<'_>) -> McpOptions {
         let settings = &context.settings;
         let mut options = McpOptions::of(settings.thread.clone());
@@ -61,7 +62,7 @@ impl Offer {
         options
     }
 
-    /// That the tools which need no yes are there.
+    /// Checks that the tools that need no approval exist.
     pub(super) fn check(&self, registry: &Registry) -> Result<(), Failure> {
         check_allowed(registry, &self.allow_tools)
     }
@@ -69,7 +70,7 @@ impl Offer {
 
 /// Carries out `folio mcp`: until the client closes standard input, or Ctrl-C.
 pub(crate) async fn run(context: &Context<'_>, arguments: McpArguments) -> Result<Exit, Failure> {
-    // Who only remembers starts nothing.
+    // Without tools that drive runs, no MCP servers need to be started.
     let (models, registry) = if arguments.drives_runs() {
         let registry = context.registry().await?;
         if !arguments.driving.is_elsewhere() {

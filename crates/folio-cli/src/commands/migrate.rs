@@ -1,4 +1,4 @@
-//! `folio migrate`: everything that a store has, in another one.
+//! `folio migrate`: copies everything in a store to another one.
 
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -15,7 +15,7 @@ use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::settings::store_url;
 
-/// How often a copy is compared anew because the store went on while it was.
+/// How often a copy is compared again because the store was written to meanwhile.
 const ROUNDS: u32 = 3;
 
 /// `folio migrate`.
@@ -33,7 +33,7 @@ struct Answer {
     to: String,
     #[serde(flatten)]
     copied: Copied,
-    /// What differs; empty is well.
+    /// The differences; empty if all is well.
     problems: Vec<String>,
 }
 
@@ -69,11 +69,11 @@ pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit,
         let message = "a store in memory is gone when the program ends";
         return Err(Failure::usage("store_not_copied", message).hint("name another store with --to URL"));
     }
-    // A name that was mistyped would be copied as a store with nothing in it.
+    // A mistyped name would be copied as an empty store.
     let source = context.existing().await?;
     let target = Folio::open(&store_url(&migrate.to)).await?;
     let (from, to) = (source.store().location(), target.store().location());
-    // A file has many names.
+    // A file may have several names.
     let is_one_file = || Some(fs::canonicalize(&from).ok()? == fs::canonicalize(&to).ok()?);
     if from != "memory:" && (from == to || is_one_file() == Some(true)) {
         let message = format!("{from} cannot become a copy of itself");
@@ -106,7 +106,7 @@ pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit,
             ..round
         };
         problems = copy::verify(&**source.store(), &**target.store()).await?;
-        // What was forgotten between two questions is gone from both in the next round.
+        // What was erased between two queries is gone from both stores in the next round.
         if problems.is_empty() {
             break;
         }

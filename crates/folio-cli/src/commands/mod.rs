@@ -84,43 +84,44 @@ use crate::servers;
 use crate::settings::Settings;
 use crate::signals::{Endings, listen_for, outlive_large_files};
 
-/// How long a collector may take at the end.
+/// How long to wait for a collector at the end.
 const TELEMETRY_PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is done where there is no store yet.
+/// What to do if there is no store yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// It is made.
+    /// Create it.
     Made,
-    /// It is as one in which nothing is.
+    /// Treat it as empty.
     Empty,
 }
 
-/// What a command came to.
+/// The outcome of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// How the program ends for it.
+    /// How the program exits.
     pub(crate) done: Result<Exit, Failure>,
-    /// Whether somebody keeps the store from being written to, so that it would not be closed soon, either.
+    /// Whether another process keeps the store from being written to, so that it cannot be closed soon, either.
     pub(crate) is_held_up: bool,
 }
 
-/// What a command works with.
+/// What a command has to work with.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
-    /// What holds for this call.
+    /// The settings of this call.
     pub(crate) settings: Settings,
     /// Where the answer goes.
     pub(crate) output: &'a Output,
-    /// What was opened, so that what it noted is written before the program ends.
+    /// The opened workspaces, so that their notes are written before the program ends.
     opened: RefCell<Vec<Workspace>>,
-    /// That the store is not there, once somebody looked and it was not.
+    /// A note that the store does not exist, once that is known.
     absent: OnceLock<String>,
-    /// The turn that it is done in, once somebody looked.
+    /// The turn that the command works in, once that is known.
     turn: OnceLock<TurnId>,
-    /// MCP servers, once somebody needed their tools.
+    /// The MCP servers, once their tools are needed.
     servers: OnceCell<Servers>,
-    /// Who tells a collector what runs do, once there is one that could, and who waits to say that not all could be told.
+    /// The telemetry that reports runs to a collector, if one is configured, and the task that waits to report the
+    /// first loss. Set once it is needed.
     telling: OnceLock<Option<(Telemetry, AbortHandle)>>,
 }
 
@@ -131,13 +132,14 @@ impl Context<'_> {
         Ok(self.with_outbox(opened.map_err(|error| self.settings.not_opened(error))?))
     }
 
-    /// The same if it is there: nothing is made.
+    /// Opens the store that the settings name if it exists; nothing is created.
     pub(crate) async fn existing(&self) -> Result<Folio, Failure> {
         let opened = Folio::open_existing(&self.settings.store).await;
         Ok(self.with_outbox(opened.map_err(|error| self.settings.not_opened(error))?))
     }
 
-    /// `folio` with a file of this machine in which answers of tools wait while a database cannot be written.
+    /// `folio` with an outbox: a file on this machine in which answers of tools wait while a database cannot be
+    /// written.
     fn with_outbox(&self, folio: Folio) -> Folio {
         let location = folio.store().location();
         match self.settings.outbox_for(&location) {
@@ -146,8 +148,9 @@ impl Context<'_> {
         }
     }
 
-    /// The store that the settings name if it is there, otherwise an empty one in memory, and a word about it. For whoever only reads, or acts
-    /// on what is there: a question leaves no file, not even one at the wrong place.
+    /// The store that the settings name if it exists, otherwise an empty one in memory, with a note about it. For
+    /// commands that only read, or act on existing things: a query leaves no file behind, least of all in the wrong
+    /// place.
     async fn folio_if_any(&self) -> Result<Folio, Failure> {
         match Folio::open_existing(&self.settings.store).await {
             Ok(folio) => Ok(self.with_outbox(folio)),
@@ -160,22 +163,22 @@ impl Context<'_> {
         }
     }
 
-    /// Opens the space that the settings name, to write to it: a store that is not there is made.
+    /// Opens the space that the settings name for writing: a store that does not exist is created.
     pub(crate) async fn workspace(&self) -> Result<Workspace, Failure> {
         self.in_turn(self.folio().await?).await
     }
 
-    /// The same to read it, or to act on what is there: where there is no store, none is made.
+    /// Opens the space for reading, or to act on existing things: a store that does not exist is not created.
     pub(crate) async fn workspace_if_any(&self) -> Result<Workspace, Failure> {
         self.in_turn(self.folio_if_any().await?).await
     }
 
-    /// The same of a store that is there: it is refused to take what is not there for what is empty.
+    /// Opens the space of an existing store: a missing store is an error, and does not count as empty.
     pub(crate) async fn existing_workspace(&self) -> Result<Workspace, Failure> {
         self.in_turn(self.existing().await?).await
     }
 
-    /// One of both.
+    /// Opens the space; `absent` says what to do without a store.
     pub(crate) async fn workspace_or(&self, absent: Absent) -> Result<Workspace, Failure> {
         match absent {
             Absent::Made => self.workspace().await,
@@ -183,17 +186,17 @@ impl Context<'_> {
         }
     }
 
-    /// The space that the settings name, outside of any turn, to write to it.
+    /// Opens the space that the settings name for writing, outside of any turn.
     pub(crate) async fn outside(&self) -> Result<Workspace, Failure> {
         Ok(self.opened(self.folio().await?, &self.person()))
     }
 
-    /// The same to read it.
+    /// Opens the space for reading, outside of any turn.
     pub(crate) async fn outside_if_any(&self) -> Result<Workspace, Failure> {
         Ok(self.opened(self.folio_if_any().await?, &self.person()))
     }
 
-    /// The space in the turn that was named, if one was.
+    /// The space in the named turn, if one was named.
     async fn in_turn(&self, folio: Folio) -> Result<Workspace, Failure> {
         if let (Some(turn), None) = (self.settings.turn, self.turn.get()) {
             let space = folio.workspace(self.settings.space.clone());
@@ -201,7 +204,7 @@ impl Context<'_> {
                 let failure = Failure::from(error);
                 match self.settings.turn_flag {
                     Some(_) => failure,
-                    // Every command of a shell works in it, until somebody knows where that was said.
+                    // The variable affects every command of a shell, so the failure names it.
                     None => failure.about("FOLIO_TURN"),
                 }
             });
@@ -216,7 +219,7 @@ impl Context<'_> {
         Ok(self.opened(folio, &self.actor()))
     }
 
-    /// The space of `folio` for `actor`, whose notes are written in the end.
+    /// The space of `folio` for `actor`. Its notes are written at the end.
     fn opened(&self, folio: Folio, actor: &Actor) -> Workspace {
         let workspace = folio.workspace(self.settings.space.clone());
         let workspace = workspace.asked_by(actor).in_thread(&self.settings.thread);
@@ -224,7 +227,7 @@ impl Context<'_> {
         workspace
     }
 
-    /// The tools that runs may call: those that come with Folio, and those of the MCP servers that the settings name.
+    /// The tools that runs may call: those that come with Folio, and those of the configured MCP servers.
     pub(crate) async fn registry(&self) -> Result<Registry, Failure> {
         let opened = self
             .servers
@@ -232,7 +235,7 @@ impl Context<'_> {
         Ok(servers::registry(opened.await?))
     }
 
-    /// The same for what `text` names: nothing is started for a plan that needs none of them.
+    /// The tools for a plan in `text`: no MCP server is started for a plan that names none.
     pub(crate) async fn registry_for(&self, text: &str) -> Result<Registry, Failure> {
         let mut names = self.settings.mcp.iter().map(|server| format!("{}.", server.name));
         if names.any(|name| text.contains(&name)) {
@@ -242,8 +245,8 @@ impl Context<'_> {
         }
     }
 
-    /// Who follows the runs that are driven here: nobody, unless the settings name a collector. That it cannot be told, or is not told all, is
-    /// said, and changes nothing else.
+    /// The observer of the runs that are driven here: none, unless the settings name a collector. That the collector
+    /// cannot be reached, or does not get everything, is reported and changes nothing else.
     pub(crate) fn observer(&self) -> Option<Arc<dyn Observer>> {
         let telling = self.telling.get_or_init(|| {
             let options = self.settings.telemetry.as_ref()?;
@@ -265,12 +268,12 @@ impl Context<'_> {
         Some(Arc::new(telemetry.clone()))
     }
 
-    /// Sends the spans that were not sent yet.
+    /// Sends the remaining spans.
     async fn send_what_was_done(&self) {
         let Some(Some((telemetry, first_loss))) = self.telling.get() else {
             return;
         };
-        // What is lost from here on is told once, with all.
+        // What is lost from here on is reported once, with everything else.
         first_loss.abort();
         let sent = telemetry.finish(TELEMETRY_PATIENCE).await;
         match sent.reason {
@@ -288,7 +291,7 @@ impl Context<'_> {
         }
     }
 
-    /// Refuses what reaches beyond one space, or hands out what others may do, to every role but a person's (M7.7).
+    /// Refuses whatever affects more than one space, or grants permissions, to every role but a person's (M7.7).
     pub(crate) fn only_people(&self, what: &str) -> Result<(), Failure> {
         match self.settings.role {
             Role::Human => Ok(()),
@@ -300,12 +303,12 @@ impl Context<'_> {
         }
     }
 
-    /// Who sits before the terminal, outside of any turn.
+    /// The actor at the terminal, outside of any turn.
     pub(crate) fn person(&self) -> Actor {
         Actor::new(self.settings.role, self.settings.user.clone())
     }
 
-    /// Who sits before the terminal, in the turn that was named. Known when the workspace is.
+    /// The actor at the terminal, in the named turn. The turn is known once the workspace was opened.
     pub(crate) fn actor(&self) -> Actor {
         match self.turn.get() {
             Some(turn) => self.person().in_turn(*turn),
@@ -318,7 +321,7 @@ impl Context<'_> {
 pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -> Ended {
     outlive_large_files();
     let patience = match command {
-        // Whoever called it waits for its end with everything else.
+        // The agent program waits for the end of the hook, too.
         Command::Hook(_) => noticed::PATIENCE_OF_HOOKS,
         _ => noticed::PATIENCE,
     };
@@ -334,7 +337,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
     let done = carry_out(&context, command)
         .await
         .map_err(|failure| match context.absent.get() {
-            // People were told already: of a store that was mistyped, everything is missing.
+            // People have seen the note already: in a mistyped store, everything is missing.
             Some(absent) if output.is_json() && failure.exit() == Exit::NotFound => failure.hint(absent),
             _ => failure,
         });
@@ -406,7 +409,7 @@ async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Fail
     }
 }
 
-/// What is ready when somebody presses Ctrl-C, the terminal is closed, or the system asks the program to end.
+/// A future that is ready when somebody presses Ctrl-C, the terminal is closed, or the system asks the program to end.
 pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static, Failure> {
     let mut interrupts = listen_for(SignalKind::interrupt())?;
     let mut endings = Endings::listen()?;
@@ -418,8 +421,8 @@ pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static,
     })
 }
 
-/// `workspace` for what the command `verb` does once under the key that its caller gave it, and what that is known by: whoever asks for
-/// something else under it is told so.
+/// `workspace` for the command `verb`, which takes effect once under the idempotency key that its caller gave. `what`
+/// identifies the request: a different request under the same key is reported.
 pub(crate) fn asking(
     context: &Context<'_>,
     workspace: &Workspace,
@@ -430,7 +433,7 @@ pub(crate) fn asking(
     let Some(key) = key else {
         return (workspace.clone(), None);
     };
-    // What has no form in JSON is not told from anything else.
+    // Requests that cannot be written as JSON are not told apart.
     let what = canonical_json(what).unwrap_or_default();
     let asking = Asking {
         surface: "cli",

@@ -23,7 +23,7 @@ use crate::report::list::{List, remark};
 use crate::report::observation::{InFull, Observation};
 use crate::report::written::{self, OneOrMore};
 
-/// That an entry is of another kind than the command is for.
+/// The code for an entry of another kind than the command is for.
 const OTHER_KIND: &str = "kind_invalid";
 
 /// `folio observe`.
@@ -164,7 +164,7 @@ enum OrderArgument {
     Priority,
 }
 
-/// How sure something is to be at least, as it is written.
+/// Parses a minimum confidence.
 fn least_sure(text: &str) -> Result<f64, String> {
     least_of(&Value::from(text)).ok_or_else(|| "is not a number from 0 to 1, low, medium or high".to_owned())
 }
@@ -244,7 +244,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// To put `observations` away.
+    /// The arguments to archive `observations`.
     pub(crate) fn of(observations: Vec<EntryRef>, reason: Option<String>) -> Self {
         Self { observations, reason }
     }
@@ -324,7 +324,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             answer(context, &workspace, &[written?])
         }
         Observe::Archive(archive) => {
-            // None is put away if one of them is none.
+            // None is archived if one of them is not an observation.
             for named in &archive.observations {
                 names_observation(&workspace, *named).await?;
             }
@@ -337,13 +337,13 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
     }
 }
 
-/// That `name` is that of an observation. Nobody reads it, so the trace says nothing of it.
+/// Checks that `name` is an observation. Reads the entry directly, so that the trace does not record it.
 pub(super) async fn names_observation(workspace: &Workspace, name: EntryRef) -> Result<(), Failure> {
     let entry = workspace.store().entry(workspace.space(), name).await?;
     is_observation(workspace, &entry).await
 }
 
-/// That `entry` is an observation. Of what is none it is told what it is, and which command is for it.
+/// Checks that `entry` is an observation. Otherwise the failure says what it is, and which command is for it.
 async fn is_observation(workspace: &Workspace, entry: &Entry) -> Result<(), Failure> {
     if entry.kind == EntryKind::Observation {
         return Ok(());
@@ -359,19 +359,19 @@ async fn is_observation(workspace: &Workspace, entry: &Entry) -> Result<(), Fail
     Err(of_other_kind(entry, "observations").hint(hint))
 }
 
-/// That a command is for `meant`, and `entry` is none of them.
+/// The failure for a command that is for `meant` but got `entry`, which is of another kind.
 pub(super) fn of_other_kind(entry: &Entry, meant: &str) -> Failure {
     let message = format!("kind: {} is of kind {}; this is for {meant}", entry.handle, entry.kind);
     Failure::usage(OTHER_KIND, message)
 }
 
-/// The command that shows the page on which `entry` stands.
+/// A hint with the command that shows the page of `entry`.
 pub(super) async fn shows_its_page(workspace: &Workspace, entry: &Entry) -> Result<String, Failure> {
     let page = workspace.page(Ref::Id(entry.page)).await?.handle;
     Ok(format!("`folio page show {page}` shows its page"))
 }
 
-/// Puts away what is named, whatever it is.
+/// Archives the named entries, of whatever kind.
 pub(super) async fn put_away(context: &Context<'_>, workspace: &Workspace, archive: Archive) -> Result<Exit, Failure> {
     let actor = context.actor();
     let archived = Several::each(workspace, archive.observations, async |entry| {
@@ -474,8 +474,8 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
     })
 }
 
-/// What is asked for, and the names of statuses that do not exist. A value that nothing can have is no
-/// mistake but matches nothing (M7.2.13): then there is no query.
+/// The query, and the names of statuses that do not exist. A value that no entry can have is not a mistake but matches
+/// nothing (M7.2.13): then there is no query.
 fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
     let known = |name: &String| Status::parse_in(name, Family::Knowledge);
     let unknown: Vec<_> = list
@@ -537,7 +537,7 @@ fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
     ((!impossible).then_some(query), unknown)
 }
 
-/// What `option` gives as an object; nothing if it gives nothing.
+/// The values of `option` as an object; `None` if it has none.
 fn object(option: &str, pairs: Vec<(String, String)>) -> Result<Option<Value>, Failure> {
     once(option, pairs.iter().map(|(key, _)| key.as_str()))?;
     let object: Map<_, _> = pairs

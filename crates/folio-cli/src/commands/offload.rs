@@ -1,4 +1,4 @@
-//! `folio offload` and `folio history`: conversations that outgrow their window.
+//! `folio offload` and `folio history`: conversations that outgrow their context window.
 
 use std::fmt::{self, Write as _};
 use std::io::Read as _;
@@ -63,7 +63,7 @@ fn range(text: &str) -> Result<(u64, u64), String> {
 }
 
 impl Report for Conversation {
-    /// The messages as JSON, one in a line: what goes on is data also for people.
+    /// The messages as JSON, one per line: the continued conversation is data, for people too.
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         writeln!(out, "[")?;
         for (at, message) in self.messages.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! `folio page`: one page of the tree.
+//! `folio page`: the pages of the tree.
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
@@ -90,7 +90,8 @@ pub(crate) struct Append {
     idempotency_key: Option<String>,
 }
 
-/// Roles of pages that somebody may add. The others have one page for each space or thread, which makes itself.
+/// Parses the role of a page that can be added. Pages of the other roles exist once per space or thread, and are
+/// created automatically.
 fn page_role(text: &str) -> Result<PageRole, String> {
     PageRole::parse(text)
         .filter(|role| !role.is_standing())

@@ -1,4 +1,4 @@
-//! `folio patterns`: what was noticed again and again, and `folio calibration`: how far it is to be believed.
+//! `folio patterns`: what was noticed repeatedly, and `folio calibration`: how reliable it is.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! What people do with runs besides stopping them: answer questions, have them pause and go on.
+//! What people do with runs besides cancelling them: answer questions, pause and continue.
 
 use std::fmt::{self, Write as _};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::output::{Report, Style};
 use crate::report::list::List;
 use crate::report::run::{RunLine, few, path_of, under_way};
 
-/// Runs that are looked through at a time.
+/// How many runs are read at a time.
 const RUNS_AT_A_TIME: u32 = 1_000;
 
 /// `folio questions`.
@@ -59,16 +59,17 @@ pub(crate) struct Pause {
     node: Option<String>,
 }
 
-/// Every question that waits for somebody.
+/// Every open question.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 struct QuestionsShape(List<QuestionShape>);
 
 #[derive(Debug, Serialize)]
 struct QuestionShape {
-    /// Names it, and for `folio approve` and `folio reject` nothing that is asked there later.
+    /// The id of the question. For `folio approve` and `folio reject` it does not match a later question of the same
+    /// node.
     id: String,
-    /// `question`; or `call`, `plan` or `check` (the command of a criterion), which wait for a yes.
+    /// `question`; or `call`, `plan` or `check` (the command of a criterion), which wait for approval.
     kind: &'static str,
     run: String,
     run_id: String,
@@ -78,10 +79,10 @@ struct QuestionShape {
     options: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     default: Option<String>,
-    /// Of a call: the tool, its arguments, and the hash that names both.
+    /// For a call: the tool, its arguments, and the hash of both.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<folio::engine::event::Approval>,
-    /// Of a plan: its version.
+    /// For a plan: its version.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan_version: Option<u32>,
 }
@@ -112,13 +113,13 @@ pub(super) async fn runner(context: &Context<'_>) -> Result<Runner, Failure> {
     runner_with(context, Registry::with_builtins()).await
 }
 
-/// The same with the tools that a plan is checked against.
+/// A runner with the tools that a plan is checked against.
 pub(super) async fn runner_with(context: &Context<'_>, registry: Registry) -> Result<Runner, Failure> {
     let workspace = context.workspace_if_any().await?;
     Ok(Runner::new(workspace, registry, RunnerOptions::default()))
 }
 
-/// Says what to do if nobody drives the run that something was done to.
+/// Says what to do if no process drives the run that was changed.
 pub(super) async fn driven_later(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<(), Failure> {
     if !is_driven(runner.workspace(), row.id).await? {
         let (handle, again) = (row.handle, context.settings.repeated());
@@ -129,9 +130,9 @@ pub(super) async fn driven_later(context: &Context<'_>, runner: &Runner, row: &R
     Ok(())
 }
 
-/// Whether a living process drives a run, or it has ended. Between a run that is submitted and its driver, as between one driver and the
-/// next, there are moments: of a run in which something has just happened it is only said that nobody drives it if that is still so a
-/// moment later.
+/// Whether a living process drives a run, or the run has ended. There are moments between the submission of a run and
+/// its first driver, as between one driver and the next: a run in which something has just happened counts as not
+/// driven only if that is still so a moment later.
 pub(super) async fn is_driven(workspace: &Workspace, run: RunId) -> Result<bool, Failure> {
     const JUST_NOW: Duration = Duration::from_secs(2);
     const MOMENT: Duration = Duration::from_millis(300);
@@ -144,7 +145,8 @@ pub(super) async fn is_driven(workspace: &Workspace, run: RunId) -> Result<bool,
     Ok(!is_left(&row))
 }
 
-/// What a run asks at `now`, whoever is asked: what there is no more time for is none of it.
+/// The questions that a run asks at `now`, and what waits for approval. A question whose deadline has passed is left
+/// out.
 fn asked(row: &RunRow, run: &Run, now: Timestamp) -> impl Iterator<Item = QuestionShape> {
     let is_open = |question: &Question| question.deadline.is_none_or(|at| at > now);
     questions_where(row, run, is_open).into_iter().chain(waiting(row, run))
@@ -168,7 +170,7 @@ fn questions_where(row: &RunRow, run: &Run, which: impl Fn(&Question) -> bool) -
     questions.filter(|(_, question)| which(question)).map(shape).collect()
 }
 
-/// What of a run waits for a yes.
+/// What waits for approval in a run.
 fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
     let shape = |(node, waiting): (NodeId, Waiting<'_>)| {
         let (kind, question, call, plan_version) = match waiting {
@@ -222,8 +224,8 @@ pub(crate) async fn questions(context: &Context<'_>, arguments: Questions) -> Re
     Ok(Exit::Done)
 }
 
-/// What all runs of the space ask that go on, the newest first. Only those are read whose last commit says that they ask something, or
-/// nothing of it.
+/// The questions of all runs of the space that have not ended, newest run first. Only those runs are read whose last
+/// commit says that they ask something, or does not say.
 async fn asked_by_all(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
     let workspace = runner.workspace();
     let (mut items, mut before) = (Vec::new(), None);
@@ -315,7 +317,7 @@ pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exi
     Ok(Exit::Done)
 }
 
-/// A run that somebody asks something of, and the part of it that is meant.
+/// A run that is to be paused or continued, and the part of it that is meant.
 struct Asked {
     runner: Runner,
     row: RunRow,
@@ -331,7 +333,7 @@ impl Asked {
             None => None,
         };
         if row.has_ended() {
-            // As over HTTP: nothing pauses any more, and nothing goes on.
+            // As over HTTP: an ended run can neither pause nor continue.
             return Err(RunnerError::Ended.into());
         }
         if let Some(node) = node {
@@ -341,14 +343,14 @@ impl Asked {
     }
 }
 
-/// Says that nothing can be done to a run any more.
+/// Notes that a run has already ended.
 pub(super) fn note_run_ended(context: &Context<'_>, row: &RunRow) {
     context
         .output
         .note(format_args!("{} has already ended: {}", row.handle, row.status));
 }
 
-/// That a run, or its part `node`, is paused, and what of it is still to end.
+/// A line saying that a run, or its part `node`, is paused, and what is still under way.
 fn paused_in_words(row: &RunRow, run: &Run, node: Option<NodeId>) -> String {
     let of = node.and_then(|node| run.node(node)).map_or_else(
         || row.handle.to_string(),

@@ -14,7 +14,7 @@ use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::written::OneOrMore;
 
-/// A plan that shows most of what a plan can say, for whoever has the program and not its sources.
+/// A plan that shows most features of plans, for users who have the program but not its sources.
 const EXAMPLE: &str = include_str!("../../../../examples/repo-review.yaml");
 
 /// `folio plan`.
@@ -70,7 +70,7 @@ impl Report for Sound {
 }
 
 impl Plan {
-    /// Whether it prints what is always the same.
+    /// Whether the command only prints fixed text.
     pub(crate) fn only_prints(&self) -> bool {
         matches!(self, Self::Schema | Self::Example)
     }
@@ -88,7 +88,7 @@ pub(crate) async fn run(context: &Context<'_>, plan: Plan) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-/// Tells of the plans without mistakes, then every mistake of the others.
+/// Reports the plans without mistakes, then every mistake of the others.
 async fn check(context: &Context<'_>, check: Check) -> Result<Exit, Failure> {
     let (mut sound, mut wrong) = (Vec::new(), Vec::new());
     for file in &check.files {
@@ -118,7 +118,7 @@ async fn check(context: &Context<'_>, check: Check) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a plan file and checks it against the tools that there are. Gives its name for messages, too.
+/// Reads a plan file and checks it against the existing tools. Also returns the file's name for messages.
 pub(crate) async fn read(context: &Context<'_>, path: &std::path::Path) -> Result<(String, plan::Plan), Failure> {
     match parsed(context, path).await? {
         (name, Ok(plan)) => Ok((name, plan)),
@@ -126,7 +126,7 @@ pub(crate) async fn read(context: &Context<'_>, path: &std::path::Path) -> Resul
     }
 }
 
-/// The same, with its mistakes as a value.
+/// Like [`read`], but with the mistakes as a value.
 async fn parsed(
     context: &Context<'_>,
     path: &std::path::Path,
@@ -139,12 +139,13 @@ async fn parsed(
     Ok((name, plan::parse(&text, &known)))
 }
 
-/// The text of a file, and its name for messages; - is standard input.
+/// The name of a file for messages, and its text; - is standard input.
 pub(super) fn text_in(path: &std::path::Path) -> Result<(String, String), Failure> {
     Ok((path.display().to_string(), text_of("read", path)?))
 }
 
-/// Every mistake in a line of its own, as compilers write it, so that editors can jump there. Each file with its own.
+/// A failure with every mistake in a line of its own, in the format of compilers, so that editors can jump there. Each
+/// mistake names its file.
 pub(super) fn mistakes_of(wrong: &[(String, PlanErrors)]) -> Failure {
     let count: usize = wrong.iter().map(|(_, PlanErrors(errors))| errors.len()).sum();
     let names: Vec<&str> = wrong.iter().map(|(file, _)| file.as_str()).collect();
@@ -168,7 +169,7 @@ pub(super) fn mistakes_of(wrong: &[(String, PlanErrors)]) -> Failure {
     })
 }
 
-/// How many steps there are altogether, and whether one of them needs a model.
+/// How many steps there are in all, and whether any of them needs a model.
 fn count(steps: &[plan::Step]) -> (usize, bool) {
     steps.iter().fold((0, false), |(all, model), step| {
         let (inside, inside_model) = match step {

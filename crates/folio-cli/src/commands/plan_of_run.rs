@@ -1,4 +1,4 @@
-//! `folio plan show` and `folio plan edit`: the plan of a run while it goes on.
+//! `folio plan show` and `folio plan edit`: the plan of a run that is being carried out.
 
 use std::fmt::{self, Write as _};
 use std::io::{IsTerminal as _, Write as _};
@@ -26,7 +26,7 @@ use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 
-/// What edits a plan if nobody says otherwise.
+/// The default editor for plans.
 const EDITOR: &str = "vi";
 
 /// `folio plan show`.
@@ -75,9 +75,9 @@ struct PlanShape {
     /// Whether it can still be edited.
     editable: bool,
     steps: Value,
-    /// How its steps stand, those in groups included.
+    /// The states of its steps, including those in groups.
     states: Vec<StepState>,
-    /// That no judge looks at criteria that say `check: judge`.
+    /// A note that no judge verifies the criteria with `check: judge`.
     #[serde(skip_serializing_if = "Option::is_none")]
     not_judged: Option<&'static str>,
     #[serde(skip)]
@@ -152,7 +152,7 @@ impl Place {
         self.run.node(self.node).map_or("", |view| view.path)
     }
 
-    /// The line by which a text says which plan, and which version of it, it was made of.
+    /// The line that records which plan, and which version of it, a text was made from.
     fn origin(&self, command: &str) -> String {
         let node = match self.path() {
             "" => String::new(),
@@ -191,7 +191,7 @@ impl Place {
         )
     }
 
-    /// What is said where criteria read as if a judge looked at them, and none does.
+    /// The note for a plan whose criteria look as if a judge verified them although none does.
     fn not_judged(&self) -> Option<&'static str> {
         let is_written = to_yaml_steps(&self.plan.steps).contains("check: judge");
         let is_judged = !self.run.is_plan_of_model(self.node) || self.run.variable()["judging"] == json!(Judging::All);
@@ -267,7 +267,7 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-/// What a person makes of `text` in an editor.
+/// Lets a person edit `text` in an editor, and returns the result.
 fn edited(context: &Context<'_>, text: &str) -> Result<String, Failure> {
     if !std::io::stdin().is_terminal() && context.settings.editor.is_none() {
         let nobody = Failure::usage(
@@ -288,7 +288,7 @@ fn edited(context: &Context<'_>, text: &str) -> Result<String, Failure> {
         .and_then(|()| file.flush())
         .map_err(cannot)?;
     let editor = context.settings.editor.as_deref().unwrap_or(EDITOR);
-    // What stands in VISUAL may have arguments of its own: `code --wait`.
+    // VISUAL may contain arguments: `code --wait`.
     let ended = Command::new("sh")
         .args(["-c", &format!("{editor} \"$1\""), "folio"])
         .arg(file.path())
@@ -303,7 +303,7 @@ fn edited(context: &Context<'_>, text: &str) -> Result<String, Failure> {
     std::fs::read_to_string(file.path()).map_err(|error| Failure::file("read", file.path(), &error))
 }
 
-/// What somebody typed is not lost because it was wrong.
+/// Keeps what somebody typed in a file, so that a mistake in it does not lose it.
 fn kept_for_later(failure: Failure, text: &str) -> Failure {
     let kept = tempfile::Builder::new().prefix("folio-plan-").suffix(".md").tempfile();
     let kept = kept.and_then(|mut file| {

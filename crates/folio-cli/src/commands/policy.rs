@@ -1,4 +1,4 @@
-//! `folio policy`: what holds in a space beyond what is built in.
+//! `folio policy`: the rules of a space beyond the built-in ones.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -14,7 +14,7 @@ use super::{Context, json_or_text, once, text_of};
 use crate::error::{Exit, Failure, in_plain_words};
 use crate::output::{Report, Style};
 
-/// How often a change of single keys is made again when somebody else changes the policy meanwhile.
+/// How often a change of single keys is retried when somebody else changes the policy meanwhile.
 const ATTEMPTS: u32 = 8;
 
 /// `folio policy`.
@@ -59,23 +59,23 @@ pub(crate) struct Unset {
     reason: Option<String>,
 }
 
-/// A policy as it is shown.
+/// A policy for display.
 #[derive(Debug, Serialize)]
 struct Shown {
     space: String,
     version: u32,
     changed_seq: u64,
-    /// What was set.
+    /// The values that were set.
     policy: SpacePolicy,
-    /// All that holds.
+    /// All values in force.
     in_force: Value,
-    /// Whether people see what was set, and not all that holds.
+    /// Whether people see only what was set, not everything in force.
     #[serde(skip)]
     is_document: bool,
 }
 
 impl Report for Shown {
-    /// The document, as a file for `set` has it; or each value that holds, as `set` takes it.
+    /// The document, in the format of a file for `set`; or each value in force, in the form that `set` accepts.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         if !self.is_document {
             return self.policy.in_force().iter().try_for_each(|one| value(one, out, style));
@@ -88,7 +88,7 @@ impl Report for Shown {
     }
 }
 
-/// A line with a value that holds.
+/// Writes a line with a value in force.
 fn value(one: &PolicyValue, out: &mut String, style: Style) -> fmt::Result {
     let json = one.value.to_string();
     let plain = one.value.as_str().filter(|text| json_or_text(text) == one.value);
@@ -153,7 +153,8 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
 
 type InForce = std::sync::Arc<PolicyInForce>;
 
-/// Sets what `edit` makes of the present document, in which it puts values at `keys`; again if somebody else was quicker.
+/// Sets the document that `edit` makes of the present one by putting values at `keys`; retries if somebody else was
+/// quicker.
 async fn change(
     context: &Context<'_>,
     workspace: &Workspace,
@@ -194,7 +195,7 @@ async fn set(
     Ok(now)
 }
 
-/// The arguments as keys and values; none if they name a file.
+/// The arguments as keys and values; `None` if they name a file.
 fn keys_and_values(what: &[String]) -> Option<Vec<(&str, &str)>> {
     let pair = |text: &'_ String| -> Option<(usize, usize)> {
         let at = text.find('=')?;
@@ -209,7 +210,7 @@ fn keys_and_values(what: &[String]) -> Option<Vec<(&str, &str)>> {
         .collect()
 }
 
-/// Puts `value` at a dotted path, or takes away what is there.
+/// Puts `value` at a dotted path, or removes what is there.
 fn put(document: &mut Map<String, Value>, key: &str, value: Option<Value>) -> Result<(), Failure> {
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();
@@ -229,7 +230,7 @@ fn put(document: &mut Map<String, Value>, key: &str, value: Option<Value>) -> Re
     Ok(())
 }
 
-/// Refuses a key that no policy has: that there is nothing at it is no wish that came true.
+/// Refuses a key that no policy has: otherwise removing it would look like a success.
 fn known(key: &str) -> Result<(), Failure> {
     let mut probe = Map::new();
     put(&mut probe, key, Some(Value::Null))?;
@@ -243,7 +244,7 @@ fn read(document: &Map<String, Value>) -> serde_json::Result<SpacePolicy> {
     serde_json::from_value(Value::Object(document.clone()))
 }
 
-/// The one of `keys` without which `document` could be read.
+/// The one of `keys` without which `document` would be valid.
 fn culprit<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k str> {
     let is_to_blame = |key: &&str| {
         let mut without = document.clone();

@@ -1,4 +1,4 @@
-//! `folio resume`: goes on with runs whose process is gone.
+//! `folio resume`: resumes runs whose process is gone.
 
 use clap::Args;
 use folio::engine::run::SoFar;
@@ -14,10 +14,10 @@ use crate::error::{Exit, Failure};
 use crate::follow;
 use crate::leftovers::left_alone;
 
-/// Runs that are told as driven by others.
+/// How many runs are listed as driven by others.
 const TOLD: u32 = 20;
 
-/// What is said of a run that asks something where nobody answers.
+/// The text for a run that asks something when nobody is there to answer.
 const WAITS: &str = "waits for an answer, and there is nobody to ask";
 
 /// `folio resume`.
@@ -39,7 +39,7 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
         .minds
         .runner_with(context, &resume.driving, false, (models, Absent::Empty))
         .await?;
-    // What was begun with a judge is not gone on with without one.
+    // A run that was begun with a judge is not resumed without one.
     let Some(run) = resume.run else {
         if let Some(unopened) = unopened {
             if !runner.unfinished().await?.is_empty() {
@@ -59,8 +59,8 @@ pub(crate) async fn run(context: &Context<'_>, resume: Resume) -> Result<Exit, F
     follow::drive(context, &runner, row.id).await
 }
 
-/// Goes on with every run that did not end. What keeps one from it is said, and keeps none of the others; how the program ends is that of the
-/// worst. That one could not be shown is told in the end.
+/// Resumes every run that has not ended. A failure of one is reported and does not stop the others; the exit code is
+/// that of the worst. A run that could not be shown is reported at the end.
 async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     let rows = runner.unfinished().await?;
     let workspace = runner.workspace();
@@ -103,7 +103,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
         }
         let ended = follow::drive_until_asked(context, runner, row.id).await;
         let exit = match ended {
-            // Who stops one, or leaves it, stops and leaves all.
+            // Interrupting one run, or leaving it, ends them all.
             Ok((exit, true)) => return Ok(exit),
             Ok((exit, false)) => exit,
             Err(failure) if failure.code() == "cancelled" => return Err(failure),
@@ -130,7 +130,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     in_the_end.map_or(Ok(worst), Err)
 }
 
-/// What is told of a run as it is now.
+/// The present state of a run, as lists show it.
 async fn so_far(runner: &Runner, row: &RunRow) -> Result<SoFar, Failure> {
     let workspace = runner.workspace();
     let so_far = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;

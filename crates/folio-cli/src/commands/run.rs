@@ -113,7 +113,7 @@ impl From<Judged> for Judging {
     }
 }
 
-/// Who does what no tool does: models and people.
+/// Who does what tools cannot: models and people.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Minds {
     /// Model that plans goals and does the tasks that name no tool: anthropic:NAME, openai:NAME, openai-responses:NAME,
@@ -129,7 +129,7 @@ pub(crate) struct Minds {
     attended: bool,
 }
 
-/// The same for who serves others, or works for them: there somebody may always answer.
+/// The same for a process that serves others, or works for them: there somebody may always answer.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MindsOfMany {
     /// Model that plans goals and does the tasks that name no tool: anthropic:NAME, openai:NAME, openai-responses:NAME,
@@ -156,13 +156,13 @@ impl From<MindsOfMany> for Minds {
 }
 
 impl Minds {
-    /// A runner with them, on the space that the settings name.
+    /// A runner with these models and people, on the space that the settings name.
     ///
     /// `is_attended`: whether somebody may answer although there is no terminal, over HTTP for example.
     ///
     /// # Errors
     ///
-    /// Besides others, if nobody is to be there in runs that others drive: who drives them decides.
+    /// Among others, if `--non-interactive` is given for runs that others drive: their driver decides that.
     pub(crate) async fn runner(
         &self,
         context: &Context<'_>,
@@ -174,7 +174,7 @@ impl Minds {
         self.runner_with(context, driving, is_attended, (models, absent)).await
     }
 
-    /// The same with these models.
+    /// Like [`Self::runner`], with these models.
     pub(super) async fn runner_with(
         &self,
         context: &Context<'_>,
@@ -192,7 +192,7 @@ impl Minds {
         Ok(Runner::new(context.workspace_or(absent).await?, registry, options))
     }
 
-    /// The models of this call; or none, and why, where those that the settings name cannot be had: not every run needs one.
+    /// The models of this call; or none, and why, if those of the settings cannot be opened: not every run needs one.
     pub(super) fn models_if_any(
         &self,
         context: &Context<'_>,
@@ -240,7 +240,7 @@ impl Driving {
         self.who != Who::Process
     }
 
-    /// What holds for whoever drives runs on the space that the settings name.
+    /// The options for driving runs on the space that the settings name.
     pub(crate) fn options(
         &self,
         context: &Context<'_>,
@@ -320,7 +320,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
             .map(|(models, recorder)| (Some(models), Some(recorder)))?,
         None => (models, None),
     };
-    // What others ask of their models is not known here.
+    // What other processes ask their models is not known here.
     let asked = models.clone().filter(|_| !run.driving.is_elsewhere());
     let registry = context.registry().await?;
     if !run.driving.is_elsewhere() {
@@ -345,13 +345,13 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         judging: run.judging.into(),
         plan_gate: run.plan_gate,
         allow_unpriced: run.allow_unpriced,
-        // Here it holds for as long as this process drives it; others have to be told.
+        // Here it applies as long as this process drives the run; others have to be told.
         is_unattended: run.minds.non_interactive && run.driving.is_elsewhere(),
         thread: context.settings.thread.clone(),
         actor: context.actor(),
     };
-    // What models answer to other runs is not for this one's cassette.
-    // Nor is it known whether others do without the models that could not be had.
+    // Replies to other runs do not belong on this run's cassette.
+    // Nor is it known whether other runs can do without the models that could not be opened.
     let leaves = run.no_resume || recorder.is_some() || is_without || run.driving.is_elsewhere();
     let leftovers = if leaves || are_of_another(&runner, context.output, Waiting::GivenUp).await? {
         Leftovers::default()
@@ -361,7 +361,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     let (id, handle) = runner.submit(new).await.map_err(|error| not_submitted(error, &name))?;
     context.output.detail(format_args!("run: {handle} ({id})"));
     let ended = follow::drive(context, &runner, id).await;
-    // However it ended: what was answered was paid for.
+    // However the run ended, its replies were paid for.
     if let Some(recorder) = recorder {
         recorder.end(runner.workspace())?;
     }
@@ -377,20 +377,20 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     }
     let left = asked.map(|models| models.left_over()).unwrap_or_default();
     match ended {
-        // A script says what is asked: what is not is as wrong as what nobody waits for.
+        // A script states what will be asked: an unused cue is as wrong as an unexpected request.
         Exit::Done if !left.is_empty() => Err(script_left(&UnusedCues(left))),
         _ => Ok(ended),
     }
 }
 
-/// The name of a file with a plan without its ending: lists of runs have something to call those by whose plan has no title.
+/// The name of a plan file without its extension: lists of runs show it for plans without a title.
 fn title_of(file: &Path) -> Option<String> {
     let stem = file.file_stem()?.to_str()?;
     // A title is a template, and `-` is standard input.
     (stem != "-" && !stem.contains(['{', '}'])).then(|| stem.to_owned())
 }
 
-/// `plan`, which is called `title` unless it says what it is called, or what it is for.
+/// `plan` with `title`, unless it has a title or a goal of its own.
 fn named_after(mut plan: Plan, title: Option<String>) -> Plan {
     if plan.title.trim().is_empty() && plan.goal.trim().is_empty() {
         plan.title = title.unwrap_or_default();
@@ -398,7 +398,7 @@ fn named_after(mut plan: Plan, title: Option<String>) -> Plan {
     plan
 }
 
-/// Why nothing was begun. The plan, which is called `name`, is told of what is wrong with it and what is given to it, and of nothing else.
+/// Why nothing was started. The failure names the plan `name` only if the plan or its inputs are wrong.
 fn not_submitted(error: RunnerError, name: &str) -> Failure {
     let is_of_plan = match &error {
         RunnerError::NeedsModel { .. } | RunnerError::Inputs { .. } | RunnerError::Edit(_) => true,
@@ -409,7 +409,7 @@ fn not_submitted(error: RunnerError, name: &str) -> Failure {
     if is_of_plan { failure.about(name) } else { failure }
 }
 
-/// A run that went well without all that its script waits for.
+/// The failure for a run that went well but left cues of its script unused.
 fn script_left(left: &UnusedCues) -> Failure {
     let words = format!(
         "the run went well, and nobody asked what its script waits for: {}",
@@ -419,15 +419,16 @@ fn script_left(left: &UnusedCues) -> Failure {
         .hint("remove these cues, or set `\"times\": \"always\"` on those that may go unused")
 }
 
-/// Keeps what models answer, and writes it when the run has ended.
+/// Records the replies of models, and writes them when the run has ended.
 struct Recorder {
     file: PathBuf,
     recording: Recording,
 }
 
 impl Recorder {
-    /// A file that cannot be written is found out before anybody is asked. What it has from before was paid for, too: it is only written over
-    /// if that `is_forced`, and stays until there is something new.
+    /// Prepares the recording. That the file cannot be written is found out before any model is asked. The replies
+    /// that it already has were paid for, too: they are only overwritten if `is_forced`, and stay until there is
+    /// something new.
     fn begin(
         file: PathBuf,
         is_forced: bool,
@@ -457,7 +458,7 @@ impl Recorder {
     }
 }
 
-/// A cassette that cannot be read or written.
+/// The failure for a cassette that cannot be read or written.
 pub(super) fn unusable(error: &CassetteError) -> Failure {
     let exit = if error.is_missing() {
         Exit::NotFound
@@ -467,7 +468,7 @@ pub(super) fn unusable(error: &CassetteError) -> Failure {
     Failure::new(exit, "cassette_unusable", error.to_string())
 }
 
-/// That something is done without the models that the settings name, since it needs none.
+/// A note that a run continues without the models of the settings, since it needs none.
 pub(super) fn going_on_without(unopened: &Failure) -> String {
     format!(
         "going on without a model, which this run does not need: {}",
@@ -475,10 +476,10 @@ pub(super) fn going_on_without(unopened: &Failure) -> String {
     )
 }
 
-/// What somebody without a model can do.
+/// A hint for users without a model.
 const WITHOUT_MODEL: &str = "without a model: folio plan example | folio run --plan - --input repo=.";
 
-/// That each of the tools which are called without a yes is there.
+/// Checks that each tool that may be called without approval exists.
 pub(super) fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), Failure> {
     folio::runner::check_allowed(registry, allowed).map_err(|error| {
         let wrong = Failure::usage("usage", format!("--allow-tool: {}", error.message));
@@ -486,7 +487,7 @@ pub(super) fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(
     })
 }
 
-/// Why a goal alone is not enough, and what is.
+/// The failure for a goal without a model, with hints.
 fn without_model(goal: Option<&str>, current: &Path) -> Failure {
     let why = "only a model can make a plan for a goal, and none is configured";
     let failure = Failure::usage("no_model", why);
@@ -502,7 +503,7 @@ fn without_model(goal: Option<&str>, current: &Path) -> Failure {
         .hint(WITHOUT_MODEL)
 }
 
-/// What is given to the plan. Paths become absolute here, where it is known what they are relative to.
+/// The inputs of the plan. Paths become absolute here, where it is known what they are relative to.
 fn inputs_of(plan: &Plan, given: Vec<(String, String)>, current: &Path) -> Result<BTreeMap<String, Value>, Failure> {
     let mut inputs: BTreeMap<_, _> = given
         .into_iter()

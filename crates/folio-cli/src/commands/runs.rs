@@ -28,19 +28,19 @@ pub(crate) struct Runs {
     cursor: Option<RunHandle>,
 }
 
-/// How a run may stand, as lists tell it.
+/// The state of a run, as lists show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
-    /// As programs read it.
+    /// A status as programs read it.
     Status(&'static str),
-    /// It has not ended, and nobody drives it.
+    /// The run has not ended, and no process drives it.
     Interrupted,
-    /// It waits until somebody says that it goes on.
+    /// The run is paused.
     Paused,
 }
 
 impl Standing {
-    /// Every one that there is.
+    /// All states.
     fn all() -> impl Iterator<Item = Self> {
         let [running, ended @ ..] = Run::STATUSES.map(Self::Status);
         [running, Self::Interrupted, Self::Paused].into_iter().chain(ended)
@@ -54,7 +54,7 @@ impl Standing {
         }
     }
 
-    /// What the store calls it: only who looks at a run knows what holds it up.
+    /// The status in the store, which does not know whether a run is interrupted or paused.
     fn status(self) -> &'static str {
         match self {
             Self::Status(status) => status,
@@ -71,7 +71,8 @@ impl Standing {
     }
 }
 
-/// What `names` mean. A name that no run can have is no mistake but matches nothing (M7.2.13), and is told with those that there are.
+/// The states called `names`. A name that no run can have is not a mistake but matches nothing (M7.2.13); a note lists
+/// the existing ones.
 fn meant(context: &Context<'_>, names: &[String]) -> Vec<Standing> {
     let mut meant = Vec::new();
     for name in names {
@@ -90,11 +91,12 @@ fn run_handle(text: &str) -> Result<RunHandle, String> {
     text.parse().map_err(|_| "no handle of a run, as r3 is".to_owned())
 }
 
-/// Each of `rows` with what lists tell of it. Of a run whose last event an older version wrote, its journal does.
+/// Each of `rows` with what lists show of it. For a run whose last event was written by an older version, this comes
+/// from its journal.
 async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<RunLine>, Failure> {
     for row in rows.iter_mut().filter(|row| !row.has_ended()) {
         let driven = is_driven(workspace, row.id).await?;
-        // It may have ended by now.
+        // The run may have ended by now.
         *row = workspace.run(Ref::Id(row.id)).await?;
         row.driven = driven && !row.has_ended();
     }
@@ -123,7 +125,7 @@ pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failu
     if let Some(run) = runs.cursor {
         workspace.run(Ref::Handle(run)).await?;
     }
-    // One more, so that it is known whether there are more.
+    // One more than asked for, to learn whether there are more.
     let wanted = runs.limit as usize + 1;
     let mut query = RunQuery {
         status: meant.iter().map(|standing| standing.status().to_owned()).collect(),

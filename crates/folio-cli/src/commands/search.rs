@@ -1,4 +1,4 @@
-//! `folio search`: everything that is found by its words.
+//! `folio search`: finds entries by their words.
 
 use clap::{Args, ValueEnum};
 use folio::EntryQuery;
@@ -15,7 +15,8 @@ use crate::report::list::{List, remark};
 pub(crate) struct Search {
     /// Words to search for, in any form; punctuation is ignored
     ///
-    /// Searches observations, scratchbooks and summaries of the space. With --thread, searches only the scratchbook of that thread.
+    /// Searches observations, scratchbooks and summaries of the space. With --thread, searches only the scratchbook of
+    /// that thread.
     #[arg(value_name = "TEXT", required = true)]
     words: Vec<String>,
     /// Include entries with only some of the words even if others have all of them
@@ -67,7 +68,7 @@ impl From<Kind> for EntryKind {
     }
 }
 
-/// Carries out `folio search`. `--thread` on the command line keeps it to the scratchbook of that thread.
+/// Carries out `folio search`. `--thread` on the command line restricts it to the scratchbook of that thread.
 pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
     let text = search.words.join(" ");

@@ -15,13 +15,13 @@ use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::{Leftovers, Waiting, are_of_another};
 
-/// How long a space is left alone before it is looked for what is due.
+/// How often the space is tidied.
 const BETWEEN: Duration = Duration::from_secs(60);
 
-/// Files that are open at once. More are no use, and programs that tools start take longer to begin where there may be millions: some close each
-/// number that a file could have.
+/// How many files may be open at once. More are of no use, and where millions are allowed, programs started by tools
+/// take longer to begin: some close every possible file descriptor.
 const FILES_MAX: u64 = 65_536;
-/// Connections that are open at once.
+/// How many connections may be open at once.
 const CONNECTIONS_MAX: usize = 4_096;
 
 /// `folio serve`.
@@ -50,7 +50,7 @@ pub(crate) struct Serve {
     driving: Driving,
 }
 
-/// Reads an address to listen at.
+/// Parses an address to listen on.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let usual = ServeOptions::default().listen;
     text.parse().map_err(|_| {
@@ -87,7 +87,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     context.output.text(&format!("{}\n", server.url()))?;
     let going_on = async {
         if let Some(leftovers) = leftovers {
-            // To the end of what is under way: afterwards the tools of other programs are gone.
+            // Waits for what is under way: afterwards the tools of other programs are gone.
             Box::pin(leftovers.work(&runner, context.output, None, runner.left())).await;
         }
     };
@@ -100,8 +100,8 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     Ok(Exit::Done)
 }
 
-/// Has this process keep as many files open as it may, and gives how many of them connections may take: a half, so that the store, tools and
-/// programs have what they need, whoever connects.
+/// Raises the limit of open files of this process as far as allowed, and returns how many of them connections may use:
+/// half, so that the store, tools and programs have what they need, however many clients connect.
 fn connections() -> usize {
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.unwrap_or(FILES_MAX).min(FILES_MAX);
@@ -110,7 +110,7 @@ fn connections() -> usize {
             current: Some(wanted),
             ..limit
         };
-        // Where it cannot be raised, there are fewer.
+        // If the limit cannot be raised, there are fewer.
         let _as_it_was = setrlimit(Resource::Nofile, raised);
     }
     let files = getrlimit(Resource::Nofile).current.unwrap_or(FILES_MAX);
@@ -118,7 +118,7 @@ fn connections() -> usize {
     half.clamp(1, CONNECTIONS_MAX)
 }
 
-/// Does from time to time what `folio tidy` does, for as long as nobody stops it.
+/// Does what `folio tidy` does at intervals, until it is dropped.
 async fn keep_small(context: &Context<'_>, workspace: &Workspace) {
     let mut again = tokio::time::interval(BETWEEN);
     loop {

@@ -1,4 +1,4 @@
-//! What is done to several entries, one after the other.
+//! Changes several entries, one after the other.
 
 use folio::Workspace;
 use folio::memory::id::EntryRef;
@@ -6,14 +6,15 @@ use folio::store::{WorkspaceError, Written};
 
 use crate::error::{Exit, Failure};
 
-/// What is written, and what kept the rest from it.
+/// What was written, and what stopped the rest.
 pub(crate) struct Several {
     written: Vec<Written>,
     broken_off: Option<Failure>,
 }
 
 impl Several {
-    /// Does `each` to every one of `names`, up to the first that it cannot be done to. One that nothing has keeps it from all.
+    /// Does `each` to every one of `names`, up to the first failure. If one of them does not exist, nothing is done to
+    /// any.
     ///
     /// # Errors
     ///
@@ -25,7 +26,7 @@ impl Several {
     ) -> Result<Self, Failure> {
         if names.len() > 1 {
             for name in &names {
-                // Nobody reads it, so the trace says nothing of it.
+                // Reads the entry directly, so that the trace does not record it.
                 workspace.store().entry(workspace.space(), *name).await?;
             }
         }
@@ -43,7 +44,7 @@ impl Several {
         Ok(done)
     }
 
-    /// Tells what is written with `tell`, then what kept the rest from it.
+    /// Reports what was written with `tell`, then what stopped the rest.
     pub(crate) fn told(self, tell: impl FnOnce(&[Written]) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
         let told = tell(&self.written);
         self.broken_off.map_or(told, Err)

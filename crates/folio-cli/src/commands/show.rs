@@ -27,7 +27,7 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
     watch.catch_up().await?;
     let row = row_as_of(watch.run(), row);
     let summary = follow::summary(&workspace, &row, watch.run()).await?;
-    // Where nobody is at work the clocks stand where they stood when somebody was last.
+    // If no process drives the run, its clock stands at the last moment when one did.
     let now = if row.driven { workspace.now() } else { row.updated_at };
     let held_up = runner(context).await?.held_up_now(&row).await?;
     let held_up = held_up.map(|(held_up, by)| HeldUpShape::of(held_up, by.handle.to_string()));

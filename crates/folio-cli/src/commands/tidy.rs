@@ -1,4 +1,4 @@
-//! `folio tidy`: puts away and takes out what is due.
+//! `folio tidy`: archives and erases what is due.
 
 use std::fmt::{self, Write as _};
 
@@ -70,7 +70,8 @@ pub(crate) async fn run(context: &Context<'_>, _: Tidy) -> Result<Exit, Failure>
     Ok(Exit::Done)
 }
 
-/// Removes what forks that were killed before they began have left more than an hour ago; how many folders that were.
+/// Removes the folders that forks killed before they began left behind more than an hour ago; returns how many there
+/// were.
 async fn removed_folders(context: &Context<'_>, workspace: &Workspace) -> Result<u64, Failure> {
     let Some(folders) = &context.settings.run_folders else {
         return Ok(0);

@@ -1,4 +1,4 @@
-//! `folio token`: by which programs say who they are to `folio serve`.
+//! `folio token`: access tokens, which identify programs to `folio serve`.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::output::{Report, Style};
 use crate::report::list::{List, remark};
 use crate::report::{instant, printable};
 
-/// Seconds for which a token can be good, if not for ever: a hundred years.
+/// The longest lifetime of a token that expires, in seconds: a hundred years.
 const LIFETIME_MAX: u64 = 36_500 * 86_400;
 
 /// `folio token`.
@@ -67,7 +67,7 @@ fn role(text: &str) -> Result<Role, String> {
     })
 }
 
-/// `90m`, `12h`, `30d`.
+/// Parses a lifetime such as `90m`, `12h` or `30d`.
 fn lifetime(text: &str) -> Result<Duration, String> {
     let wrong = || "not as 90m, 12h or 30d".to_owned();
     let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
@@ -86,7 +86,7 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// A token as a list shows it.
+/// A token for lists.
 #[derive(Debug, Serialize)]
 struct TokenShape {
     id: String,
@@ -96,7 +96,7 @@ struct TokenShape {
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
     revoked_at: Option<Timestamp>,
-    /// Whether it opens anything now.
+    /// Whether it is valid now.
     valid: bool,
 }
 
@@ -128,17 +128,17 @@ impl Report for TokenShape {
     }
 }
 
-/// A token that was just made.
+/// A token that was just created.
 #[derive(Debug, Serialize)]
 struct NewToken {
-    /// What its holder sends.
+    /// The secret that its holder sends.
     token: String,
     #[serde(flatten)]
     kept: TokenShape,
 }
 
 impl Report for NewToken {
-    /// The token and nothing else, so that it can be handed on.
+    /// The token and nothing else, so that it can be piped on.
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         use std::fmt::Write as _;
         writeln!(out, "{}", self.token)
@@ -163,7 +163,7 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
                 kept: TokenShape::of(&kept, now),
             });
             if let Err(unwritten) = told {
-                // It was shown to nobody, and opens what nobody can know of.
+                // Nobody was shown the token, so it is revoked.
                 kept.revoked_at = Some(now);
                 store.keep_token(kept).await?;
                 return Err(unwritten.worth_telling("the token was not shown, and is revoked"));

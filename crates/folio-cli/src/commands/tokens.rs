@@ -1,4 +1,4 @@
-//! `folio tokens`: what memory costs a model, section by section and entry by entry.
+//! `folio tokens`: what memory costs a model in tokens, by section and by entry.
 
 use std::fmt::{self, Write as _};
 
@@ -17,7 +17,7 @@ use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
 use crate::report::{first_line, printable};
 
-/// Characters of a title that a line shows.
+/// How many characters of a title a line shows.
 const LINE_CHARS: usize = 80;
 
 /// `folio tokens`.
@@ -36,9 +36,9 @@ struct EntryCost {
     handle: String,
     kind: &'static str,
     title: String,
-    /// Its whole title and text.
+    /// Its full title and text.
     tokens: u32,
-    /// The longest line that a view has for it.
+    /// The longest line that a view uses for it.
     line_tokens: u32,
 }
 
@@ -50,7 +50,7 @@ struct Cost {
     view_tokens: u32,
     view_token_limit: u32,
     sections: Vec<SectionReceipt>,
-    /// All live entries that were looked at.
+    /// All live entries that were counted.
     entries_tokens: u64,
     entries: Vec<EntryCost>,
 }

@@ -1,4 +1,4 @@
-//! `folio tool`: what tools say and ask, taken in and answered.
+//! `folio tool`: lists tools, stores their answers and answers their queries.
 
 use std::path::PathBuf;
 
@@ -140,7 +140,7 @@ async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure
     let name = asked.tool.as_deref().unwrap_or(&request.tool_id);
     let mut tool = speaking_for(context, name)?;
     tool.turn = turn_of(&workspace, context.settings.turn).await?;
-    // A tool goes on without an answer; people and their programs hear what is wrong (M7.2.19).
+    // A tool continues without an answer; people and their programs get the error (M7.2.19).
     let found = match context.settings.role {
         Role::Tool => workspace.tool_context(&tool, &request).await,
         _ => workspace.try_tool_context(&tool, &request).await?,
@@ -149,13 +149,13 @@ async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure
     Ok(Exit::Done)
 }
 
-/// The tool called `name`, as far as whoever sits here speaks for tools (M7.7).
+/// The actor for the tool called `name`, if the caller's role may speak for tools (M7.7).
 fn speaking_for(context: &Context<'_>, name: &str) -> Result<Actor, Failure> {
     Ok(roles::speaking_for(&context.person(), name).map_err(WorkspaceError::from)?)
 }
 
-/// The turn that is named, which a tool need not be able to read. One that nobody has begun here may be named by its id, because
-/// others may keep turns.
+/// The id of the named turn, which a tool need not be able to read. A turn that was not begun here may be named by its
+/// id, because turns may be kept elsewhere.
 async fn turn_of(workspace: &Workspace, turn: Option<TurnRef>) -> Result<Option<TurnId>, Failure> {
     Ok(match turn {
         None => None,

@@ -1,4 +1,4 @@
-//! `folio tool login`: somebody logs in to an MCP server in a browser, which comes back here.
+//! `folio tool login`: logs in to an MCP server in a browser, which is redirected back to here.
 
 use std::io::BufRead as _;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::error::{Exit, Failure};
 use crate::report::tool::{LoggedIn, LoggedOut};
 use crate::servers::checked;
 
-/// Until somebody comes back from the browser.
+/// How long to wait for the browser.
 const TIME: Duration = Duration::from_secs(10 * 60);
-/// Bytes of the address that it comes back with.
+/// The longest address that the browser may be redirected to, in bytes.
 const ADDRESS_BYTES_MAX: usize = 64 * 1024;
 
 /// `folio tool login`.
@@ -37,7 +37,7 @@ pub(crate) struct Logout {
     server: String,
 }
 
-/// Logs in, and keeps what is given out.
+/// Logs in, and stores the tokens received.
 pub(super) async fn log_in(context: &Context<'_>, asked: Login) -> Result<Exit, Failure> {
     let server = server_of(context, &asked.server)?;
     let port = server
@@ -77,7 +77,7 @@ pub(super) async fn log_in(context: &Context<'_>, asked: Login) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-/// Forgets what was given out.
+/// Deletes the stored tokens.
 pub(super) async fn log_out(context: &Context<'_>, asked: Logout) -> Result<Exit, Failure> {
     let server = server_of(context, &asked.server)?;
     let was_logged_in = forget(server).await.map_err(|error| failed(&error))?;
@@ -109,7 +109,7 @@ fn server_of<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c ToStart, Fa
     Ok(server)
 }
 
-/// Waits for the browser; the address that it comes back with.
+/// Waits for the browser, and returns the address that it was redirected to.
 async fn come_back(callback: Callback) -> Result<String, Failure> {
     callback.came_back(TIME).await.ok_or_else(|| {
         let message = format!(

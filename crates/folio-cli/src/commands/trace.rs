@@ -13,7 +13,7 @@ use crate::report::list::remark;
 use crate::report::timeline;
 use crate::report::trace::TraceLine;
 
-/// `folio trace`. The global `--turn` restricts it to one turn, told as a timeline.
+/// `folio trace`. The global `--turn` restricts it to one turn, shown as a timeline.
 #[derive(Debug, Args)]
 pub(crate) struct Trace {
     /// Only what happened in this run: r3 or run_…
@@ -39,12 +39,12 @@ pub(crate) struct Trace {
 /// Carries out `folio trace`.
 pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Failure> {
     let workspace = context.outside_if_any().await?;
-    // Only the flag: who works in a turn may want to see more than it.
+    // Only the flag counts: whoever works in a turn may want to see more than that turn.
     let (turn, began) = match context.settings.turn_flag {
         None => (None, None),
         Some(turn) => match (workspace.turn(turn).await, turn) {
             (Ok(known), _) => (Some(known.begun.id), Some(known.started_at)),
-            // Somebody else may keep turns; what was done in them is told all the same.
+            // Turns may be kept elsewhere; what was done in them is shown all the same.
             (Err(error), TurnRef::Id(id)) if error.kind() == ErrorKind::NotFound => (Some(id), None),
             (Err(error), _) => return Err(error.into()),
         },

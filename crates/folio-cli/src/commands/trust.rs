@@ -1,4 +1,4 @@
-//! `folio trust`: somebody has looked at a file with settings that came with a repository.
+//! `folio trust`: trusts a settings file that came with a repository, once somebody has looked at it.
 
 use std::fmt::{self, Write as _};
 use std::path::PathBuf;
@@ -21,12 +21,12 @@ pub(crate) struct Trust {
     remove: bool,
 }
 
-/// What holds of a file from now on.
+/// The new state of a file.
 #[derive(Debug, Serialize)]
 struct Trusted {
     file: String,
     trusted: bool,
-    /// What it sets that can hurt.
+    /// The harmful settings in it.
     sets: Map<String, Value>,
     #[serde(skip)]
     words: &'static str,

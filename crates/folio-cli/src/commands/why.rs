@@ -18,7 +18,7 @@ use crate::report::first_line;
 use crate::report::list::{List, remark};
 use crate::report::turn::decisions;
 
-/// Characters of an input that a line shows.
+/// How many characters of an input a line shows.
 const LINE_CHARS: usize = 60;
 
 /// `folio why`. The global `--turn` restricts it to one turn.
@@ -60,7 +60,7 @@ impl Report for Reason {
     }
 }
 
-/// What became of an entry in a view or a context of a turn.
+/// How an entry appeared in a view or context of a turn.
 #[derive(Debug, Serialize)]
 struct ShownShape {
     of: &'static str,

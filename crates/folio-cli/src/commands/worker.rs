@@ -40,7 +40,7 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
     Ok(Exit::Done)
 }
 
-/// Runs of a whole store, which Restate gives to one worker each.
+/// Drives the runs of a whole store, each of which Restate assigns to one worker.
 #[cfg(feature = "restate")]
 mod shared {
     use std::net::SocketAddr;
@@ -90,7 +90,7 @@ mod shared {
         }
         let models = models::open(minds.model(), &context.settings)?;
         let mut runner = worker.driving.options(context, models, minds.has_person(true))?;
-        // What is given to it is driven here.
+        // Runs that are assigned to this worker are driven here.
         runner.dispatch = None;
         let mut options = WorkerOptions::new(listening.listen, ingress);
         options.advertise = listening.advertise;

@@ -1,4 +1,4 @@
-//! What happens in a run, event by event: lines for programs and for people.
+//! The events of a run, as lines for programs and for people.
 
 use folio::Timestamp;
 use folio::engine::run::{NodeKind, PlanMode};
@@ -10,7 +10,7 @@ use super::run::{ResultShape, colored, note_of};
 use super::tree::seconds;
 use crate::output::Style;
 
-/// One thing that happened in a run: a line of the stream.
+/// One event of a run: a line of the stream.
 #[derive(Debug, Serialize)]
 pub(crate) struct EventLine {
     event: &'static str,
@@ -25,7 +25,7 @@ pub(crate) struct EventLine {
 }
 
 impl EventLine {
-    /// `event`, which was just applied to `run`.
+    /// The line for `event`, which was just applied to `run`.
     pub(crate) fn of(run: &Run, at: Timestamp, event: &Event) -> Self {
         let more = match event {
             Event::RunStarted { goal, .. } => json!({"title": run.plan().title, "goal": goal}),
@@ -63,7 +63,7 @@ impl EventLine {
             Event::Resumed { in_flight } => {
                 json!({"in_flight": in_flight.iter().map(ToString::to_string).collect::<Vec<_>>()})
             }
-            // As it stands in the journal, without what every line has.
+            // The event as in the journal, without the fields that every line has.
             of_a_model => {
                 let mut more = json!(of_a_model);
                 if let Some(fields) = more.as_object_mut() {
@@ -85,8 +85,7 @@ impl EventLine {
     }
 }
 
-/// One thing that happened, as a line for people: `[12.3s] ok   survey/files  10 files`. Nothing for what only matters
-/// to programs.
+/// One event as a line for people: `[12.3s] ok survey/files 10 files`. `None` for what only matters to programs.
 pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) -> Option<String> {
     let elapsed = run
         .started_at()
@@ -107,7 +106,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
             style.faint(text)
         ))
     };
-    // What people want of a part names it; of the whole run there is nothing to name.
+    // A command for a part names the part; for the whole run there is nothing to name.
     let part = |node: &Option<NodeId>| {
         node.and_then(|node| run.node(node))
             .map_or_else(String::new, |view| view.path.to_owned())
@@ -124,7 +123,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
     match event {
         Event::Finished { node, result } => {
             let view = run.node(*node)?;
-            // Groups are how a plan is written, not something that is done.
+            // Groups only structure a plan, and do nothing by themselves.
             let grouping = matches!(view.kind, NodeKind::Parallel | NodeKind::Sequence);
             if grouping && result.status == Outcome::Ok {
                 return None;

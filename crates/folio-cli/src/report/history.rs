@@ -1,4 +1,4 @@
-//! The versions of an entry, and what each changed.
+//! The versions of an entry, and what each of them changed.
 
 use std::fmt::{self, Write as _};
 
@@ -11,11 +11,11 @@ use serde_json::Value;
 use super::{instant, printable};
 use crate::output::{Report, Style};
 
-/// Characters of a value that a line shows.
+/// How many characters of a value a line shows.
 const VALUE_CHARS: usize = 100;
 
 impl Report for VersionShape {
-    /// A heading, and a line for each field. Of the first version only what it says.
+    /// A heading, and a line for each field. For the first version, only its values.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let version = style.strong(format_args!("version {}", self.version));
         write!(
@@ -78,10 +78,10 @@ fn short(value: &Value) -> String {
     cut(&text, VALUE_CHARS)
 }
 
-/// How many were put away.
+/// How many observations were archived.
 #[derive(Debug, Serialize)]
 pub(crate) struct Cleared {
-    /// How many.
+    /// The number archived.
     pub(crate) cleared: u64,
 }
 

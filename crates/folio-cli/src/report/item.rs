@@ -11,10 +11,10 @@ use serde::Serialize;
 use super::{beginning_only, first_line, gone, instant, printable};
 use crate::output::{Report, Style};
 
-/// Characters of its text that a line shows.
+/// How many characters of its text a line shows.
 const LINE_CHARS: usize = 120;
 
-/// How far `item` is. A todo is open or done, and no more is said of it.
+/// The progress of `item` in percent. A todo is either open or done, so it has none.
 fn percent(item: &ScratchItem) -> Option<String> {
     let progress = item.progress.filter(|_| item.kind != EntryKind::Todo.as_str());
     progress.map(|progress| format!("{:.0}%", progress * 100.0))

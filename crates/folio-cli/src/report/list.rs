@@ -1,4 +1,4 @@
-//! A list that may go on.
+//! A list that may continue.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ pub(crate) use folio_server::wire::List;
 
 use crate::output::{Report, Style};
 
-/// What people are told below `list`: how much more there is, or that there is nothing.
+/// The remark below `list`: how much more there is, or that there is nothing.
 pub(crate) fn remark<T>(list: &List<T>, nothing: &str) -> Option<String> {
     let of = if list.at_least { "more than " } else { "" };
     let total = list.total.unwrap_or(list.returned as u64);

@@ -1,4 +1,4 @@
-//! What answers look like: lines for people, and the program's own JSON shapes for programs.
+//! The formats of answers: lines for people, and JSON shapes for programs.
 
 pub(crate) mod event;
 pub(crate) mod found;
@@ -22,12 +22,12 @@ use folio::memory::entry::BodyRef;
 use folio::memory::excerpt::{cut, fits};
 use folio_server::wire::observation::state_name;
 
-/// An instant for people: to the millisecond.
+/// A time for people, to the millisecond.
 pub(crate) fn instant(at: Timestamp) -> String {
     Timestamp::from_millis(at.as_millis()).to_string()
 }
 
-/// The first line of `text` that says something, cut after `max` characters.
+/// The first non-empty line of `text`, cut after `max` characters.
 pub(crate) fn first_line(text: &str, max: usize) -> String {
     let text = printable(text.trim());
     let line = text.lines().next().unwrap_or_default();
@@ -37,12 +37,12 @@ pub(crate) fn first_line(text: &str, max: usize) -> String {
     }
 }
 
-/// `text` without what a terminal would act upon: memory may hold what strangers wrote.
+/// `text` without terminal control characters: memory may hold what strangers wrote.
 pub(crate) fn printable(text: &str) -> String {
     folio::memory::view::harmless(text).into_owned()
 }
 
-/// What stands behind a status that does not say that nobody needs to mind the entry any more.
+/// The suffix saying that an entry no longer matters, where its status does not say so.
 pub(crate) fn beyond_status(state: &str, is_replaced: bool) -> &'static str {
     match (state == state_name(State::Expired), is_replaced) {
         (true, _) => ", expired",
@@ -51,12 +51,12 @@ pub(crate) fn beyond_status(state: &str, is_replaced: bool) -> &'static str {
     }
 }
 
-/// What stands where the content of an entry was that is gone.
+/// The text in place of erased content.
 pub(crate) fn gone(why: &str) -> String {
     format!("(its content is gone: {why})")
 }
 
-/// That `shown` is not all of a long text that is kept as `whole`, unless it is.
+/// A note that `shown` is only the beginning of the long text `whole`, if it is.
 pub(crate) fn beginning_only(whole: Option<&BodyRef>, shown: &str) -> Option<String> {
     let bytes = whole?.bytes;
     ((shown.len() as u64) < bytes).then(|| format!("… the first {} of {bytes} bytes", shown.len()))

@@ -1,4 +1,4 @@
-//! An observation as seed 002 writes it, with what became of it since.
+//! An observation in the format of seed 002, with what became of it since.
 
 use std::fmt::{self, Write as _};
 
@@ -12,7 +12,7 @@ pub(crate) use folio_server::wire::Observation;
 use super::{beginning_only, beyond_status, first_line, gone, instant, printable};
 use crate::output::{Report, Style};
 
-/// Characters of its text that a line shows.
+/// How many characters of its text a line shows.
 const LINE_CHARS: usize = 160;
 
 impl Report for Observation {
@@ -27,7 +27,7 @@ impl Report for Observation {
         write!(out, "{} [{kind}/{}", style.strong(&self.handle), self.status)?;
         out.push_str(beyond_status(self.state, self.superseded_by.is_some()));
         if let Some(confidence) = self.confidence {
-            // In full it is with all about one, and as JSON.
+            // The full number is shown with all details of one observation, and in JSON.
             write!(out, " {}", (confidence * 1000.0).round() / 1000.0)?;
         }
         out.push(']');
@@ -119,16 +119,16 @@ impl Report for InFull {
     }
 }
 
-/// What came of putting one observation in the place of several.
+/// The outcome of superseding several observations by one.
 #[derive(Debug, Serialize)]
 pub(crate) struct Superseded {
     superseded: Vec<Observation>,
-    /// Those that somebody changed meanwhile, as they are.
+    /// Those that somebody changed in the meantime, left as they are.
     left: Vec<Observation>,
 }
 
 impl Superseded {
-    /// What came of it, at `now`.
+    /// The outcome, at `now`.
     pub(crate) fn of(done: &Consolidated, now: Timestamp) -> Self {
         let shapes = |entries: &[Entry]| entries.iter().map(|entry| Observation::of(entry, now)).collect();
         Self {

@@ -1,4 +1,4 @@
-//! Pages, what is on them, and the tree that they make.
+//! Pages, their entries, and the tree that they form.
 
 use std::fmt::{self, Write as _};
 
@@ -28,7 +28,7 @@ impl Report for PageShape {
     }
 }
 
-/// A page with what is on it.
+/// A page with its entries.
 #[derive(Debug, Serialize)]
 pub(crate) struct PageInFull {
     #[serde(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct PageInFull {
 }
 
 impl Report for EntryShape {
-    /// One line that says that it was written.
+    /// One line saying that the entry was written.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let text = if self.title.is_empty() { &self.body } else { &self.title };
         writeln!(
@@ -101,7 +101,7 @@ struct PageNode {
 }
 
 impl PageTree {
-    /// `nodes`, each before those below it, as they are nested.
+    /// Builds the tree from `nodes`, parents before children.
     pub(crate) fn of(nodes: &[TreeNode]) -> Self {
         let mut rest = nodes;
         Self {
@@ -136,7 +136,7 @@ impl Report for PageTree {
     }
 }
 
-/// Draws `children` under the ancestors in `above`: whether each of them has more to come.
+/// Draws `children`. `above` says for each ancestor whether more siblings follow it.
 fn branch(out: &mut String, style: Style, children: &[PageNode], above: &mut Vec<bool>) -> fmt::Result {
     for (position, child) in children.iter().enumerate() {
         let more = position + 1 < children.len();

@@ -1,4 +1,4 @@
-//! Runs and what happens in them, as programs read it, and the bridge to the tree for people.
+//! Runs and their nodes, as programs read them, and the bridge to the tree for people.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{self, Write as _};
@@ -29,27 +29,28 @@ pub(crate) struct RunLine {
     title: String,
     status: String,
     driven: bool,
-    /// Whether no call of it is begun until somebody says so.
+    /// Whether the run is paused.
     paused: bool,
-    /// How much it asks people now: questions, and what waits for a yes.
+    /// How many questions and approvals it waits for now.
     asks: u32,
-    /// How often in a row its process was gone while the same was under way.
+    /// How often in a row its process ended while the same work was under way.
     #[serde(skip_serializing_if = "Option::is_none")]
     broken_off: Option<u32>,
     /// What it used up.
     spent: SpendShape,
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// The same, of calls of models, for people.
+    /// The cost of model calls, for people.
     #[serde(skip)]
     cost: String,
-    /// Until when it has taken time: where nobody is at work, the clocks stand where they stood when somebody was last.
+    /// The end of the time that it took: if no process drives the run, its clock stands at the last moment when one
+    /// did.
     #[serde(skip)]
     until: Timestamp,
 }
 
 impl RunLine {
-    /// `row` as programs read it at `now`, with what lists tell beside it.
+    /// `row` as programs read it at `now`, with what lists show beside it.
     pub(crate) fn of(row: &RunRow, so_far: SoFar, now: Timestamp) -> Self {
         let SoFar {
             spent,
@@ -81,17 +82,17 @@ impl RunLine {
         &self.handle
     }
 
-    /// Whether programs read this status of it.
+    /// Whether programs see this status.
     pub(crate) fn has_status(&self, status: &str) -> bool {
         self.status == status
     }
 
-    /// Whether it has not ended, and nobody drives it.
+    /// Whether it has not ended, and no process drives it.
     pub(crate) fn is_interrupted(&self) -> bool {
         standing(&self.status, self.driven) == INTERRUPTED
     }
 
-    /// Whether it waits until somebody says that it goes on.
+    /// Whether it is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.paused
     }
@@ -124,11 +125,11 @@ impl Report for RunLine {
     }
 }
 
-/// What a run is called of which no call is begun until somebody says so.
+/// The word for a paused run.
 pub(crate) const PAUSED: &str = "paused";
 
-/// The paths of what is under way in `run`, of its part `within` if one is named; `run` for the run itself. Of what is paused only calls that have
-/// begun are: nothing else goes on there.
+/// The paths of what is under way in `run`, or in its part `within`; `run` for the run itself. In a paused part, only
+/// calls that have begun are under way.
 pub(crate) fn under_way(run: &Run, within: Option<NodeId>) -> Vec<String> {
     let begun: HashSet<_> = run.in_flight().into_iter().collect();
     paths_of(run, within, |view, is_paused| match mark_of(view) {
@@ -138,8 +139,8 @@ pub(crate) fn under_way(run: &Run, within: Option<NodeId>) -> Vec<String> {
     })
 }
 
-/// The paths of those parts of `run`, of its part `within` if one is named, of which `is_meant` holds; it is told whether the part is paused, by
-/// itself or with what is around it.
+/// The paths of those parts of `run`, or of its part `within`, for which `is_meant` holds. `is_meant` also gets
+/// whether the part is paused, by itself or because of what is around it.
 fn paths_of(run: &Run, within: Option<NodeId>, is_meant: impl Fn(&NodeView<'_>, bool) -> bool) -> Vec<String> {
     let views = run.tree();
     let of_each: HashMap<_, _> = views.iter().map(|view| (view.id, (view.parent, view.paused))).collect();
@@ -160,7 +161,7 @@ pub(crate) fn path_of<'v>(view: &NodeView<'v>) -> &'v str {
     }
 }
 
-/// Names, of which the first few are told.
+/// The first few of some names, and how many more there are.
 pub(crate) fn few(names: &[String]) -> String {
     const TOLD: usize = 5;
     match names.len().saturating_sub(TOLD) {
@@ -169,7 +170,7 @@ pub(crate) fn few(names: &[String]) -> String {
     }
 }
 
-/// What a run does that has not ended.
+/// What an unfinished run is doing.
 fn doing(run: &Run, driven: bool) -> String {
     let under_way = under_way(run, None);
     let asks = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
@@ -198,10 +199,10 @@ fn doing(run: &Run, driven: bool) -> String {
     parts.join("; ")
 }
 
-/// What a run is called that goes on, and that nobody drives.
+/// The word for a run that has not ended and that no process drives.
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
-/// How a run of that `status` stands.
+/// The state of a run with that `status`.
 pub(crate) fn standing(status: &str, driven: bool) -> &str {
     match (status, driven) {
         (Run::RUNNING, false) => INTERRUPTED,
@@ -219,14 +220,14 @@ pub(crate) fn colored(style: Style, status: &str) -> String {
     }
 }
 
-/// What a run came to.
+/// The summary of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
     run_id: String,
     handle: String,
     title: String,
     goal: String,
-    /// `running`, or how it ended.
+    /// `running`, or the outcome.
     status: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_reason: Option<String>,
@@ -243,7 +244,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// What `run` came to so far, with its `pages` and the markdown of its report.
+    /// The summary of `run` so far, with its `pages` and the markdown of its report.
     pub(crate) fn of(row: &RunRow, run: &Run, pages: BTreeMap<&'static str, String>, report: Option<String>) -> Self {
         let result = run.result();
         Self {
@@ -274,13 +275,14 @@ impl Summary {
         self.report.as_deref()
     }
 
-    /// What it came to, in a few words.
+    /// The outcome in a few words.
     pub(crate) fn notes(&self) -> &str {
         &self.notes
     }
 }
 
-/// Bytes of the outputs of all nodes that are told with a run, and of one of them: those of long runs are read from their pages.
+/// How many bytes of outputs are shown with a run in all, and of one node: the outputs of long runs are read from
+/// their pages.
 const OUTPUT_BYTES_MAX: usize = 4 * 1024 * 1024;
 const ONE_OUTPUT_BYTES_MAX: usize = MAX_INLINE_BYTES;
 
@@ -291,12 +293,13 @@ pub(crate) struct InFull {
     summary: Summary,
     /// What it used up.
     spent: SpendShape,
-    /// Calls of models that were possibly paid for twice: their driver died before it saw their end, so they were made again (E9.9).
+    /// The number of model calls that were possibly paid for twice: their driver died before it saw the reply, so they
+    /// were made again (E9.9).
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     paid_twice: u32,
-    /// Whether no call of it is begun until somebody says so.
+    /// Whether the run is paused.
     paused: bool,
-    /// Where it began, if it is a fork.
+    /// The run and moment that it was forked from, if it is a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<OriginShape>,
     nodes: Vec<NodeShape>,
@@ -305,7 +308,7 @@ pub(crate) struct InFull {
     held_up: Option<HeldUpShape>,
     #[serde(skip)]
     tree: Vec<tree::Node>,
-    /// What a run does that has not ended.
+    /// What an unfinished run is doing.
     #[serde(skip)]
     doing: Option<(String, bool)>,
     #[serde(skip)]
@@ -335,7 +338,7 @@ impl InFull {
     }
 }
 
-/// A call of another run writes what a call of this one is to write, which begins when that has ended.
+/// A call of another run writes what a call of this run is to write; the latter begins when the former has ended.
 #[derive(Debug, Serialize)]
 pub(crate) struct HeldUpShape {
     /// What is written: a path or another name.
@@ -427,20 +430,20 @@ struct NodeShape {
     depth: u32,
     optional: bool,
     state: &'static str,
-    /// Whether no call at or below it is begun until somebody says so.
+    /// Whether the node is paused, by itself or with a node above it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     paused: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     parked: Option<ParkedShape>,
-    /// Whether another version of a plan took its place, or that of what it is in.
+    /// Whether another version of a plan has superseded it, or the step that it is part of.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     superseded: bool,
     #[serde(flatten)]
     result: Option<ResultShape>,
-    /// What it gives to later steps; a large one is named by the hash that it is kept under.
+    /// Its output for later steps; a large one is given by the hash under which it is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Value>,
-    /// Whether it has an output for which there is no room here.
+    /// Whether its output was left out for lack of room.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     output_omitted: bool,
     attempt: u32,
@@ -451,7 +454,7 @@ struct NodeShape {
 }
 
 impl NodeShape {
-    /// `view` of `run`, with its output if that has no more than what is `left` of the bytes for all outputs.
+    /// `view` of `run`, with its output unless it is larger than what is `left` of the bytes for all outputs.
     fn of(run: &Run, view: &NodeView<'_>, left: &mut usize) -> Self {
         let given = view.result.and_then(|_| run.given(view.id));
         let shown = given.as_ref().map(|given| given.shown(ONE_OUTPUT_BYTES_MAX.min(*left)));
@@ -481,7 +484,7 @@ impl NodeShape {
     }
 }
 
-/// How long it took in microseconds: its last call, or all of it where it is none.
+/// How long it took in microseconds: its last call, or the whole node if it is not a call.
 fn took(view: &NodeView<'_>, result: &NodeResult) -> u64 {
     let whole = view.started_at.zip(view.finished_at);
     match (result.duration_us, whole) {
@@ -490,7 +493,7 @@ fn took(view: &NodeView<'_>, result: &NodeResult) -> u64 {
     }
 }
 
-/// What a node came to.
+/// The result of a node.
 #[derive(Debug, Serialize)]
 pub(crate) struct ResultShape {
     status: &'static str,
@@ -505,7 +508,7 @@ pub(crate) struct ResultShape {
 }
 
 impl ResultShape {
-    /// `result` of `view` as programs read it.
+    /// The `result` of `view` as programs read it.
     pub(crate) fn of(view: &NodeView<'_>, result: &NodeResult) -> Self {
         let hard = |severity| {
             if severity == folio::engine::Severity::Hard {
@@ -526,7 +529,7 @@ impl ResultShape {
     }
 }
 
-/// The value of a result; a large one is named by the hash that it is kept under.
+/// The output of a result; a large one is given by the hash under which it is kept.
 pub(crate) fn output_of(result: &NodeResult) -> Option<Value> {
     match &result.output {
         Value_::Inline(inline) if inline.is_null() => None,
@@ -535,10 +538,10 @@ pub(crate) fn output_of(result: &NodeResult) -> Option<Value> {
     }
 }
 
-/// How it ended, in a few words.
+/// The outcome in a few words.
 pub(crate) fn note_of(result: &NodeResult) -> String {
     match result.stop_reason {
-        // Whoever reads it would think that there were several.
+        // Otherwise readers would think that there were several attempts.
         Some(reason @ StopReason::RetriesExhausted) if result.attempts == 1 => {
             format!("{reason} after 1 attempt: {}", result.notes)
         }
@@ -548,7 +551,7 @@ pub(crate) fn note_of(result: &NodeResult) -> String {
     }
 }
 
-/// The titles of nodes. Filling in a template costs something, and a title does not change once its node has begun.
+/// The titles of nodes, cached: filling in a template is costly, and a title does not change once its node has begun.
 #[derive(Debug, Default)]
 pub(crate) struct Titles {
     known: HashMap<NodeId, String>,
@@ -592,7 +595,7 @@ impl Titles {
             depth: view.depth as usize,
             title: self.title(run, view),
             mark: mark_of(view),
-            // The run begins before the first of its parts does, and the run is what its root stands for.
+            // The run begins before its first part, and its root stands for the run.
             started_at: match view.parent {
                 None => view.started_at.and(run.started_at()),
                 Some(_) => view.started_at,
@@ -619,7 +622,7 @@ impl Titles {
     }
 }
 
-/// What people are asked in `run`, by the part that waits for it.
+/// The questions of `run`, by the node that waits for the answer.
 fn asked_in(run: &Run) -> HashMap<NodeId, String> {
     let questions = run
         .questions()

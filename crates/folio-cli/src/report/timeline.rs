@@ -1,4 +1,4 @@
-//! What happened in a turn, as people read it: when after its beginning, how long, and what a decision used.
+//! A turn as a timeline for people: when after its beginning, how long, and what a decision used.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{instant, printable};
 use crate::output::Style;
 
-/// Characters of a detail that a line shows.
+/// How many characters of a detail a line shows.
 const DETAIL_CHARS: usize = 160;
 
 /// The lines of `turn`, each with its distance from the turn's beginning.
@@ -29,7 +29,7 @@ pub(crate) fn text(turn: TurnId, began: Option<Timestamp>, lines: &[TraceEntry],
         span(took),
         counted(lines.len() as u64, "line")
     );
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     let _written = writeln!(out, "{}", style.strong(heading));
     for line in lines {
         let _written = writeln!(out, "{}", of_line(line, began, style));
@@ -39,7 +39,7 @@ pub(crate) fn text(turn: TurnId, began: Option<Timestamp>, lines: &[TraceEntry],
 
 fn of_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
     let offset = format!("+{}", span(start_of(line).since(began)));
-    // What a node of a run did stands below the run, everything else below the turn.
+    // What a node of a run did is indented below the run, everything else below the turn.
     let depth = match (&line.node, line.component.as_str()) {
         (Some(_), _) => 2,
         (None, "turn") => 0,
@@ -77,12 +77,12 @@ fn of_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
     text
 }
 
-/// When it began: it is noted when it is over.
+/// When the event began: its time is that of its end.
 fn start_of(line: &TraceEntry) -> Timestamp {
     line.at.minus(Duration::from_micros(line.duration_us.unwrap_or(0)))
 }
 
-/// A length of time in the unit that suits it.
+/// A duration in a suitable unit.
 fn span(length: Duration) -> String {
     let us = length.as_micros();
     match us {

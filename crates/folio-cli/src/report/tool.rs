@@ -1,4 +1,4 @@
-//! What tools there are, what became of a tool's answer, and what it may see.
+//! The existing tools, what was stored of a tool's answer, and what a tool may see.
 
 use std::fmt::{self, Write as _};
 
@@ -12,7 +12,7 @@ use super::list::List;
 use crate::output::{Report, Style};
 
 impl Report for TakenIn {
-    /// The stored ones; what was not stored is told beside the answer.
+    /// The stored items; what was not stored is reported beside the answer.
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         self.stored.iter().try_for_each(|stored| stored.item.text(out, style))
     }
@@ -30,11 +30,11 @@ impl Report for Seen {
     }
 }
 
-/// That somebody is logged in to a server.
+/// The report on a login to a server.
 #[derive(Debug, Serialize)]
 pub(crate) struct LoggedIn {
     pub(crate) server: String,
-    /// What it is good for, as far as that was said.
+    /// The scopes of the login, as far as the server stated them.
     pub(crate) scopes: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl Report for LoggedIn {
     }
 }
 
-/// That nobody is logged in to a server any more.
+/// The report on a logout from a server.
 #[derive(Debug, Serialize)]
 pub(crate) struct LoggedOut {
     pub(crate) server: String,
@@ -64,23 +64,23 @@ impl Report for LoggedOut {
     }
 }
 
-/// The tools that a task can call. No commit has to do with them: `as_of` is 0.
+/// The tools that a task can call. They do not depend on any commit: `as_of` is 0.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct ToolsShape {
     pub(crate) tools: List<ToolShape>,
-    /// Whether people see all that is said of each, and not a line.
+    /// Whether people see the full description of each tool, not one line.
     #[serde(skip)]
     pub(crate) in_full: bool,
 }
 
-/// One of them.
+/// A tool.
 #[derive(Debug, Serialize)]
 pub(crate) struct ToolShape {
     name: String,
-    /// What a call changes, which decides what becomes of one that was cut off.
+    /// What a call changes, which decides what happens to an interrupted call.
     effect: Effect,
-    /// Whether a call waits for a yes unless the run allows it.
+    /// Whether a call needs approval unless the run allows it.
     asks: bool,
     description: String,
     /// Arguments of which a call gives exactly one.
@@ -115,7 +115,7 @@ impl Report for ToolsShape {
     }
 }
 
-/// A line of the table of tools, whose names take `width`.
+/// A line of the table of tools, with a name column of `width`.
 fn line(tool: &ToolShape, width: usize, out: &mut String, style: Style) -> fmt::Result {
     let name = style.strong(format_args!("{:<width$}", tool.name));
     let asks = if tool.asks { "asks" } else { "" };
@@ -123,7 +123,7 @@ fn line(tool: &ToolShape, width: usize, out: &mut String, style: Style) -> fmt::
     writeln!(out, "{name}  {effect:<11} {asks:<4}  {about}")
 }
 
-/// All that is said of a tool.
+/// The full description of a tool.
 fn in_full(tool: &ToolShape, out: &mut String, style: Style) -> fmt::Result {
     let asks = if tool.asks { ", asks" } else { "" };
     writeln!(out, "{}  {}{asks}", style.strong(&tool.name), effect_word(tool.effect))?;

@@ -1,4 +1,4 @@
-//! A line of the trace as seed 004 writes it, with where it belongs.
+//! A line of the trace in the format of seed 004, with where it belongs.
 
 use std::fmt::{self, Write as _};
 
@@ -47,7 +47,7 @@ impl Report for TraceLine {
     }
 }
 
-/// A detail for people: words as they are, what was shown and what was asked in a few words, anything else name by name.
+/// A detail for people: text as it is, receipts and queries in a few words, anything else name by name.
 pub(super) fn said(parts: &Map<String, Value>) -> String {
     let text = match (parts.get("receipt"), parts.get("filters")) {
         (Some(receipt), _) => shown(receipt, parts.get("omitted")),
@@ -57,7 +57,7 @@ pub(super) fn said(parts: &Map<String, Value>) -> String {
     printable(&text)
 }
 
-/// What of memory was put into words: `315 of 600 tokens: pinned 258, notes 57; 2 left out`.
+/// The receipt of a view: `315 of 600 tokens: pinned 258, notes 57; 2 left out`.
 fn shown(receipt: &Value, omitted: Option<&Value>) -> String {
     let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64).unwrap_or(0);
     let mut text = format!(
@@ -81,7 +81,7 @@ fn shown(receipt: &Value, omitted: Option<&Value>) -> String {
     text
 }
 
-/// A question, and what it came to: `4 of 17, where kinds=note,todo limit=4`.
+/// A query and its outcome: `4 of 17, where kinds=note,todo limit=4`.
 fn asked(filters: &Map<String, Value>, parts: &Map<String, Value>) -> String {
     let mut text = match (parts.get("returned"), parts.get("total"), parts.get("error")) {
         (Some(returned), Some(total), _) => format!("{returned} of {total}"),
@@ -94,10 +94,11 @@ fn asked(filters: &Map<String, Value>, parts: &Map<String, Value>) -> String {
     text
 }
 
-/// What was noticed, decided or changed, and beside it how sure that is and what else is said of it: `likes Burgundy (confidence=0.9)`.
+/// What was noticed, decided or changed, followed by its confidence and other fields: `likes Burgundy
+/// (confidence=0.9)`.
 fn noticed(parts: &Map<String, Value>) -> String {
     let mut rest = parts.clone();
-    // Why something was changed says more than which field it was.
+    // The reason for a change says more than the names of the changed fields.
     if let (Some(Value::String(reason)), true, 2) = (rest.get("reason"), rest.contains_key("fields"), rest.len()) {
         return reason.clone();
     }
@@ -135,7 +136,7 @@ fn pairs(parts: &Map<String, Value>) -> String {
     pairs.join(" ")
 }
 
-/// A value in a line: lists of words with commas, texts as they are where they are one word.
+/// A value in a line: lists of words with commas, single words as they are.
 fn word(value: &Value) -> String {
     match value {
         Value::String(text) if !text.contains(char::is_whitespace) => text.clone(),

@@ -1,4 +1,4 @@
-//! A run as a tree, for people: as many lines as there is room for, the work under way always among them.
+//! A run as a tree, for people: as many lines as there is room for, always including the work under way.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -7,18 +7,18 @@ use folio::Timestamp;
 
 use crate::output::Style;
 
-/// How a node stands.
+/// The state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// It waits for what comes before it.
     Waiting,
-    /// It waits for a person's answer or yes.
+    /// It waits for a person's answer or approval.
     Asking,
     /// Somebody paused it.
     Paused,
-    /// It is at work.
+    /// It is running.
     Running,
-    /// Its children are at work.
+    /// Its children are running.
     Inside,
     /// It failed and will be tried again.
     Retrying,
@@ -34,7 +34,7 @@ pub(crate) enum Mark {
     Cancelled,
     /// It failed.
     Failed,
-    /// Another plan took its place, whatever had come of it.
+    /// Another version of the plan superseded it, whatever its result.
     Replaced,
 }
 
@@ -47,7 +47,7 @@ impl Mark {
         )
     }
 
-    /// Whether somebody looking at the tree wants to see it more than the others.
+    /// Whether it matters more than others to somebody looking at the tree.
     fn stands_out(self) -> bool {
         matches!(
             self,
@@ -84,39 +84,39 @@ impl Mark {
 /// A node of a run, as far as the tree shows it. A tree is a list of them, parents before children.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    /// How far it is below the root.
+    /// Its depth below the root.
     pub(crate) depth: usize,
-    /// What it is called.
+    /// Its title.
     pub(crate) title: String,
-    /// How it stands.
+    /// Its state.
     pub(crate) mark: Mark,
     /// When it began.
     pub(crate) started_at: Option<Timestamp>,
     /// When it ended.
     pub(crate) finished_at: Option<Timestamp>,
-    /// What it does, or what came out, in a few words.
+    /// What it does, or its outcome, in a few words.
     pub(crate) note: String,
 }
 
-/// The room that there is, and the moment.
+/// The available room, and the moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     /// The present instant.
     pub(crate) now: Timestamp,
-    /// Columns.
+    /// The width in columns.
     pub(crate) width: usize,
-    /// Lines; `None` is as many as it takes.
+    /// The height in lines; `None` for as many as needed.
     pub(crate) height: Option<usize>,
-    /// Counts the pictures, for what turns.
+    /// The number of the picture, for the spinner.
     pub(crate) tick: usize,
-    /// How text may stand out.
+    /// How text may be highlighted.
     pub(crate) style: Style,
 }
 
-/// Draws `nodes`, a line each, and a last line that counts them.
+/// Draws `nodes`, one line each, and a last line that counts them.
 ///
-/// If that is more than the height of `frame`, finished subtrees become one line each; then neighbours that
-/// are finished or wait do; then only what is at work or went wrong stays, with what it is part of.
+/// If that exceeds the height of `frame`, finished subtrees become one line each; then neighbours that are finished or
+/// waiting do; then only what is running or went wrong stays, with what it is part of.
 pub(crate) fn draw(nodes: &[Node], frame: Frame) -> Vec<String> {
     let room = frame.height.map_or(usize::MAX, |height| height.saturating_sub(1));
     if room == 0 {
@@ -148,9 +148,9 @@ pub(crate) fn draw(nodes: &[Node], frame: Frame) -> Vec<String> {
 enum Row {
     /// A node, by its position.
     Node(usize),
-    /// Neighbours that are much alike: how many, how they stand, how deep.
+    /// Similar neighbours: how many, their state and their depth.
     Alike(usize, Mark, usize),
-    /// Lines for which there is no room.
+    /// The number of lines for which there is no room.
     More(usize),
 }
 
@@ -172,7 +172,7 @@ fn without_finished_insides(nodes: &[Node]) -> Vec<Row> {
 }
 
 fn with_merged_neighbours(nodes: &[Node], rows: &[Row]) -> Vec<Row> {
-    // What stands in one line with others: finished well, or not begun.
+    // What is combined in one line: nodes that finished well, or have not begun.
     let alike = |row: &Row| match row {
         Row::Node(position) => match nodes[*position].mark {
             mark @ (Mark::Ok | Mark::Skipped | Mark::Cancelled | Mark::Waiting | Mark::Replaced) => {
@@ -197,7 +197,7 @@ fn only_what_matters(nodes: &[Node]) -> Vec<Row> {
         while above.last().is_some_and(|last| nodes[*last].depth >= node.depth) {
             above.pop();
         }
-        // Inside something finished, nothing is at work, and how it went is said by the whole.
+        // Inside a finished node, nothing is running, and the node itself tells how it went.
         let inside_finished = above.iter().any(|ancestor| nodes[*ancestor].mark.is_finished());
         if node.mark.stands_out() && !inside_finished {
             keep[position] = true;
@@ -223,7 +223,7 @@ fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
             };
             let time = time.map_or_else(String::new, |time| format!(" {}", seconds(time)));
             let indent = node.depth * 2;
-            // Mark and space are two columns; the title gets what it needs, the note what is left.
+            // The mark and a space take two columns; the title gets what it needs, the note the rest.
             let room = frame.width.saturating_sub(indent + 2 + time.len());
             let title = cut(&node.title, room);
             let note = node.note.trim();
@@ -258,7 +258,7 @@ fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
     }
 }
 
-/// `12.3s · 12 of 40 done · 3 running · 1 failed`. The whole of the run is not one of its parts.
+/// `12.3s · 12 of 40 done · 3 running · 1 failed`. The root of the run is not counted.
 fn counts(nodes: &[Node], frame: Frame) -> String {
     let count = |wanted: &dyn Fn(Mark) -> bool| nodes.iter().skip(1).filter(|node| wanted(node.mark)).count();
     let total = nodes.len().saturating_sub(1);
@@ -293,7 +293,7 @@ fn counts(nodes: &[Node], frame: Frame) -> String {
     frame.style.faint(cut(&text, frame.width))
 }
 
-/// A span of time for people: `0.3s`, `12.3s`, `2m03s`, `1h02m`.
+/// A duration for people: `0.3s`, `12.3s`, `2m03s`, `1h02m`.
 pub(crate) fn seconds(time: Duration) -> String {
     let whole = time.as_secs();
     match whole {
@@ -325,8 +325,8 @@ fn columns(text: &str) -> usize {
     text.chars().map(column_count).sum()
 }
 
-/// Columns that a character takes, or more: a line that turns out longer than the terminal is wide spoils the
-/// picture, a shorter one does not.
+/// An upper bound of the columns that a character takes: a line that turns out longer than the terminal is wide spoils
+/// the picture, a shorter one does not.
 fn column_count(c: char) -> usize {
     match c {
         '\0'..='\u{10ff}' | '\u{2010}'..='\u{28ff}' => 1,

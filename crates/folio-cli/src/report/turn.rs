@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{first_line, instant, printable};
 use crate::output::{Report, Style};
 
-/// Characters of an input that a line shows.
+/// How many characters of an input a line shows.
 const LINE_CHARS: usize = 100;
 
 impl Report for TurnShape {
@@ -156,7 +156,7 @@ impl Report for ContextShape {
     /// The text as a model gets it.
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         out.push_str(&printable(&self.context));
-        // A line that is cut has no end of its own.
+        // A truncated line has no newline.
         if !self.context.is_empty() && !self.context.ends_with('\n') {
             out.push('\n');
         }
@@ -175,7 +175,7 @@ impl Report for EpisodeShape {
     }
 }
 
-/// How far the observations of a tool and type are to be believed.
+/// The reliability of the observations of a tool and type.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
 pub(crate) struct ReliabilityShape(pub(crate) Reliability);

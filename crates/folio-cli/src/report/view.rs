@@ -11,7 +11,7 @@ impl Report for ViewShape {
     /// The text as a model gets it.
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         out.push_str(&printable(&self.view));
-        // A line that is cut has no end of its own.
+        // A truncated line has no newline.
         if !self.view.is_empty() && !self.view.ends_with('\n') {
             out.push('\n');
         }

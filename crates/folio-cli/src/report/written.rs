@@ -1,4 +1,4 @@
-//! What came of a write: the thing itself, and what was put right on the way.
+//! The outcome of a write: the thing itself, and what was corrected.
 
 use std::fmt;
 
@@ -13,18 +13,18 @@ impl<T: Report> Report for Written<T> {
     }
 }
 
-/// Several things, one after the other; one JSON document.
+/// One or several things, as one JSON document.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum OneOrMore<T> {
-    /// One was named, so one is answered.
+    /// One was named, so one is returned.
     One(T),
     /// Several were named.
     More(Vec<T>),
 }
 
 impl<T> OneOrMore<T> {
-    /// As many as were named.
+    /// Returns as many as were named.
     pub(crate) fn of(mut items: Vec<T>) -> Self {
         match (items.len(), items.pop()) {
             (1, Some(item)) => Self::One(item),

@@ -1,4 +1,4 @@
-//! What the file with settings says.
+//! The settings file.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -15,16 +15,17 @@ use crate::arguments::Color;
 use crate::commands::opened_if_file;
 use crate::error::{Failure, in_plain_words};
 
-/// The name of the file with settings.
+/// The name of the settings file.
 pub(super) const FILE_NAME: &str = "folio.toml";
-/// Bytes of a file with settings.
+/// The largest settings file, in bytes.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// The keys of [`FromFile`] that can do no more than choose among what is the user's already. What is not here can start programs, send what is
-/// secret somewhere, or have memory written elsewhere; in a file that came with a repository it counts once somebody has looked at it.
+/// The keys of [`FromFile`] that can only choose among what the user already has. The others can start programs, send
+/// secrets somewhere, or have memory written elsewhere; in a file that came with a repository, they apply once
+/// somebody has looked at it.
 pub(super) const HARMLESS: [&str; 3] = ["space", "thread", "color"];
 
-/// The settings of a file. What it does not name is as if there were no file.
+/// The settings of a file. A key that is missing is treated as if there were no file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FromFile {
@@ -46,7 +47,7 @@ pub(super) struct FromFile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct HttpSection {
-    /// The hosts that the tool `http_get` may ask in every run that is submitted from here.
+    /// The hosts that the tool `http_get` may reach in every run that is submitted from here.
     #[serde(default)]
     pub(super) allow: HostList,
 }
@@ -59,27 +60,27 @@ pub(super) struct TelemetrySection {
     pub(super) endpoint: Option<String>,
 }
 
-/// What becomes of a file that came with a repository, and that nobody has looked at.
+/// What to do with a settings file that came with a repository and that nobody has looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Untrusted {
-    /// Nothing is done.
+    /// The command is refused.
     Refused,
-    /// It is as if it were not there, which is said.
+    /// The file is ignored, with a note.
     PassedOver,
-    /// The same, and nothing is said.
+    /// The file is ignored silently.
     Ignored,
 }
 
-/// The file with settings that holds, and what it says.
+/// The settings file in use, and its contents.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) file: Option<PathBuf>,
     pub(super) settings: FromFile,
-    /// The file that would hold if somebody had looked at it.
+    /// The file that was ignored because nobody has looked at it.
     pub(super) passed_over: Option<Unseen>,
 }
 
-/// Reads the file that was asked for, or the first that is there: in this folder, in the configuration folder.
+/// Reads the requested file, or the first that exists: in this folder, in the configuration folder.
 pub(super) fn read_file(
     asked: Option<&Path>,
     around: &Surroundings<'_>,
@@ -113,13 +114,13 @@ pub(super) fn read_file(
             Err(error) => return Err(unreadable(&path, &error)),
         };
         let settings = match (parsed(&text, &path), untrusted) {
-            // Nothing of it is asked for, so nothing that is wrong with it is told.
+            // The command does not use the file, so its mistakes are not reported.
             (Err(_), Untrusted::Ignored) => continue,
             (settings, _) => settings,
         };
         if let Some(unseen) = Unseen::among(&text, &folder, around, settings.is_ok()) {
             match untrusted {
-                // Whoever looks at it sees first what is wrong there.
+                // A mistake in the file is what its reader should see first.
                 Untrusted::Refused => return Err(settings.err().unwrap_or_else(|| unseen.refused())),
                 Untrusted::PassedOver | Untrusted::Ignored => {
                     passed_over = Some(unseen.with_mistake(settings.err()));
@@ -144,7 +145,7 @@ pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::file("read the settings in", path, error)
 }
 
-/// The settings that `text` holds, which is that of the file at `path`.
+/// Parses `text`, the contents of the file at `path`.
 pub(super) fn parsed(text: &str, path: &Path) -> Result<FromFile, Failure> {
     toml::from_str(text).map_err(|error| {
         let place = error.span().map_or_else(String::new, |span| place_of(text, span.start));
@@ -159,7 +160,7 @@ pub(super) fn parsed(text: &str, path: &Path) -> Result<FromFile, Failure> {
     })
 }
 
-/// What a file says of agents is looked at whoever is asked: what is wrong there is a mistake of the file.
+/// Checks the agents of a file, whichever is used: a mistake there is a mistake in the file.
 pub(super) fn check_agents(agents: &AgentsSection, file: Option<&Path>) -> Result<(), Failure> {
     let wrong = agents
         .iter()
@@ -170,7 +171,7 @@ pub(super) fn check_agents(agents: &AgentsSection, file: Option<&Path>) -> Resul
         .hint("an agent needs `command` for a program, `form = \"a2a\"` and `url` for another machine, or `form = \"tool\"` for a tool"))
 }
 
-/// What the file at `path` says. Whoever names one knows what comes out of it, also if it is no file (`--config <(…)`).
+/// Reads the file at `path`. A file that the user named may also be a pipe (`--config <(…)`).
 pub(super) fn read_text(path: &Path, is_asked: bool) -> std::io::Result<String> {
     let mut text = String::new();
     let file = match is_asked {
@@ -185,7 +186,7 @@ pub(super) fn read_text(path: &Path, is_asked: bool) -> std::io::Result<String> 
     Ok(text)
 }
 
-/// What the file with settings is called.
+/// The name of the settings file for messages.
 pub(super) fn name_of(file: Option<&Path>) -> String {
     file.map_or_else(|| FILE_NAME.into(), |file| file.display().to_string())
 }
@@ -197,10 +198,10 @@ pub(crate) fn place_of(text: &str, byte: usize) -> String {
     format!(":{}:{column}", before.matches('\n').count() + 1)
 }
 
-/// A path in a settings file means a place beside that file.
+/// Resolves a path in a settings file, which is relative to that file.
 pub(super) fn beside_file(store: &str, file: Option<&Path>) -> String {
     let folder = file.and_then(Path::parent);
-    // With slashes before it, it is the same path.
+    // With slashes in front, it is the same path.
     let path = store
         .strip_prefix("sqlite:")
         .map(|path| path.strip_prefix("//").unwrap_or(path));
@@ -210,26 +211,27 @@ pub(super) fn beside_file(store: &str, file: Option<&Path>) -> String {
     }
 }
 
-/// The same of the model that a settings file names: scripts are files.
+/// The same for a model that a settings file names: scripts are files.
 pub(super) fn model_beside_file(model: &str, file: Option<&Path>, current: &Path) -> String {
     match (model.parse::<ModelAddress>(), file.and_then(Path::parent)) {
         (Ok(mut address), Some(folder)) => {
             address_beside(&mut address, folder, current);
             address.to_string()
         }
-        // What names no model is told as it is written.
+        // A text that does not name a model is reported as it is written.
         _ => model.to_owned(),
     }
 }
 
-/// Where the file is in the `current` folder, a script is called as it is written there: what it is called stands in journals.
+/// If the settings file is in the `current` folder, the name of a script is kept as written: the name is recorded in
+/// journals.
 fn address_beside(address: &mut ModelAddress, folder: &Path, current: &Path) {
     if address.provider == Provider::Scripted && folder != current {
         address.name = folder.join(&address.name).display().to_string();
     }
 }
 
-/// The files that the section of models names, beside the file that it stands in.
+/// Resolves the files that the section of models names, relative to the settings file.
 pub(super) fn beside(mut section: ModelsSection, file: Option<&Path>, current: &Path) -> ModelsSection {
     let Some(folder) = file.and_then(Path::parent) else {
         return section;

@@ -1,4 +1,4 @@
-//! What surrounds the program: the environment, the folders of the user, the folder that it was called in.
+//! The environment of the program: its variables, the folders of the user, and the folder that it was called in.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,16 @@ use folio_telemetry::TelemetryOptions;
 use super::file::TelemetrySection;
 use crate::error::Failure;
 
-/// What surrounds the program: handed in, so that tests need not change it.
+/// The environment of the program, passed in so that tests need not change it.
 pub(super) struct Surroundings<'a> {
     pub(super) variable: &'a dyn Fn(&str) -> Option<OsString>,
-    /// The folder for data and the one for configuration; none if the user has no home.
+    /// The folders for data and for configuration; `None` if the user has no home.
     pub(super) folders: Option<(PathBuf, PathBuf)>,
     pub(super) current: PathBuf,
 }
 
-/// A secret that nothing writes down from now on, wherever it comes up: a tool that prints its environment, a model that repeats it.
+/// A secret that is never written from now on, wherever it appears: a tool may print its environment, a model may
+/// repeat it.
 pub(crate) fn kept_out(value: impl Into<String>) -> Secret {
     let secret = Secret::new(value);
     keep_out(secret.reveal());
@@ -28,7 +29,7 @@ pub(crate) fn kept_out(value: impl Into<String>) -> Secret {
 }
 
 impl Surroundings<'_> {
-    /// A variable; one that is set to nothing counts as not set.
+    /// A variable; an empty one counts as not set.
     pub(super) fn text(&self, name: &str) -> Result<Option<String>, Failure> {
         match (self.variable)(name) {
             Some(value) if value.is_empty() => Ok(None),
@@ -40,13 +41,13 @@ impl Surroundings<'_> {
         }
     }
 
-    /// The whole environment of a program: what all have, and the variables that are its `own`, as far as they are set. Secrets among those
-    /// are written down by nobody, whatever the program says of them.
+    /// The complete environment of a program: what all programs get, and the variables that are its `own`, if they are
+    /// set. Secrets among those are never written, whatever the program prints.
     fn environment(&self, for_all: &[(String, String)], own: &[String]) -> Vec<(String, String)> {
         let own = own.iter();
         let own = own.filter_map(|name| Some((name.clone(), (self.variable)(name)?.into_string().ok()?)));
         let own = own.inspect(|(name, value)| {
-            // The name of a file with a secret is none.
+            // The name of a file that holds a secret is not a secret.
             if !(value.starts_with('/') && Path::new(value).exists()) {
                 keep_out_variable(name, value);
             }
@@ -54,18 +55,18 @@ impl Surroundings<'_> {
         for_all.iter().cloned().chain(own).collect()
     }
 
-    /// What the variable holds that others must not read; nothing if it is blank.
+    /// The secret in a variable; `None` if it is blank.
     fn secret(&self, variable: &str) -> Option<Secret> {
         let value = (self.variable)(variable)?.into_string().ok()?;
         (!value.trim().is_empty()).then(|| kept_out(value))
     }
 
-    /// Where a path in a settings file begins: beside that file.
+    /// The folder that a path in a settings file is relative to.
     fn beside<'p>(&'p self, file: Option<&'p Path>) -> &'p Path {
         file.and_then(Path::parent).unwrap_or(&self.current)
     }
 
-    /// Who does tasks by themselves, with what the environment has for them. Paths in a settings file are beside it.
+    /// An agent with its part of the environment. Paths in a settings file are relative to it.
     pub(super) fn agent(
         &self,
         mut settings: AgentSettings,
@@ -86,7 +87,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// An MCP server with what the environment has for it. Paths in a settings file are beside it.
+    /// An MCP server with its part of the environment. Paths in a settings file are relative to it.
     pub(super) fn server(
         &self,
         name: String,
@@ -150,7 +151,7 @@ impl Surroundings<'_> {
         }
     }
 
-    /// Where spans go: as the variables of OpenTelemetry say, else as the file does.
+    /// Where spans are sent: as the variables of OpenTelemetry say, otherwise as the file does.
     pub(super) fn telemetry(&self, section: TelemetrySection) -> Result<Option<TelemetryOptions>, Failure> {
         for (name, off) in [("OTEL_SDK_DISABLED", "true"), ("OTEL_TRACES_EXPORTER", "none")] {
             if self.text(name)?.is_some_and(|text| text.eq_ignore_ascii_case(off)) {
@@ -170,7 +171,7 @@ impl Surroundings<'_> {
         };
         for name in ["OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"] {
             let Some(text) = self.text(name)? else { continue };
-            // OpenTelemetry has what cannot be read count as not said.
+            // OpenTelemetry specifies that an invalid value counts as not set.
             match text.trim().parse() {
                 Ok(ms) if ms > 0 => options.within = Duration::from_millis(ms),
                 _ => options
@@ -184,7 +185,7 @@ impl Surroundings<'_> {
         Ok(Some(options))
     }
 
-    /// Which of the headers for a collector is none, if one is. What it says may be a key.
+    /// The first header for a collector that is invalid, if any. Its value may be a key.
     fn unread_header(&self) -> Result<Option<String>, Failure> {
         for name in ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"] {
             let Some(text) = self.text(name)? else { continue };
@@ -200,7 +201,7 @@ impl Surroundings<'_> {
         Ok(None)
     }
 
-    /// Beside the file of the store, or in the data folder.
+    /// The folder for run folders: beside the file of the store, or in the data folder.
     pub(super) fn run_folders(&self, store: &str) -> Option<PathBuf> {
         let file = store
             .strip_prefix("sqlite:")

@@ -1,7 +1,7 @@
-//! Whether somebody has looked at a file with settings that came with a repository: it may start programs, and say where memory is.
+//! Trust in settings files that came with a repository: they may start programs, and say where memory is kept.
 //!
-//! That somebody has is a file in the user's own folder for data, one for each place. It holds a digest of the place and of what stood there, so
-//! that nothing counts that was changed afterwards.
+//! Trust is recorded as a file in the user's own data folder, one for each place. It holds a digest of the place and
+//! of the contents, so that a file that changed afterwards is not trusted.
 
 use std::fmt;
 use std::io::Write as _;
@@ -18,25 +18,26 @@ use super::surroundings::Surroundings;
 use super::worktree_of;
 use crate::error::{Failure, without_passwords};
 
-/// What a file sets of which nobody knows.
+/// What an unreadable file is said to set.
 const UNREADABLE: &str = "what cannot be read";
 
-/// A file with settings of a repository that nobody has looked at, at least not since it was changed.
+/// A settings file of a repository that nobody has looked at, or not since it was changed.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Unseen {
     file: String,
-    /// What it sets that can hurt.
+    /// The harmful keys that it sets.
     sets: Vec<String>,
-    /// Whether somebody has looked at what stood there before.
+    /// Whether somebody has looked at an earlier version.
     changed: bool,
-    /// Why it could not be obeyed, either.
+    /// Why it could not be used even if it were trusted.
     #[serde(skip_serializing_if = "Option::is_none")]
     mistake: Option<String>,
 }
 
 impl Unseen {
-    /// What is wrong with obeying the file of `folder`, which holds `text`; nothing if it is outside of every worktree, if it is the user's own, if
-    /// it can do no harm, or if somebody has looked at it. One that is not `readable` as settings can do harm: it decides what else is obeyed.
+    /// Returns the file of `folder`, which contains `text`, if it must not be used. `None` if it is outside of every
+    /// worktree, is the user's own, is harmless, or somebody has looked at it. A file that is not `readable` as
+    /// settings counts as harmful: it decides which other file is used.
     pub(super) fn among(text: &str, folder: &Path, around: &Surroundings<'_>, readable: bool) -> Option<Self> {
         worktree_of(folder)?;
         let mut sets: Vec<_> = harmful(text).into_iter().map(|(key, _)| key).collect();
@@ -60,13 +61,13 @@ impl Unseen {
         })
     }
 
-    /// The same of a file that cannot be read as settings.
+    /// Adds the mistake of a file that cannot be read as settings.
     pub(super) fn with_mistake(mut self, mistake: Option<Failure>) -> Self {
         self.mistake = mistake.map(|failure| failure.message().to_owned());
         self
     }
 
-    /// Why it could not be obeyed, either, if that is so.
+    /// Why it could not be used even if it were trusted, if so.
     pub(crate) fn mistake(&self) -> Option<&str> {
         self.mistake.as_deref()
     }
@@ -87,7 +88,7 @@ impl fmt::Display for Unseen {
     }
 }
 
-/// A file with settings, and where it is noted that somebody has looked at it.
+/// A settings file, and where trust in it is recorded.
 #[derive(Debug)]
 pub(crate) struct SettingsFile {
     pub(crate) path: PathBuf,
@@ -95,7 +96,7 @@ pub(crate) struct SettingsFile {
 }
 
 impl SettingsFile {
-    /// The one at `path`, or in the folder at `path`.
+    /// The file at `path`, or in the folder at `path`.
     pub(super) fn at(path: &Path, data: Option<&Path>) -> Result<Self, Failure> {
         let data = data.ok_or_else(|| {
             Failure::usage(
@@ -104,13 +105,13 @@ impl SettingsFile {
             )
             .hint("name the file with --config FILE or FOLIO_CONFIG")
         })?;
-        // What is gone is told by its name alone. Only a folder is named otherwise than its file.
+        // A missing path can only be judged by its name. Only a folder has a name other than that of the file.
         let is_gone_folder = !path.exists() && path.file_name().is_some_and(|name| name != FILE_NAME);
         let path = match path.is_dir() || is_gone_folder {
             true => path.join(FILE_NAME),
             false => path.to_owned(),
         };
-        // Of two names of a folder either means the same file. What a link in it leads to may change, and is read each time.
+        // Two names of a folder mean the same file. The target of a link in it may change, and is read each time.
         let folder = path.parent().map(real).unwrap_or_default();
         let path = folder.join(path.file_name().unwrap_or_default());
         Ok(Self {
@@ -119,11 +120,11 @@ impl SettingsFile {
         })
     }
 
-    /// Notes that somebody has looked at it as it stands, and gives what it sets that can hurt.
+    /// Records that somebody has looked at the present contents, and returns the harmful settings.
     ///
     /// # Errors
     ///
-    /// If it cannot be read, is none, or cannot be noted.
+    /// If the file cannot be read, is not a settings file, or trust cannot be recorded.
     pub(crate) fn trust(&self) -> Result<Vec<(String, Value)>, Failure> {
         let text = read_text(&self.path, false).map_err(|error| unreadable(&self.path, &error))?;
         parsed(&text, &self.path)?;
@@ -132,11 +133,11 @@ impl SettingsFile {
         Ok(harmful(&text))
     }
 
-    /// Notes that nobody has, and says whether somebody had.
+    /// Removes the trust, and returns whether there was any.
     ///
     /// # Errors
     ///
-    /// If that cannot be noted.
+    /// If that cannot be recorded.
     pub(crate) fn distrust(&self) -> Result<bool, Failure> {
         match std::fs::remove_file(&self.note) {
             Ok(()) => Ok(true),
@@ -146,7 +147,7 @@ impl SettingsFile {
     }
 }
 
-/// What `text` sets that can hurt: one for a key, and for each of a table.
+/// The harmful settings in `text`: one per key, and one per key of a table.
 fn harmful(text: &str) -> Vec<(String, Value)> {
     let Ok(table) = toml::from_str::<toml::Table>(text) else {
         return vec![(UNREADABLE.to_owned(), Value::Null)];
@@ -165,7 +166,7 @@ fn harmful(text: &str) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// `value` as people may see it.
+/// `value` without passwords, for display.
 fn shown(value: &toml::Value) -> Value {
     fn without(value: &mut Value) {
         match value {
@@ -180,7 +181,7 @@ fn shown(value: &toml::Value) -> Value {
     value
 }
 
-/// `folder` without links in its name, as far as it is there.
+/// `folder` with links resolved, as far as it exists.
 fn real(folder: &Path) -> PathBuf {
     let from = |there: &Path| Some(there.canonicalize().ok()?.join(folder.strip_prefix(there).ok()?));
     folder.ancestors().find_map(from).unwrap_or_else(|| folder.to_owned())
@@ -195,7 +196,7 @@ fn digest(file: &Path, text: &str) -> String {
     hex(&digest_of([file.as_os_str().as_bytes(), text.as_bytes()]))
 }
 
-/// Writes `text` to the file at `path`, which nobody else can read, and which is there whole or as it was.
+/// Writes `text` to the file at `path`, which is readable by its owner alone, and is replaced whole or not at all.
 fn written(path: &Path, text: &str) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new(""));
     private::make_folders(folder)?;
