@@ -1,4 +1,4 @@
-// Which part of the page is shown: the address says it. Links between parts load nothing anew.
+// Shows the view that the address names. Links between views do not reload the page.
 
 import { begin, patiently, told } from './ask.js';
 import { $, address, announce, element, isPlain, trouble, unsure } from './dom.js';
@@ -15,7 +15,7 @@ import { showThread, showThreads } from './threads.js';
 import { showTurn } from './turn.js';
 import { showTurns } from './turns.js';
 
-/** The parts: their addresses, and the part of the navigation that they belong to. */
+/** The views: their addresses, and the navigation entry that each belongs to. */
 const PARTS = [
   [/^\/$/, showRuns, '/'],
   [/^\/runs\/([^/]+)$/, showRun, '/'],
@@ -29,11 +29,11 @@ const PARTS = [
   [/^\/search$/, showSearch, '/search'],
 ];
 
-/** Milliseconds after which people notice that they wait. */
+/** Milliseconds after which people notice that they are waiting. */
 const NOTICED = 300;
 
 let life = new AbortController();
-/** Shows another piece of what is shown, if that can. */
+/** Moves within the current view, if the view supports it. */
 let move = null;
 
 async function show() {
@@ -55,14 +55,14 @@ async function show() {
   const wait = waiting(view, signal);
   try {
     const asked = { name: named(pattern.exec(path)?.[1]), query: new URLSearchParams(location.search), signal, title, go, mayGo, onmove: (then) => { move = then; } };
-    // Where the beginning was refused, the next part that somebody goes to begins once more.
+    // If the first request was refused, the next view that somebody goes to tries it again.
     const space = await begin();
     $('space').textContent = `space ${space}`;
     if (signal.aborted) return;
     await patiently(() => part(view, asked), signal);
   } catch (error) {
     if (signal.aborted) return;
-    // What cannot be shown is not asked for again with every commit.
+    // A view that failed is not requested again on every commit.
     life.abort();
     failed(error, home);
   } finally {
@@ -70,7 +70,7 @@ async function show() {
   }
 }
 
-/** Says in `view` that something is on its way, if that takes longer than is noticed, until it is `over()`. */
+/** Shows in `view` that something is loading, if it takes long enough to be noticed, until `over()` is called. */
 function waiting(view, signal) {
   const said = element('p', { class: 'loading' }, 'Loading…');
   const timer = setTimeout(() => {
@@ -83,13 +83,13 @@ function waiting(view, signal) {
     over() {
       clearTimeout(timer);
       said.remove();
-      // Somebody may have gone to another part, which is on its way.
+      // Somebody may have gone to another view, which is still loading.
       if (!view.querySelector(':scope > .loading')) view.ariaBusy = null;
     },
   };
 }
 
-/** The name that a part of an address stands for; what stands for none is at no address of ours. */
+/** Decodes a name in an address; an invalid one counts as an address that does not exist. */
 function named(part) {
   try {
     return part && decodeURIComponent(part);
@@ -98,7 +98,7 @@ function named(part) {
   }
 }
 
-/** Says that what is at the address cannot be shown, and leads back to the list that it would be in. */
+/** Shows that the address cannot be shown, with a link back to the list that it belongs to. */
 function failed(error, home) {
   const back = $('nav').querySelector(`a[href="${home}"]`);
   const isLost = error.status === 404;
@@ -107,18 +107,18 @@ function failed(error, home) {
   $('view').replaceChildren(element('h1', {}, isLost ? 'Not found' : 'Something went wrong'), trouble(told(error)), element('p', { class: 'up' }, element('a', { href: home }, `← ${back.textContent}`)));
 }
 
-/** Has what the address leads to within a part be seen: the part has marked it. */
+/** Scrolls to what the address points to within a view, which the view has marked. */
 function lead() {
   const led = $('view').querySelector('.led');
   if (led && led.getBoundingClientRect().bottom > innerHeight) led.scrollIntoView({ block: 'center' });
 }
 
-/** Whether everything that is shown may give way: asks where something is written that would be lost. */
+/** Whether the current view may be left: asks first if something unsent or unsaved would be lost. */
 const mayGo = async () => await mayLeave() && await mayDrop();
 
-/** Goes to an address of the page. */
+/** Goes to an address of this application. */
 async function go(to, { replace = false } = {}) {
-  // Where it was read to, for whoever comes back.
+  // Keeps the scroll position for when somebody comes back.
   if (!replace) history.replaceState({ ...history.state, top: scrollY }, '');
   address(to, { push: !replace });
   await show();
@@ -127,9 +127,9 @@ async function go(to, { replace = false } = {}) {
   arrive();
 }
 
-/** Has the focus be on what is shown now, and tells what that is to those who do not see it. */
+/** Moves the focus to the view, and announces it to screen readers. */
 function arrive() {
-  // A part may have a field that is written in first.
+  // A view may already have focused a field.
   if (!$('view').contains(document.activeElement)) $('view').focus({ preventScroll: true });
   announce(document.title);
 }
@@ -140,7 +140,7 @@ document.addEventListener('click', async (event) => {
   const url = new URL(link.href);
   if (url.origin !== location.origin || link.target || !PARTS.some(([known]) => known.test(url.pathname))) return;
   event.preventDefault();
-  // To a place on what is shown, which stays as it is.
+  // A link to a place in the current view, which stays as it is.
   if (link.getAttribute('href').startsWith('#')) { $(url.hash.slice(1))?.focus(); return; }
   if (await mayGo()) await go(url.pathname + url.search + url.hash);
 });
@@ -150,7 +150,7 @@ addEventListener('popstate', async ({ state }) => {
   unsure();
   const isWithin = move && location.pathname === address.now.split('?')[0];
   if (isChanged() || (!isWithin && isAnswering())) {
-    // Back to where somebody writes, until that is thrown away.
+    // Stays where somebody is writing until they discard it.
     address(address.now, { push: true });
     if (await mayGo()) await go(to);
     return;

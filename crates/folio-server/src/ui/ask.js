@@ -1,19 +1,22 @@
-// What is asked of the server: one answer, or what happens as it happens. With the token of this tab, if one is demanded.
+// Requests to the server: single answers and event streams, with the token of this tab if one is required.
 //
-// Streams are read with fetch and not with EventSource, which cannot send a token. They rest while nobody looks at the tab: a
-// browser opens six connections to one server and no more, however many tabs there are.
+// Streams are read with fetch and not with EventSource, which cannot send a token. They pause while the tab is hidden:
+// a browser opens at most six connections to one server, however many tabs there are.
 
 import { heardAt } from './clock.js';
 import { $ } from './dom.js';
 
 const KEY = 'folio.token';
-/** What a token is made of. A browser sends no header with other letters, which would look as if the server were gone. */
+/**
+ * The characters of a token. A browser refuses to send a header with others, which would look as if the server were
+ * gone.
+ */
 const TOKEN = /^[\x21-\x7e]+$/;
-/** Milliseconds between attempts to reach a server that is gone; the last holds on. */
+/** Milliseconds between attempts to reach a server that is gone; the last value is repeated. */
 const PAUSES = [300, 600, 1200, 2500, 5000];
-/** Milliseconds after which is looked again for what no event tells. */
+/** Milliseconds after which to poll for what no event reports. */
 export const QUIET = 5000;
-/** Milliseconds within which somebody comes to drive what was begun or continued. */
+/** Milliseconds within which a process should begin to drive a run that was started or continued. */
 export const CHANCE = 8000;
 let space = null;
 let asking = null;
@@ -26,14 +29,17 @@ export class Refusal extends Error {
 }
 
 const isGone = (error) => error instanceof TypeError;
-/** Whether a refusal is one of now: so many ask, or the store does not answer. What takes too long takes too long the next time as well. */
+/**
+ * Whether a refusal is temporary: too many requests, or the store does not respond. A query that takes too long will
+ * take too long the next time as well.
+ */
 export const isBusy = (error) => error instanceof Refusal && (error.status === 429 || error.status === 503) && error.code !== 'too_slow';
-/** Whether what went wrong passes by itself, so that the same is asked for once more. */
+/** Whether an error is temporary, so that the request is repeated. */
 export const passes = (error) => isGone(error) || isBusy(error);
-/** What to tell people of an error. */
+/** The error to show to people. */
 export const told = (error) => (isGone(error) ? Object.assign(new Error('The server is not responding.'), { gone: true }) : error);
 
-/** Says whether the server answers, and if not, because of what `error`. */
+/** Shows whether the server responds and, if not, because of which `error`. */
 export function connection(is, error) {
   const isThere = error instanceof Refusal;
   document.body.classList.toggle('gone', !is && !isThere);
@@ -41,7 +47,7 @@ export function connection(is, error) {
   if (is) for (const said of document.querySelectorAll('.trouble.away')) said.remove();
 }
 
-/** Asks for a token, once for all who wait for it. */
+/** Asks the user for a token, once for all requests that wait for it. */
 function unlock(why) {
   asking ??= new Promise((done) => {
     const dialog = $('unlock'), said = () => $('unlock-token').value.trim();
@@ -81,7 +87,7 @@ async function raw(path, options = {}) {
     heardAt(answer.headers.get('date'));
     if (answer.ok) return answer;
     const problem = await answer.json().catch(() => ({}));
-    // A token that opens another space is of no use here: as one that opens nothing, another is asked for.
+    // A token for another space is of no use here: like for an invalid one, another is asked for.
     if (answer.status !== 401 && problem.code !== 'token_of_another_space') throw new Refusal(problem, answer.status);
     await unlock(token ? problem.detail : 'This server requires an access token.');
   }
@@ -90,8 +96,8 @@ async function raw(path, options = {}) {
 const below = (path) => `/v1/spaces/${encodeURIComponent(space)}${path}`;
 
 /**
- * What `ask` gives, as soon as the server is there and answers; what goes wrong otherwise is thrown, and everything when it `isOver`. `waits` says
- * which errors are waited out.
+ * Returns the result of `ask`, repeating it while the server is temporarily unavailable. Other errors are thrown, and
+ * all errors once it `isOver`. `waits` says which errors are temporary.
  */
 export async function patiently(ask, signal, { isOver = () => false, waits = passes } = {}) {
   for (let attempt = 0; ; attempt++) {
@@ -101,12 +107,12 @@ export async function patiently(ask, signal, { isOver = () => false, waits = pas
       return given;
     } catch (error) {
       if (!waits(error) || signal?.aborted || isOver()) {
-        // It was answered, whatever the answer is.
+        // The server responded, whatever the answer is.
         if (error instanceof Refusal && !isBusy(error)) connection(true);
         throw error;
       }
       connection(false, error);
-      // Who has too much to do wants a second.
+      // An overloaded server gets at least a second.
       const at = attempt + (isBusy(error) ? 2 : 0);
       await new Promise((done) => setTimeout(done, PAUSES[Math.min(at, PAUSES.length - 1)]));
       if (signal) await seen(signal);
@@ -115,7 +121,7 @@ export async function patiently(ask, signal, { isOver = () => false, waits = pas
   }
 }
 
-/** Learns which space is served, unless that is known, and names it; waits until the server is there. */
+/** Returns the name of the served space, asking the server for it the first time; waits until the server responds. */
 export async function begin() {
   if (space !== null) return space;
   const { items: [served] } = await patiently(async () => (await raw('/v1/spaces')).json());
@@ -123,20 +129,20 @@ export async function begin() {
   return space;
 }
 
-/** A path with the fields of a query; those without a value are left out. */
+/** A path with query fields; empty ones are left out. */
 export function query(path, fields) {
   const wanted = Object.entries(fields).filter(([, value]) => value !== '' && value !== null && value !== undefined && value !== false);
   return wanted.length ? `${path}?${new URLSearchParams(wanted)}` : path;
 }
 
-/** What is at a path below the space. */
+/** Gets a resource below the space. */
 export async function get(path, { as = 'json', signal } = {}) {
   const answer = await raw(below(path), { signal });
   if (as === 'answer') return { body: await answer.json(), etag: answer.headers.get('etag') };
   return answer[as]();
 }
 
-/** Has something done. */
+/** Sends a request that changes something. */
 export async function send(method, path, body = {}, headers = {}) {
   const isText = typeof body === 'string';
   const type = { 'content-type': isText ? 'text/markdown' : 'application/json' };
@@ -145,10 +151,10 @@ export async function send(method, path, body = {}, headers = {}) {
 }
 export const post = (path, body) => send('POST', path, body);
 
-/** Parts a stream of bytes into messages. */
+/** Splits a byte stream into messages. */
 async function* messages(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  // Of a message whose end has not come: its pieces, put together once, and the end of a line that may be the first half of its end.
+  // The pieces of an incomplete message, joined once at its end, and a newline that may be the first half of that end.
   let pieces = [], half = '';
   for (;;) {
     const { value, done } = await reader.read();
@@ -175,8 +181,9 @@ const seen = (signal) => new Promise((done) => {
 });
 
 /**
- * Tells `hear(event, data, id)` what happens at `path` after `after`, until `signal` says that nobody wants to know or `hear`
- * gives `false`. A connection that breaks goes on with the last id, or, with `isAnew`, with what happens then. `fresh` is called whenever it is there.
+ * Calls `hear(event, data, id)` for the events at `path` after `after`, until `signal` aborts or `hear` returns
+ * `false`. A broken connection resumes after the last id or, with `isAnew`, with new events only. `fresh` is called on
+ * every connect.
  */
 export async function follow(path, { after, signal, hear, fresh = () => {}, isAnew = false }) {
   let last = after, failures = 0;
@@ -194,7 +201,7 @@ export async function follow(path, { after, signal, hear, fresh = () => {}, isAn
       connection(true);
       fresh();
       for await (const { event, data, id } of messages(answer.body)) {
-        // That it cannot be told has no id.
+        // The event for a problem has no id.
         if (id !== undefined) [last, failures] = [id, 0];
         if (hear(event, JSON.parse(data), id) === false) return;
       }
@@ -212,13 +219,17 @@ export async function follow(path, { after, signal, hear, fresh = () => {}, isAn
   }
 }
 
-/** Milliseconds between a commit and the look at what it changed, at least between two looks, and for commits that may concern something else. */
+/**
+ * Milliseconds between a commit and the refresh, at least between two refreshes, and before the refresh for commits
+ * that may not concern the view.
+ */
 const AT_ONCE = 400, APART = 1000, ELSEWHERE = 2000;
 
 /**
- * Calls `again` now and after the commits to the space, not more often than once in a second, and every few seconds while `isOwed()` says that
- * something may change without a commit, or when nobody has looked for `most` milliseconds. `concerns(commit)` says whether a commit is one of
- * what is shown: of others is heard later, and of those for which it gives `null` nothing. What goes wrong later is said above.
+ * Calls `again` now and after commits to the space, at most once a second; also every few seconds while `isOwed()`
+ * says that something may change without a commit, or if the last call was `most` milliseconds ago. `concerns(commit)`
+ * says whether a commit concerns the view: if `false`, the refresh comes later, and if `null`, not at all. Later
+ * errors are shown at the top of the page.
  */
 export function live(again, signal, { isOwed = () => false, most = Infinity, concerns = ({ changes }) => changes.length > 0 } = {}) {
   let timer = null, due = Infinity, last = 0, isLooking = false, isAsked = false;
@@ -229,7 +240,7 @@ export function live(again, signal, { isOwed = () => false, most = Infinity, con
     last = Date.now();
     try { await patiently(again, signal, { waits: isBusy }); } catch (error) { if (isGone(error)) connection(false); else if (!signal.aborted) throw error; } finally {
       isLooking = false;
-      // Also if this look was refused: what it was asked for meanwhile is not on the page.
+      // Also if this refresh failed: what it was requested for meanwhile is not shown yet.
       if (isAsked) { isAsked = false; later(); }
     }
   };
@@ -247,7 +258,7 @@ export function live(again, signal, { isOwed = () => false, most = Infinity, con
   };
   const beat = setInterval(() => { if (!document.hidden && (isOwed() || Date.now() - last >= most)) later(); }, QUIET);
   signal.addEventListener('abort', () => { clearTimeout(timer); clearInterval(beat); });
-  // What was missed is looked at in any case.
+  // Each connect triggers a refresh, since commits may have been missed.
   follow('/events', { signal, hear, fresh: () => later(), isAnew: true }).catch(say);
   return now();
 }

@@ -1,14 +1,14 @@
-// What the branches of a run have come to, in the lines that its planner reads of them.
+// The results of a run's branches so far, in the lines that its planner reads.
 
 import { element, written } from './dom.js';
 
 /** How much of them is shown, in tokens. */
 const BUDGET = 4000;
 
-/** Where the lines for what is below a page are asked for. */
+/** The path of the roll-up of the pages below a page. */
 export const branchesOf = (page) => `/pages/${page}/rollup?budget=${BUDGET}`;
 
-/** A line for each page with its newest entries below it, as a list. */
+/** A list with a line for each page, and its newest entries below it. */
 export function branches({ rollup }) {
   const list = element('ul', {}), made = [list];
   for (const line of rollup.split('\n').filter(Boolean)) {

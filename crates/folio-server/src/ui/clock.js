@@ -1,14 +1,17 @@
-// What time it is where the server is: that of the browser may be another, and what is kept has the times of the server.
+// The server's time: the browser's clock may differ, and stored times are those of the server.
 
-/** Milliseconds that the server's clock is before that of the browser. */
+/** How many milliseconds the server's clock is ahead of the browser's. */
 let ahead = 0;
-/** Milliseconds that an answer may be under way; its date has whole seconds, besides. */
+/** Milliseconds that an answer may take to arrive, including the whole seconds of its date. */
 const UNDER_WAY = 2000;
 
-/** Now, as the server has it. */
+/** The present time of the server. */
 export const now = () => Date.now() + ahead;
 
-/** Learns of an answer what time it is: `date` is what its header says. The date is never later than the moment at which the answer comes. */
+/**
+ * Learns the time from an answer, whose date header is `date`. The date is never later than the moment at which the
+ * answer arrives.
+ */
 export function heardAt(date) {
   const least = Date.parse(date) - Date.now();
   if (least > ahead || ahead - least > UNDER_WAY) ahead = least;

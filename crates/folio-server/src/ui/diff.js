@@ -2,9 +2,9 @@
 
 import { element, written } from './dom.js';
 
-/** Pairs of lines that are compared at most; texts with more are shown one after the other. */
+/** The most pairs of lines that are compared; longer texts are shown one after the other. */
 const MOST = 4_000_000;
-/** Lines around a change that are shown, too. */
+/** Lines of context around a change. */
 const AROUND = 2;
 
 /** The lines of both: `[' ', line]` in both, `['-', line]` only before, `['+', line]` only after. */
@@ -35,7 +35,7 @@ export function lines(before, after) {
   return [...a.slice(0, from).map((line) => [' ', line]), ...middle, ...a.slice(endA).map((line) => [' ', line])];
 }
 
-/** What of `before` gives way to what: `{ from, to, put }`, in order. */
+/** The ranges of `before` that change, and their replacements: `{ from, to, put }`, in order. */
 function changes(before, after) {
   const made = [];
   let at = 0, open = null;
@@ -47,7 +47,9 @@ function changes(before, after) {
   return made;
 }
 
-/** What `mine` and `other` both made of `base`; `null` where they changed the same of it, each in its own way. */
+/**
+ * The text with the changes that `mine` and `other` made to `base`; `null` if they changed the same lines differently.
+ */
 export function merged(base, mine, other) {
   const [a, b] = [changes(base, mine), changes(base, other)];
   const isAlike = (one, two) => one.from === two.from && one.to === two.to && one.put.join('\n') === two.put.join('\n');
@@ -59,7 +61,7 @@ export function merged(base, mine, other) {
   return text.join('\n');
 }
 
-/** Both texts as one, with what is gone and what is new marked; what is far from every change is left out. */
+/** Both texts as one, with deletions and insertions marked; what is far from every change is left out. */
 export function difference(before, after) {
   const all = lines(before, after);
   const near = all.map(() => false);

@@ -1,4 +1,4 @@
-// What can be asked for, from the description of the interface. Text is set as text, never as HTML.
+// Shows the API from its OpenAPI description. Text is set as text, never as HTML.
 
 const node = (name, text, ...children) => {
   const element = document.createElement(name);

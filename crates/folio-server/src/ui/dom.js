@@ -1,8 +1,11 @@
-// Elements, made of text and never of HTML.
+// Creates elements from text, never from HTML.
 
 export const $ = (id) => document.getElementById(id);
 
-/** An element; attributes that are functions are what happens (`onclick`), those without a value are left out. */
+/**
+ * Creates an element; attributes that are functions are event handlers (`onclick`), those without a value are left
+ * out.
+ */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -13,12 +16,12 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** The same for what people, models and tools wrote: from where it is read, its own letters say. */
+/** Like `element`, for text by people, models and tools: its characters decide the writing direction. */
 export const written = (tag, attributes, ...children) => element(tag, { dir: 'auto', ...attributes }, ...children);
 
 /**
- * Makes `list` show `items`: what is the same stays, with the focus that is in it; what changed is made anew.
- * `key` names an item, `make` makes its element.
+ * Makes `list` show `items`: unchanged ones stay, with the focus inside them; changed ones are replaced. `key` names
+ * an item, `make` creates its element.
  */
 export function keep(list, items, key, make) {
   const old = new Map([...list.children].map((child) => [child.dataset.key, child]));
@@ -43,7 +46,7 @@ export function keep(list, items, key, make) {
   }
 }
 
-/** Makes `block` show `parts`. What is alike stays, and with it what somebody reads there, has marked or opened. */
+/** Makes `block` show `parts`. Unchanged parts stay, and with them what somebody has selected or opened there. */
 export function settle(block, parts) {
   parts.forEach((part, at) => {
     const there = block.childNodes[at];
@@ -53,7 +56,7 @@ export function settle(block, parts) {
   while (block.childNodes.length > parts.length) block.lastChild.remove();
 }
 
-/** Has the keyboard move `block`, which is called `label`, while there is more in it than room. */
+/** Lets the keyboard scroll `block`, which is called `label`, while its content overflows. */
 export function moved(block, label) {
   const fits = () => block.scrollWidth <= block.clientWidth && block.scrollHeight <= block.clientHeight;
   new ResizeObserver(() => (fits() ? ['tabindex', 'role', 'aria-label'].forEach((name) => block.removeAttribute(name))
@@ -61,10 +64,10 @@ export function moved(block, label) {
   return block;
 }
 
-/** What may be wider than there is room for: then it is moved by itself, with the keyboard, too. */
+/** A container that scrolls by itself if its content is too wide, with the keyboard, too. */
 export const wide = (...children) => moved(element('div', { class: 'wide' }, ...children), 'Scrollable table');
 
-/** A heading that has room for a few lines, and shows the others to whoever asks; its text is set at `heading`. */
+/** A heading that shows a few lines, and the rest on request; its text is set at `heading`. */
 export function headline(text, tag = 'h1') {
   const heading = written(tag, { class: 'cut' }, text);
   const more = element('button', { type: 'button', class: 'more', hidden: true, 'aria-expanded': 'false', onclick: () => {
@@ -78,26 +81,29 @@ export function headline(text, tag = 'h1') {
   return { heading, block: element('div', { class: 'headline' }, heading, more) };
 }
 
-/** Says something to those who do not see the page. */
+/** Announces something to screen readers. */
 export const announce = (text) => { $('announce').textContent = text; };
 
-/** Makes `to` the address of the page: in place of the one that it had, or, with `push`, after it. */
+/** Changes the address of the page to `to`: replaces the current one or, with `push`, adds to the history. */
 export function address(to, { push = false, state = null } = {}) {
   history[push ? 'pushState' : 'replaceState'](state, '', to);
   address.now = to;
 }
 
-/** Whether a link that is pressed is to open in its own place: with a key that is held, browsers open it elsewhere. */
+/** Whether a click on a link opens it in place: with a modifier key, browsers open it elsewhere. */
 export const isPlain = (event) => event.button === 0 && !(event.metaKey || event.ctrlKey || event.shiftKey || event.altKey);
 
-/** What was asked last, and how often something was. */
+/** The last confirmation, and how many were requested. */
 let asked = Promise.resolve(), turn = 0;
 
-/** Asks before something is done; whether it is to be. One thing is asked at a time: of what was asked before, the answer is no. */
+/**
+ * Asks for confirmation, and returns whether it was given. One question is asked at a time: an earlier one is answered
+ * with no.
+ */
 export function sure(title, text, yes) {
   const dialog = $('sure'), mine = ++turn;
   dialog.close('no');
-  // What closes tells its own answer first.
+  // The dialog that is closed reports its answer first.
   asked = asked.then(() => mine === turn && new Promise((done) => {
     $('sure-title').textContent = title;
     $('sure-text').textContent = text;
@@ -109,20 +115,20 @@ export function sure(title, text, yes) {
   return asked;
 }
 
-/** What is asked gives way, with what it was asked of: the answer is no. A token is asked for whatever is shown. */
+/** Closes open dialogs when the view is left: the answer is no. The question for a token stays, whatever the view. */
 export function unsure() {
   turn++;
   for (const dialog of document.querySelectorAll('dialog[open]:not(#unlock)')) dialog.close('no');
 }
 
-/** Where nothing is yet, and what to do about it. */
+/** A text for an empty place, with a command to fill it. */
 export const empty = (text, command) => element('p', { class: 'empty' }, text, command && [' ', element('code', {}, command)]);
 
-/** What cannot be shown, and why. That a server is gone is said until it is back. */
+/** An error that is shown instead of content. That the server is gone is shown until it is back. */
 export const trouble = (error) => element('div', { class: error.gone ? 'trouble away' : 'trouble', role: 'alert' }, element('p', {}, error.message),
   ...(error.hints ?? []).map((hint) => element('p', { class: 'quiet' }, hint)));
 
-/** Calls `then` once, a little after the first of many calls. `ms` may be a function, where it depends on how things stand. */
+/** Calls `then` once, shortly after the first of many calls. `ms` may be a function, if it varies. */
 export function soon(then, ms = 250) {
   let timer = null;
   return () => { timer ??= setTimeout(() => { timer = null; then(); }, typeof ms === 'function' ? ms() : ms); };

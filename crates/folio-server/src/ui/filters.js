@@ -1,9 +1,12 @@
-// What a list is asked for: fields that stand in the address of the page, and an answer that is the last one asked for.
+// The filters of a list: fields in the address of the page, and only the latest answer is shown.
 
 import { isBusy, patiently, query as addressOf } from './ask.js';
 import { address, trouble } from './dom.js';
 
-/** A value that stays with the address in the history, so that whoever comes back finds it as it was: `first` until it is set. */
+/**
+ * A value that is kept with the address in the history, so that it is restored when somebody comes back: `first` until
+ * it is set.
+ */
 export function kept(name, first) {
   let value = history.state?.[name] ?? first;
   return {
@@ -15,7 +18,10 @@ export function kept(name, first) {
   };
 }
 
-/** The fields of `query`, and a function that changes one (nothing takes it away), writes the address, and calls `then`. */
+/**
+ * The fields of `query`, and a function that changes one (an empty value removes it), updates the address, and calls
+ * `then`.
+ */
 export function filters(query, then) {
   const wanted = Object.fromEntries(query);
   const change = (name, value) => {
@@ -27,8 +33,9 @@ export function filters(query, then) {
 }
 
 /**
- * A function that asks and shows. An answer that comes after something newer was asked for is not shown, and what the server
- * refuses is told by `refused`; without it, whoever called hears of it. Where it is refused for now, what is shown stays until it is given.
+ * Returns a function that requests and shows. An answer that arrives after a newer request is not shown. `refused`
+ * shows what the server refuses; without it, the caller gets the error. While a refusal is temporary, the present
+ * content stays.
  */
 export function latest({ signal, ask, show, refused }) {
   let turn = 0;

@@ -3,7 +3,7 @@
 import { now } from './clock.js';
 import { element } from './dom.js';
 
-/** Of every state: its mark, and what it is called. */
+/** The mark and the name of every state. */
 const STATES = {
   created: ['·', 'waiting'], ready: ['·', 'waiting'], executing: ['▸', 'running'], parked: ['↻', 'waiting to retry'], running_children: ['◔', 'running'],
   deciding: ['◇', 'deciding'], aggregating: ['Σ', 'combining results'], verifying: ['≟', 'verifying'], replanning: ['↺', 'replanning'],
@@ -11,7 +11,7 @@ const STATES = {
   interrupted: ['‖', 'interrupted: no process drives it'], paused: ['‖', 'paused'], ok: ['✓', 'done'], partial: ['◑', 'partly done'],
   skipped: ['–', 'skipped'], cancelled: ['⊘', 'cancelled'], superseded: ['↷', 'replaced'], failed: ['✗', 'failed'], met: ['✓', 'met'], unmet: ['✗', 'not met'], unverifiable: ['?', 'cannot be verified'],
 };
-/** Why something ended as it did, if not because it was done. */
+/** The stop reasons, in words. */
 const REASONS = {
   criteria_unmet: 'a required criterion was not met', retries_exhausted: 'every attempt failed', policy_denied: 'permission was denied', invalid_input: 'the call or request was invalid',
   unsatisfiable: 'the task cannot be done here', budget_nodes: 'the node limit was reached', budget_depth: 'the depth limit was reached', budget_children: 'the group size limit was reached',
@@ -25,20 +25,20 @@ export const why = (reason) => REASONS[reason] ?? reason.replaceAll('_', ' ');
 
 export const words = (state) => STATES[state]?.[1] ?? state.replaceAll('_', ' ');
 export const mark = (state) => element('span', { class: `mark ${state}`, 'aria-hidden': 'true' }, STATES[state]?.[0] ?? '·');
-/** The mark of `state` where no word beside it says what it means. */
+/** The mark of `state` with a hidden word, for places where no visible word names the state. */
 export const marked = (state) => [mark(state), element('span', { class: 'hidden' }, `${words(state)}: `)];
 export const stateLine = (state) => element('span', { class: state }, mark(state), words(state));
 
 /**
- * `text` with what is not seen, or makes other letters be seen elsewhere, written out: `\u202e`. For what people say yes to, and for
- * what was done: a command is to look like no other. Ends of lines stay.
+ * `text` with invisible characters, and those that change the display of others, written out: `\u202e`. For what
+ * people approve, and for what was done: no command must look like another. Newlines stay.
  */
 export const revealed = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, (letter) => {
   const code = letter.codePointAt(0).toString(16);
   return letter === '\n' ? letter : code.length > 4 ? `\\u{${code}}` : `\\u${code.padStart(4, '0')}`;
 });
 
-/** How long something took: `1.2 s`, `4 min 10 s`. */
+/** A duration: `1.2 s`, `4 min 10 s`. */
 export function span(ms) {
   const s = Math.max(0, ms) / 1000;
   if (s < 0.9995) return `${Math.round(s * 1000)} ms`;
@@ -63,12 +63,12 @@ const relative = (at) => {
 };
 export const absolute = (text) => new Date(text).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
-/** A moment as it is seen from now, with the exact one beside it for whoever points at it. */
+/** A time relative to now, with the exact time as a tooltip. */
 export function moment(text) {
   return element('time', { datetime: text, title: absolute(text) }, relative(Date.parse(text)));
 }
 
-/** Brings every moment on the page up to now. */
+/** Updates every relative time on the page. */
 export function tick() {
   for (const time of document.querySelectorAll('time[datetime]')) {
     const text = relative(Date.parse(time.dateTime));
@@ -76,13 +76,13 @@ export function tick() {
   }
 }
 
-/** A number with its thousands apart. */
+/** A number with separated thousands. */
 export const number = (n) => n.toLocaleString('en').replaceAll(',', '\u202f');
-/** A number in few letters: 12.3k. */
+/** A short number: 12.3k. */
 export function few(n) {
   if (n < 1000) return String(n);
   let at = 0, rest = n / 1000;
-  // What would be rounded to a thousand has the next letter.
+  // A number that would be rounded to 1000 gets the next unit.
   while (rest >= 999.5 && at < 3) { rest /= 1000; at++; }
   return `${rest.toFixed(rest < (at > 0 ? 99.95 : 9.95) ? 1 : 0)}${'kMGT'[at]}`;
 }
@@ -91,20 +91,20 @@ export function bytes(n) {
   while (rest >= (at > 0 ? 1023.95 : 1024) && at < 3) { rest /= 1024; at++; }
   return at === 0 ? `${n} B` : `${rest.toFixed(1)} ${'KMG'[at - 1]}iB`;
 }
-/** Money; what is less than a ten-thousandth of a dollar is not nothing. */
+/** An amount of money; less than a ten-thousandth of a dollar is not shown as zero. */
 export const dollars = (micro) => (micro > 0 && micro < 100 ? 'less than $0.0001' : `$${(micro / 1e6).toFixed(micro > 0 && micro < 10_000 ? 4 : 2)}`);
 export const perCent = (share) => `${Math.round(share * 100)}%`;
 
-/** What was used up, in few letters; nothing if nothing was. `unknown` stands for a price that nobody knows. */
+/** The cost in short; empty if there was none. `unknown` stands for an unknown price. */
 export function cost(spent, unknown = 'cost unknown') {
   const tokens = (spent?.tokens_in ?? 0) + (spent?.tokens_out ?? 0);
   const known = spent?.micro_usd && dollars(spent.micro_usd);
-  // What nobody knows is not nothing.
+  // An unknown price is not zero.
   const price = spent?.unpriced_calls ? (known ? `at least ${known}` : unknown) : known;
   return [tokens && `${few(tokens)} tok`, price].filter(Boolean).join(' · ');
 }
 
-/** A bar that is full to `share`; of a limit it warns when that is near. */
+/** A bar that is filled to `share`; that of a limit warns when the limit is near. */
 export function meter(share, label, { isLimit = false } = {}) {
   const full = Math.min(1, Math.max(0, share));
   const fill = element('span');

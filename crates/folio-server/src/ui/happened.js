@@ -1,6 +1,6 @@
-// What an event of a run does to its tree.
+// Applies the events of a run to its tree.
 
-/** By the name of an event: what it does to `tree`, and to the `node` that it is of, if it is of one. */
+/** By the name of an event: its effect on `tree`, and on its `node`, if it has one. */
 const DOES = {
   run_started(tree, { at, nodes }) {
     nodes.forEach((made) => tree.add(made));
@@ -25,14 +25,14 @@ const DOES = {
     if (what === 'paused' || what === 'continued') one.paused = what === 'paused';
     else if (node) {
       Object.assign(node, { state: state ?? node.state, plan_version: node.plan_version || Number(what === 'planned') });
-      // Limits are changed of what has not begun, too, and of what goes on with the call that it does.
+      // A change of limits may concern a node that has not begun, and does not change the call that it makes.
       if (what !== 'limits_changed' && node.state !== 'created') Object.assign(node, { call: text || node.call, started_at: node.started_at ?? at });
     }
     tree.touch(one);
   },
 };
 
-/** Has `tree` be as it is after an event, `data`. Of events that concern no part of it nothing is done. */
+/** Updates `tree` after an event, `data`. Events that concern no part of it are ignored. */
 export function happen(tree, data) {
   const node = tree.nodes.get(data.node);
   DOES[data.event]?.(tree, data, node);
@@ -41,13 +41,16 @@ export function happen(tree, data) {
   charge(tree, node, data.spent);
 }
 
-/** Another version of the plan took the place of `node`, and of what it holds: the members of a group are told of themselves. */
+/**
+ * Marks `node`, and what it contains, as superseded by another version of the plan. The members of a group are
+ * reported by themselves.
+ */
 function replace(tree, node) {
   const gone = node ? [node] : [], isGroup = /^(parallel|sequence)$/.test(node?.kind);
   for (const each of gone) { each.superseded = true; tree.touch(each); if (!isGroup) gone.push(...each.children); }
 }
 
-/** What `node` has used up by now: what of that is new, all that it is in have used up, too. */
+/** Records what `node` has used up: the increase also counts for every node above it. */
 function charge(tree, node, spent) {
   if (!spent) return;
   const before = node.spent ?? {};

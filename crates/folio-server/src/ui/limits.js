@@ -1,11 +1,11 @@
-// What a run, or a part of it, may use up: people change it while it goes on.
+// The limits of a run, or of a part of it, which people can change while it runs.
 
 import { get, query, send, told } from './ask.js';
 import { now } from './clock.js';
 import { announce, element, trouble } from './dom.js';
 import { bytes, dollars, number } from './format.js';
 
-/** Of every limit: what it is called, and how people write it. A millionth of a dollar is nothing that anybody types. */
+/** The label of every limit, and the unit in which people write it: nobody types millionths of a dollar. */
 const FIELDS = {
   tokens: { label: 'Tokens', unit: 1, show: number },
   tokens_in: { label: 'Input tokens', unit: 1, show: number },
@@ -18,12 +18,15 @@ const FIELDS = {
   nodes: { label: 'Nodes', unit: 1, show: number },
 };
 const MINUTE = 60_000;
-/** The most that can be written: as many nodes as there are numbers for, and of the others what a number says exactly; a hundred years. */
+/**
+ * The largest values: nodes are 32-bit numbers, the others must be exact in JavaScript, and the time is at most a
+ * hundred years.
+ */
 const MOST = { nodes: 4_294_967_295 }, MOST_MINUTES = 52_560_000;
 
 /**
- * Asks what the limits of `run`, or of `node` of it, are to be, and makes them that. `what` says whose they are. Nothing is asked once `signal` says
- * that nobody looks at it.
+ * Asks for new limits of `run`, or of `node` of it, and sets them. `what` names it. The dialog is not opened once
+ * `signal` aborts.
  */
 export async function changeLimits(run, { node, what, signal }) {
   const path = query(`/runs/${run}/limits`, { node });
@@ -31,11 +34,11 @@ export async function changeLimits(run, { node, what, signal }) {
   const limits = [...known.limits, ...(known.nodes ? [{ what: 'nodes', ...known.nodes }] : [])];
   const inputs = limits.filter((one) => FIELDS[one.what]).map((one) => {
     const { label, unit, show } = FIELDS[one.what];
-    // What went beyond its limit may stay as it is.
+    // A limit that was exceeded may stay as it is.
     const input = element('input', { type: 'number', name: one.what, min: Math.min(one.used, one.limit) / unit, max: (MOST[one.what] ?? Number.MAX_SAFE_INTEGER) / unit, step: unit === 1 ? 1 : 'any', value: one.limit / unit, required: true });
     return { one, unit, input, row: element('label', {}, `${label} (${show(one.used)} used)`, input) };
   });
-  // A part has a time of its own only if it says so.
+  // A part has a deadline of its own only if it says so.
   const hasTime = known.deadline !== null || !node, hasAny = hasTime || inputs.length > 0;
   const minutes = element('input', { type: 'number', name: 'minutes', min: 1, max: MOST_MINUTES, step: 1, placeholder: known.deadline ? 'Unchanged' : 'None' });
   const note = element('div');

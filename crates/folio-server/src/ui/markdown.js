@@ -1,12 +1,12 @@
-// The little of markdown that pages and reports are written in. Makes elements, never HTML from text.
+// The subset of markdown that pages and reports use. Creates elements, never HTML from text.
 
 import { element, wide, written } from './dom.js';
 
 const BOXES = { x: '✓ ', '~': '▸ ', '!': '✗ ', '-': '⊘ ', ' ': '· ' };
 
-/** A line that opens code, and the end of an item that does. */
+/** A line that opens a code block, and the end of a list item that does. */
 const FENCE = /^(\s*)(`{3,}|~{3,})[^`]*$/, OPENED = /^(|.*\s)(`{3,}|~{3,})[\w+#.-]*\s*$/;
-/** Letters of a line in which links and the like are looked for; more than that nobody writes in one. */
+/** How many characters of a line are searched for links and the like; nobody writes more than that in one line. */
 const LONGEST = 20_000;
 const indent = (line) => line.length - line.trimStart().length;
 
@@ -18,7 +18,8 @@ export function markdown(text) {
   const last = (tag) => { if (!isLast(tag)) made.push((/^(p|blockquote)$/.test(tag) ? written : element)(tag, {})); return made.at(-1); };
   const addTo = (block, line) => block.append(block.hasChildNodes() ? '\n' : '', ...inline(line));
   let rows = null, heading = '';
-  // The code after the line that opens it, whose end is there, or where what it is in ends: a line that stands further left than `inset`.
+  // The code block after the line that opens it. It ends at its closing fence, or where the surrounding item ends: at
+  // a line that is indented less than `inset`.
   const code = (at, fence, inset) => {
     const closes = new RegExp(`^\\s*${fence}${fence[0]}*\\s*$`);
     const isOut = (line) => line.trim() !== '' && indent(line) < inset;
@@ -29,7 +30,7 @@ export function markdown(text) {
     const body = lines.slice(at + 1, end).map((line) => line.slice(Math.min(margin, indent(line)))).join('\n');
     return { block: written('pre', {}, body), next: end < lines.length && !isClosed ? end - 1 : end };
   };
-  // What an item says; a fence at its end begins code that is in it.
+  // The content of a list item; a fence at its end opens a code block in it.
   const fill = (item, said, at, inset) => {
     const [, before, fence] = OPENED.exec(said) ?? [];
     item.append(...(heading === 'Pages' ? toPage(before ?? said) : inline(before ?? said)));
@@ -84,19 +85,19 @@ export function markdown(text) {
 }
 
 const cellsOf = (line) => line.replace(/^\||\|\s*$/g, '').split(/(?<!\\)\|/).map((cell) => cell.trim());
-/** Has a cell stand at the side that the line below the heads says. */
+/** Aligns a cell as the line below the header says. */
 function side(cell, { sides }) {
   const at = sides?.[cell.cellIndex];
   if (at) cell.classList.add(at);
 }
 
-/** A line of the pages below: the handle leads there. */
+/** A line of a list of pages: the handle becomes a link. */
 function toPage(text) {
   const handle = /^p\d+(?= )/.exec(text)?.[0];
   return handle ? [link(handle, `/pages/${handle}`), ...inline(text.slice(handle.length))] : inline(text);
 }
 
-// Everything in it has an end that is near: what is opened and never closed is not looked through again and again.
+// Every alternative is bounded: an opening that is never closed is not searched again and again.
 const PIECES = /(`[^`]+`|\*\*[^*]+\*\*|(?<![\w*])\*[^*\s][^*]*\*(?![\w*])|\[[^\]\[]{1,500}\]\((?:https?:\/\/|\/)[^)\s]{1,2000}\))/;
 
 function inline(text) {
@@ -109,9 +110,9 @@ function inline(text) {
   });
 }
 
-/** A link to a place here, or elsewhere without saying where from; its text where it leads nowhere. */
+/** A link within this application, or to another site without a referrer; only its text if it leads nowhere. */
 export function link(text, to) {
-  // What a browser makes of it counts, and not how it begins: `/\elsewhere.example` is no place here.
+  // The URL as the browser resolves it counts, not how it begins: `/\elsewhere.example` is not local.
   const url = parsed(to);
   if (!/^https?:$/.test(url?.protocol)) return written('bdi', {}, text);
   return element('a', { href: to, ...(url.origin === location.origin ? {} : { rel: 'noopener noreferrer nofollow', target: '_blank' }) }, text);

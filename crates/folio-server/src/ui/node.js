@@ -1,20 +1,20 @@
-// What a node of a run came to: its result with its evidence, its criteria, what it cost and may cost.
+// The result of a node with its evidence, its criteria, its cost and its limits.
 
 import { get, told } from './ask.js';
 import { element, empty, isPlain, trouble, written } from './dom.js';
 import { absolute, bytes, cost, dollars, mark, marked, meter, number, revealed, stateLine, why, words } from './format.js';
 import { link, markdown } from './markdown.js';
 
-/** Characters of an output that are shown before somebody wants all of it. */
+/** How many characters of an output are shown at first. */
 const SHORT = 4000;
 const PART = 32 * 1024;
-/** Pieces of evidence that are shown before somebody wants all of them. */
+/** How many pieces of evidence are shown at first. */
 const MANY = 50;
 const LIMITS = { tokens: 'tokens', tokens_in: 'input tokens', tokens_cached: 'cached input tokens', tokens_out: 'output tokens', micro_usd: 'spent', model_calls: 'model calls', tool_calls: 'tool calls', bytes: 'written to journal and pages', nodes: 'nodes' };
 
 /**
- * The parts of what is known of a node. `find(id)` gives another node of the run, `choose` shows it; `state` is where the node stands, `isKept` whether
- * it was done in the run that this one was begun from.
+ * The parts of a node's description. `find(id)` returns another node of the run, `choose` shows it; `state` is the
+ * node's state, `isKept` whether it was done in the run that this one was forked from.
  */
 export function nodeParts(node, { find, choose, state, isKept = false }) {
   const { result } = node;
@@ -38,7 +38,7 @@ function criterion(one, text) {
   return element('li', {}, mark(one.finding), written('bdi', {}, text || one.criterion), element('span', { class: 'meta' }, ` ${words(one.finding)}${one.required ? '' : ', optional'}${one.why ? ': ' : ''}`, one.why ? written('bdi', {}, one.why) : ''));
 }
 
-/** All of it, or a beginning where there is much: what did not end well comes first then. */
+/** All evidence, or the first pieces if there is much: those that did not end well come first then. */
 function evidence(all, find, choose) {
   const item = (one) => element('li', {}, source(one, find, choose));
   if (all.length <= MANY) return [element('ul', { class: 'plain' }, ...all.map(item))];
@@ -48,7 +48,7 @@ function evidence(all, find, choose) {
   return [list, more];
 }
 
-/** What a piece of evidence is, with a link to it where there is one. */
+/** A piece of evidence, with a link if there is one. */
 function source(one, find, choose) {
   const span = one.span ? ` ${one.span}` : '';
   const meta = element('span', { class: 'meta' }, ` ${one.kind.replaceAll('_', ' ')}${span}${one.hash ? ` · ${one.hash.slice(0, 12)}` : ''}`);
@@ -70,7 +70,7 @@ function output(value) {
   return element('div', {}, shown, all);
 }
 
-/** A large output, read part by part. */
+/** A large output, loaded part by part. */
 function blob({ hash, bytes: size }) {
   const shown = written('pre', {}), note = element('div');
   let at = 0;

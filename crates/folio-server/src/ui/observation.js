@@ -15,7 +15,7 @@ export async function showObservation(view, { name, query, signal, title, go }) 
   view.append(element('p', { class: 'up' }, element('a', { href: '/observations' }, '← Scratch page')), element('h1', {}, `Observation ${name}`), one,
     element('h2', {}, 'History'), past);
   let shown = '', id = null, known = null;
-  // What a decision was made because of may be an item of the scratchbook of its thread, and is there then.
+  // An entry that a decision used may be an item of the scratchbook of its thread; then it is shown there.
   const elsewhere = async (error) => {
     const thread = query.get('thread');
     if (error.status !== 404 || !thread) throw error;
@@ -34,7 +34,7 @@ export async function showObservation(view, { name, query, signal, title, go }) 
     one.replaceChildren(...body(now, draw));
     past.replaceChildren(...history.items.toReversed().map(version));
   };
-  // Whatever changes an entry names it.
+  // A commit that changes an entry names it.
   const concerns = ({ changes }) => (changes.some((one) => one.observation_id === id) ? true : changes.every((one) => one.observation_id || one.change.endsWith('_turn')) ? null : false);
   await live(draw, signal, { concerns, isOwed: () => known !== null && isOver(known) });
 }
@@ -66,7 +66,7 @@ function body(one, again) {
 }
 
 const NAMES = { body: 'content', content_ref: 'long content', pinned: 'pin', expires_at: 'expires' };
-/** The value of a field in words; moments as they are written everywhere else on the page. */
+/** The value of a field in words; times are formatted as elsewhere on the page. */
 function text(value, field) {
   if (value === null || value === undefined) return '';
   if (typeof value === 'string') return field.endsWith('_at') ? absolute(value) : value;

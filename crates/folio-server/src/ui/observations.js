@@ -1,4 +1,4 @@
-// The scratch page: what was noticed and still holds, or whatever the filters say.
+// The scratch page: the live observations, or those that match the filters.
 
 import { get, live, query as addressOf } from './ask.js';
 import { now } from './clock.js';
@@ -63,20 +63,23 @@ export async function showObservations(view, { query, signal, title }) {
   await live(draw, signal, { isOwed: () => known.some(isOver) });
 }
 
-/** Whether what is shown as holding holds no more: that its time is over is no commit. */
+/** Whether an observation that is shown as live has expired: no commit reports that. */
 export const isOver = (one) => one.state === 'live' && Boolean(one.expires_at) && Date.parse(one.expires_at) <= now();
 
-/** Types and tags as they are kept, of what cards show: `risk alert`, `#key`, `key all`. What a tag has of these signs itself has a `\` before it. */
+/**
+ * Converts types and tags from the form on the cards to the stored form: `risk alert`, `#key`, `key all`. A `\`
+ * escapes these characters in a tag.
+ */
 const asWritten = ({ type = '', tags = '' }) => ({
   type: type.trim().replace(/\s+/g, '_').toLowerCase(),
   tags: (tags.match(/(?:\\,|[^\s,])+/g) ?? []).map((tag) => tag.replace(/^#|^\\(?=#)/, '')).filter(Boolean).join(','),
 });
 
-/** How sure its writer was. */
+/** The confidence of an observation. */
 export const sureness = (one) => (one.confidence === null || one.confidence === undefined ? null
   : element('span', { class: 'sure' }, meter(one.confidence, `${perCent(one.confidence)} confidence`), ` ${perCent(one.confidence)} confidence`));
 
-/** When it stops to hold, if nothing else has made it stop. */
+/** When an observation expires, if nothing else has ended it. */
 export const expiry = (one) => (!one.expires_at || !/^(live|expired)$/.test(one.state) || one.erased ? null
   : element('span', { class: one.state === 'expired' ? 'failed' : 'expiry' }, one.state === 'expired' ? 'expired ' : 'expires ', moment(one.expires_at)));
 

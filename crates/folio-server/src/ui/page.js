@@ -1,4 +1,4 @@
-// One page: its text, what it belongs to, and the pages below it.
+// A page: its text, what it belongs to, and the pages below it.
 
 import { get, live } from './ask.js';
 import { element, headline, keep, settle, written } from './dom.js';
@@ -18,7 +18,7 @@ export async function showPage(view, { name, signal, title, go }) {
     const [page, md, children] = await Promise.all([
       get(`/pages/${at}`, { signal }), get(`/pages/${at}.md`, { as: 'text', signal }), get(`/pages/${at}/children`, { signal }),
     ]);
-    // The items of a scratchbook are shown with their thread, those that are done, too.
+    // The items of a scratchbook are shown with their thread, including those that are done.
     if (sought && page.role === 'scratchbook' && page.thread) return go(`/threads/${encodeURIComponent(page.thread)}#${sought}`, { replace: true });
     title(page.title);
     id = page.page_id;
@@ -27,7 +27,7 @@ export async function showPage(view, { name, signal, title, go }) {
       ...(page.homework_run_id ? [' · ', element('a', { href: `/runs/${page.homework_run_id}` }, 'run')] : []),
       ...(page.parent ? [' · ', element('a', { href: `/pages/${page.parent}` }, 'parent page')] : [])]);
     if (text.said !== md) { text.said = md; settle(text, markdown(md)); }
-    // The text has those below it at its end.
+    // The text already lists pages at its end.
     const isTold = (handle) => text.querySelector(`a[href="/pages/${handle}"]`);
     keep(below, children.items.filter(({ handle }) => !isTold(handle)).map(({ handle, title: called }) => ({ handle, called })), (page) => page.handle,
       ({ handle, called }) => element('li', {}, written('a', { href: `/pages/${handle}` }, called), ` ${handle}`));

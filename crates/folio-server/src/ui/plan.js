@@ -1,4 +1,4 @@
-// The plan of a run, or of a part of it: as it stands, its versions and how they differ, and changing it.
+// The plan of a run, or of a part of it: its present form, its versions and their differences, and an editor.
 
 import { get, query, send, told } from './ask.js';
 import { difference, merged } from './diff.js';
@@ -7,8 +7,8 @@ import { mark, moment, words } from './format.js';
 import { markdown } from './markdown.js';
 
 /**
- * Shows the plan of `node` in `pane`, unless that `isOld` by then. `hasEnded`: whether nothing can be changed any more. `again()` shows what the pane
- * is to show by then.
+ * Shows the plan of `node` in `pane`, unless it `isOld` by then. `hasEnded`: whether the plan can no longer be
+ * changed. `again()` redraws the pane.
  */
 export async function showPlan(pane, { run, node, hasEnded, signal, isOld, again }) {
   const fields = { node };
@@ -26,7 +26,10 @@ export async function showPlan(pane, { run, node, hasEnded, signal, isOld, again
   there.show(known);
 }
 
-/** The plan as it stands. What it shows anew leaves what is alike, with what somebody has opened or marked there. `change(known)` has somebody change it. */
+/**
+ * The present plan. A redraw leaves unchanged parts, with what somebody has opened or selected there. `change(known)`
+ * opens the editor.
+ */
 function sheet(change) {
   let known = null;
   const called = element('strong'), edit = element('button', { type: 'button', onclick: () => change(known) }, 'Edit plan');
@@ -39,20 +42,20 @@ function sheet(change) {
     settle(called, [`Version ${plan.plan_version}`]);
     edit.hidden = hasEnded;
     keep(steps, plan.states, ({ id }) => id, (step) => element('li', {}, mark(step.status === 'waiting' ? 'created' : step.status), written('bdi', {}, step.title), element('span', { class: 'meta' }, ` ${step.id} · ${words(step.status)}`)));
-    // A version stays what it is.
+    // A version never changes.
     keep(past, versions.map((_, at) => at), (at) => versions[at].plan_version, (at) => versionItem(versions[at], versions[at - 1]));
     settle(whole, markdown(`\`\`\`\n${plan.markdown.replaceAll('```', "'''")}\n\`\`\``));
   };
   return made;
 }
 
-/** Whether a plan was changed and not saved. */
+/** Whether a plan was changed but not saved. */
 export function isChanged() {
   const text = $('view').querySelector('textarea.plan');
   return text !== null && text.value !== text.defaultValue;
 }
 
-/** Whether what is shown may give way to something else: asks, if a plan was changed and not saved. */
+/** Whether the current view may be left: asks if a plan was changed but not saved. */
 export async function mayLeave() {
   return !isChanged() || sure('Discard your changes to the plan?', 'You have not saved them.', 'Discard');
 }
@@ -67,13 +70,13 @@ function versionItem(version, before) {
   before ? element('details', { open: true }, element('summary', {}, `Changes since version ${before.plan_version}`), difference(before.markdown, version.markdown)) : '');
 }
 
-/** Has somebody change the plan as it is `known`. What others make of it meanwhile is told, and can be taken over. */
+/** Opens an editor for the plan as it is `known`. Changes by others meanwhile are shown, and can be merged. */
 function editor(pane, { run, node, known, again }) {
   const { plan } = known;
   const text = element('textarea', { class: 'plan', dir: 'auto', 'aria-label': 'Plan in Markdown', spellcheck: 'false', rows: Math.min(30, plan.markdown.split('\n').length + 3) }, plan.markdown);
   const note = element('div'), other = element('div', { role: 'status' });
   const close = async () => {
-    // Somebody may have gone to another part, which stands there then.
+    // Somebody may have gone to another part, which is shown then.
     if (!text.isConnected) return;
     pane.replaceChildren();
     pane.said = null;
@@ -82,7 +85,7 @@ function editor(pane, { run, node, known, again }) {
   };
   const path = query(`/runs/${run}/plan`, { node });
   let base = known, newest = known;
-  // It stands on what others made of the plan, where both changed different lines of it; if not, its writer has to look.
+  // Merges the changes of others into the text if both changed different lines; otherwise the writer has to decide.
   const rebase = () => {
     const both = merged(base.plan.markdown, text.value, newest.plan.markdown);
     const version = newest.plan.plan_version;

@@ -1,16 +1,16 @@
-// What a run asks people: questions, and calls and plans that wait for a yes.
+// What a run asks people: questions, and calls and plans that wait for approval.
 
 import { QUIET, get, post, told } from './ask.js';
 import { $, announce, element, isPlain, keep, moved, sure, trouble, written } from './dom.js';
 import { revealed } from './format.js';
 
-/** Questions that are shown before somebody wants all of them. */
+/** How many questions are shown at first. */
 const MANY = 3;
 
-/** Whether an answer, or a reason for a no, is written and not sent. */
+/** Whether an answer, or a reason for rejecting, was written but not sent. */
 export const isAnswering = () => [...$('view').querySelectorAll('form.question')].some((form) => writtenIn(form) !== '');
 
-/** Whether the answers that are written may be lost: asks, if there are any. */
+/** Whether written answers may be lost: asks, if there are any. */
 export const mayDrop = async () => !isAnswering() || sure('Discard your answer?', 'You have not sent it.', 'Discard');
 
 function writtenIn(form) {
@@ -18,20 +18,24 @@ function writtenIn(form) {
   return !field || form.isSent || field.value === field.defaultValue ? '' : field.value;
 }
 
-/** Has `form` have the focus: where it is written in. No button has it by itself, which a key that is held, or pressed once more, would press. */
+/**
+ * Focuses the text field of `form`, or the form itself. No button gets the focus, which a held or repeated key would
+ * press.
+ */
 const enter = (form, options) => (form?.querySelector('textarea, input') ?? form)?.focus(options);
 
 /**
- * What the run asks: a `block` that shows it, how to look again, that it asks nothing more, and how much it asks. `onchange` is called when that
- * is something else, `choose(node)` shows a node of the run that `find(id)` knows, `rest()` gives the focus to what comes after the questions.
+ * The questions of a run: a `block` that shows them, `look` to refresh them, `none` to clear them, and their `count`.
+ * `onchange` is called when the number changes, `choose(node)` shows a node of the run that `find(id)` knows, `rest()`
+ * moves the focus to what follows the questions.
  */
 export function questions(run, { signal, onchange, find, choose, rest }) {
   const list = element('div'), more = element('button', { type: 'button', hidden: true, onclick: () => showAll() });
   const block = element('div', { class: 'questions' }, list, more);
-  /** Asked by now, and those that somebody else answered while an answer was written here, with that. */
+  /** The open questions, and those that somebody else answered while an answer was written here, with its text. */
   let asked = [], lost = [], isAll = false;
 
-  // Where somebody writes, or is, the form stays, whatever is asked besides.
+  // A form that somebody writes in, or has focused, stays, whatever else is asked.
   const isUsed = ({ id }) => [...list.children].some((one) => one.item?.id === id && (writtenIn(one) !== '' || one.contains(document.activeElement)));
   const draw = () => {
     const items = asked.filter((item, at) => isAll || at < MANY || isUsed(item));
@@ -65,7 +69,7 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
     if (asked.length <= MANY) isAll = false;
     const hadFocus = list.contains(document.activeElement);
     draw();
-    // What is gone had the focus.
+    // The form that had the focus is gone.
     if (hadFocus && !list.contains(document.activeElement)) gone.length > 0 ? list.querySelector('[readonly]').focus() : next();
     if (isOther) onchange();
   };
@@ -78,14 +82,14 @@ export function questions(run, { signal, onchange, find, choose, rest }) {
   return { block, look, none: () => show([]), count: () => asked.length };
 }
 
-/** What somebody wrote who was not the first to answer. */
+/** The text of somebody who was not the first to answer. */
 const leftOver = (item, dismiss) => element('div', { class: 'question' },
   element('p', {}, element('span', { class: 'quiet' }, 'Somebody else answered first, or the question was withdrawn: '), written('bdi', {}, item.question)),
   element('textarea', { readonly: true, dir: 'auto', rows: 2, 'aria-label': 'Your unsent answer' }, item.text), element('button', { type: 'button', onclick: dismiss }, 'Dismiss'));
 
 function form(item, { answered, find, choose }) {
   const note = element('div');
-  // What is under way is not pressed once more.
+  // An answer that is being sent cannot be sent again.
   const say = async (path, body, what) => {
     if (made.isSent) return;
     const hadFocus = made.contains(document.activeElement), focused = document.activeElement;
@@ -98,7 +102,7 @@ function form(item, { answered, find, choose }) {
     try {
       await post(path, body);
       await answered(what, hadFocus);
-      // It may be asked once more.
+      // The same may be asked once more.
       setTimeout(() => { if (made.isConnected) close(false); }, QUIET);
     } catch (error) {
       close(false);
@@ -107,7 +111,7 @@ function form(item, { answered, find, choose }) {
     }
   };
   const who = nameOf(item, find, choose);
-  // A key that is held was pressed for what was there before.
+  // A held key was pressed for what was there before.
   const once = (event) => { if (event.repeat && event.key === 'Enter' && (event.ctrlKey || event.metaKey || event.target.tagName !== 'TEXTAREA')) event.preventDefault(); };
   const made = item.kind === 'question' ? question(item, who, note, say) : approval(item, who, note, say);
   made.item = item;
@@ -115,7 +119,7 @@ function form(item, { answered, find, choose }) {
   return made;
 }
 
-/** Who asks: a part of the run, with a link to it, or the run. */
+/** Who asks: a part of the run, with a link to it, or the run itself. */
 function nameOf(item, find, choose) {
   if (item.path === '') return 'The run';
   return element('a', {
@@ -147,7 +151,7 @@ function question(item, who, note, say) {
   }, moved(element('p', { class: 'asked' }, element('span', { class: 'quiet' }, who, ' asks: '), written('bdi', {}, item.question)), 'Question'), ...parts, note);
 }
 
-// None of the buttons is the one that Enter presses: in the reason it says no, and without a reason nothing.
+// No button is the default for Enter: with a reason, Enter rejects, and without one it does nothing.
 function approval(item, who, note, say) {
   const asks = revealed(item.question);
   const reason = element('input', { name: 'reason', dir: 'auto', autocomplete: 'off', 'aria-label': `Reason for rejecting: ${asks}`, placeholder: 'Reason for rejecting' });

@@ -1,4 +1,4 @@
-// One run as it happens: its tree, and beside it what the chosen part came to.
+// A live run: its tree, and beside it the details of the selected part.
 
 import { CHANCE, QUIET, follow, get, patiently, post, query as addressOf, told } from './ask.js';
 import { branches, branchesOf } from './branches.js';
@@ -14,13 +14,13 @@ import { questions } from './questions.js';
 import { countsOf, showWaiting, standingOf } from './standing.js';
 import { Tree, stateOf } from './tree.js';
 
-/** Why runs end that more of something would have let go on. */
+/** The stop reasons of runs that a higher limit would have let continue. */
 const LIMITED = /^(budget_|deadline$)/;
-/** Nodes of a search box's worth: smaller trees are seen at a glance. */
+/** The number of nodes from which a tree gets a search box. */
 const SEARCHED = 25;
-/** Ends of nodes that somebody may look for. */
+/** The outcomes that the tree can be filtered by. */
 const TALLIED = ['failed', 'partial', 'skipped', 'cancelled', 'superseded'];
-/** What people do to a run, whether somebody drives it or not. */
+/** Events that people cause, whether a process drives the run or not. */
 const BY_PEOPLE = /^(answered|call_approved|call_rejected|continued|limits_changed|paused|plan_approved|plan_edited|plan_rejected)$/;
 const RUN_TABS = { result: 'Result', report: 'Report', log: 'Log', branches: 'Branches', plan: 'Plan', summary: 'Summary' };
 
@@ -28,7 +28,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   title(`Run ${name}`);
   const place = `/runs/${encodeURIComponent(name)}`;
   let [run, known] = await Promise.all([get(place, { signal }), get(`${place}/tree`, { signal })]);
-  // It may have ended between the two.
+  // The run may have ended between the two requests.
   if (known.status !== 'running' && run.status === 'running') run = await get(place, { signal });
   const at = `/runs/${run.handle}`;
   title(run.title);
@@ -44,7 +44,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   const tabs = element('nav', { 'aria-label': 'Selected part' }), pane = element('article', { class: 'text', tabindex: '0', 'aria-label': 'Selected part' });
   const { heading: chosen, block: chosenBlock } = headline('', 'h2');
   const back = element('button', { type: 'button', class: 'back', onclick: () => (history.state?.isFromTree ? history.back() : toTree()) }, '← Tree');
-  // A link to a part is gone where the pane shows that.
+  // The link to a part disappears when the pane shows that part.
   const leadTo = (node) => tree.choose(node, () => (isNarrow() ? pane.focus() : tree.focus(node)));
   const isNarrow = () => getComputedStyle(back).display !== 'none';
   const tree = new Tree({ signal, mayLeave, onselect: chose, onsift: sifted, onopen: () => { if (isNarrow()) back.focus(); } });
@@ -63,23 +63,23 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   let tab = query.get('tab') ?? 'result', wasDrawn = 0, shown = null, standing = null;
   const nodePath = (node) => `${at}/nodes/${node.id}`;
 
-  // Until when somebody may still come to drive what was begun or continued just now.
+  // Until when a process may still begin to drive the run after it was started or continued.
   let hopedUntil = Math.min(Date.parse(run.updated_at), now()) + CHANCE;
-  // Whether nobody came although somebody could have: then nobody comes for another word of somebody who looks at it either.
+  // Whether no process came although one could have: then another request on this page will not bring one either.
   let isLeft = false;
   const isHoped = () => {
     if (run.driven) hopedUntil = 0;
     return now() < hopedUntil;
   };
 
-  // ---- the line above, and what people may do
+  // ---- the summary, and what people can do
   function summary() {
     const { root, nodes } = tree;
     const { ends, stands, ended } = countsOf(tree);
     const stand = standingOf(run, root, stands, { asks: asked.count(), isHoped: isHoped() });
     if (stand === 'interrupted') isLeft = true; else if (run.driven) isLeft = false;
     if (standing !== stand) { if (standing) laterPane(); standing = stand; }
-    // Nobody is at work: the clocks stand where they stood when somebody was last.
+    // No process drives the run: its clock stands at the last moment when one did.
     const stoodAt = run.driven || root.outcome ? null : Date.parse(run.updated_at);
     const took = (root.finished_at ? Date.parse(root.finished_at) : stoodAt ?? now()) - Date.parse(root.started_at ?? run.created_at);
     const parts = [stateLine(stand), element('span', { class: 'quiet' }, `${ended} of ${nodes.size} nodes`)];
@@ -92,7 +92,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     Object.assign(progress, { max: nodes.size, value: ended });
     tree.drives(run.driven || isHoped(), stoodAt);
   }
-  // What did not end well is found with one press, however large the tree is.
+  // Parts that did not end well are found with one click, however large the tree is.
   function drawTally(count) {
     const { only } = tree;
     keep(tally, TALLIED.filter((what) => count[what] && tree.nodes.size > 1).map((what) => ({ what, many: count[what], isOnly: what === only })), ({ what }) => what, ({ what, many, isOnly }) => element('button', {
@@ -109,14 +109,14 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     seek.value = '';
     summary();
   }
-  // What is under way is not begun once more.
+  // An action that is under way is not started again.
   const doing = async (ask) => {
     if (controls.ariaBusy === 'true') return;
     controls.ariaBusy = 'true';
     await ask().then(() => note.replaceChildren(), (error) => note.replaceChildren(trouble(told(error))));
     controls.ariaBusy = 'false';
   };
-  // What somebody has written here, wherever it is.
+  // Everything that somebody has written in this view.
   const unsaved = () => [...view.querySelectorAll('textarea, input')].map((field) => (field.value === field.defaultValue ? '' : field.value)).join('\n');
   const fork = async (body) => {
     if (!await mayGo()) return;
@@ -124,7 +124,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     let begun = null;
     await doing(async () => {
       ({ handle: begun } = await post(`${at}/fork`, body));
-      // By now somebody may be elsewhere, or have written more than what they let go.
+      // By now somebody may be elsewhere, or have written more than they agreed to lose.
       if (!signal.aborted && (unsaved() === before || await mayGo())) { go(`/runs/${begun}`); begun = null; }
     });
     if (begun === null) return;
@@ -159,15 +159,15 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     const said = made.map((one) => one.textContent).join() + (node?.id ?? '');
     if (controls.said === said) return;
     controls.said = said;
-    // What takes the place of a button that was pressed has the focus.
+    // A button that replaces the pressed one gets the focus.
     const focused = [...controls.children].indexOf(document.activeElement);
     controls.replaceChildren(...made);
     if (focused >= 0) (made[Math.min(focused, made.length - 1)] ?? pane).focus({ preventScroll: true });
   }
 
-  // ---- what is chosen
+  // ---- the selected part
   const usual = (node) => (node === tree.root && node.outcome && run.pages.report ? 'report' : 'result');
-  /** Has the address say what is chosen, and which side of it is shown. */
+  /** Updates the address to the selected part and its tab. */
   function readdress(how) {
     const node = tree.selected, isNamed = node !== tree.root || (isNarrow() && view.classList.contains('reading'));
     address(addressOf(at, { node: isNamed && node.id, tab: tab !== usual(node) && tab }), how);
@@ -183,9 +183,9 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     readdress({ push: true });
     tree.focus(tree.selected ?? tree.root);
   }
-  // Back and forward between parts of the run.
+  // Moves back and forward between parts of the run.
   onmove((to) => {
-    // Where the tree gives way to what is read, it comes back as it was left.
+    // On a narrow screen, the tree comes back as it was left.
     if (isNarrow() && !to.has('node')) {
       view.classList.remove('reading');
       tree.focus(tree.selected ?? tree.root);
@@ -199,19 +199,19 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   });
   function tabsOf(node) {
     if (node === tree.root) return Object.keys(RUN_TABS).filter((one) => ['result', 'log', 'branches', 'plan'].includes(one) || run.pages[one]);
-    // The page of a group is that of what it is in.
+    // The page of a group is that of the task around it.
     const hasPage = !node.page_id || node.page_id !== node.above?.page_id;
     return ['result', ...(hasPage ? ['log'] : []), ...(node.plan_version > 0 || node.kind === 'plan' ? ['plan'] : [])];
   }
   function chose(node, isByPerson) {
-    // Chosen once more, with its plan being changed: that stays.
+    // If it is selected again while its plan is edited, the editor stays.
     if (isByPerson && node === shown && pane.querySelector('textarea')) { view.classList.add('reading'); return; }
     shown = node;
     const tabsThere = tabsOf(node);
     if (isByPerson && node !== tree.root) tab = !tabsThere.includes(tab) ? 'result' : tab;
     else if (!tabsThere.includes(tab)) tab = 'result';
     if (isByPerson) {
-      // Where the tree gives way to it, the way back leads to the tree.
+      // On a narrow screen, going back leads to the tree.
       const isFromTree = isNarrow() && !view.classList.contains('reading');
       view.classList.add('reading');
       readdress(isNarrow() ? { push: true, state: { isFromTree } } : { state: history.state });
@@ -250,33 +250,33 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     try {
       await patiently(draw, signal, { isOver: isOld });
     } catch (error) {
-      // A plan that is being changed stays, whatever is refused meanwhile.
+      // A plan that is being edited stays, whatever fails meanwhile.
       if (isOld() || pane.querySelector('textarea.plan')) return;
       put(error.message, () => [error.status === 404 ? empty(node.started_at ? 'Nothing here yet.' : 'Not started yet.') : trouble(told(error))]);
     }
   }
-  // What is asked of a large run costs its server more, so it is asked less often.
+  // Requests for a large run cost its server more, so they are made less often.
   const pause = (least) => () => Math.max(least, tree.nodes.size / 2);
   const laterPane = soon(() => { if (!signal.aborted) drawPane(); }, pause(400));
 
-  // ---- what happens
+  // ---- events
   const laterQuestions = soon(() => {
     if (signal.aborted) return;
     if (tree.root.outcome) asked.none();
     else lookForQuestions();
   }, pause(150));
-  // A run that asks may have nothing else happen, so a look that fails is made again.
+  // A run that waits for an answer may have no other events, so a failed refresh is repeated.
   let isLooking = false, isLookedForAgain = false;
   const lookForQuestions = async () => {
     isLookedForAgain = isLooking;
     if (isLooking) return;
     isLooking = true;
-    // That the store answers again may be all that is heard.
+    // That the store responds again may be the only event.
     await patiently(asked.look, signal, { isOver: () => Boolean(tree.root.outcome) }).then(() => broken.replaceChildren(), () => {});
     isLooking = false;
     if (isLookedForAgain) laterQuestions();
   };
-  // What of an event concerns more than the tree.
+  // The effects of events beyond the tree.
   const besides = {
     told({ what }, node) {
       const one = node ?? tree.root;
@@ -285,10 +285,11 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
       laterQuestions();
     },
   };
-  // It goes through the whole tree, and tells of a pause as well: of a hundred thousand nodes once in a second.
+  // The summary goes through the whole tree, and updates the buttons as well: with a hundred thousand nodes, once a
+  // second.
   const laterSummary = soon(() => { if (!signal.aborted) { summary(); drawControls(); } }, () => Math.max(60, tree.nodes.size / 100));
   let heard = Date.now();
-  // That a driver has died, and that another run is waited for, is no event.
+  // No event reports that a driver died, or that the run waits for another one.
   const untold = ({ driven, held_up: heldUp }) => JSON.stringify([driven, heldUp]);
   const lookAgain = async () => {
     if (signal.aborted || tree.root.outcome) return;
@@ -302,11 +303,11 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (run.held_up) laterStanding();
     if (event === 'end') { atTheEnd().catch(() => {}); return false; }
     if (event === 'gap') { anew(); return false; }
-    // Where the token ran out, the next attempt asks for another.
+    // If the token has expired, the next attempt asks for another.
     if (event === 'problem' && data.status === 401) return undefined;
     if (event === 'problem') {
       if (broken.textContent !== data.detail) broken.replaceChildren(trouble(new Error(data.detail)));
-      // What the store cannot tell now it tells later.
+      // A store that is busy can answer later.
       return data.status === 429 || data.status === 503 ? undefined : false;
     }
     broken.replaceChildren();
@@ -314,7 +315,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     happen(tree, data);
     besides[data.event]?.(data, node);
     if (data.event !== 'cancel_requested' && !BY_PEOPLE.test(data.what ?? '')) run.driven = true;
-    // The result of a run says what its parts came to, so that every change may be one of it.
+    // The result of a run contains those of its parts, so every event may change it.
     if (node === tree.selected || tree.selected === tree.root) laterPane();
     laterSummary();
     return undefined;
@@ -324,7 +325,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
     if (!document.hidden && Date.now() - heard >= QUIET) await lookAgain();
     keepLooking();
   }, pause(QUIET));
-  // What happened meanwhile is not told: all of it is asked for again, unless something is written that would be lost.
+  // The missed events are not sent: everything is loaded again, unless something written would be lost.
   async function anew() {
     if (await mayGo()) go(location.pathname + location.search, { replace: true });
     else note.replaceChildren(trouble(new Error('This page no longer updates. Save your text, then reload the page.')));
@@ -340,7 +341,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   }
 
   known.nodes.forEach((node) => tree.add(node));
-  // The run begins before the first of its parts does, and the run is what its root stands for.
+  // The run begins before its first part, and its root stands for the run.
   tree.root.started_at = run.started_at ?? tree.root.started_at;
   if (first) tree.keptUntil = Date.parse(run.created_at);
   seek.hidden = tree.nodes.size < SEARCHED;
@@ -360,7 +361,7 @@ export async function showRun(view, { name, query, signal, title, go, mayGo, onm
   $('view').dataset.ready = 'yes';
   if (known.status === 'running') {
     keepLooking();
-    // That the stream is there again may be all that is heard.
+    // That the stream is connected again may be the only event.
     laterQuestions();
     follow(`${at}/events`, { after: known.last_event_id, signal, hear, fresh: laterQuestions }).catch((error) => note.replaceChildren(trouble(told(error))));
   }

@@ -7,13 +7,16 @@ import { kept, latest } from './filters.js';
 import { cost, mark, moment, number, span, words } from './format.js';
 
 const STATUSES = ['running', 'ok', 'partial', 'failed', 'cancelled'];
-/** Runs that are shown at first, and with every "more". */
+/** How many runs are shown at first, and added with every "more". */
 const MANY = 50;
-/** Runs that are shown at most, and looked through for a title. */
+/** The most runs that are shown, and searched for a title. */
 const MOST = 1000;
-/** Runs of which the list does not say what they cost, and whether they wait for somebody, that are asked themselves at a time. */
+/** How many runs are requested at a time, if the list does not give their cost and whether they wait for somebody. */
 const ASKED = 8;
-/** What is known of what runs cost and ask, as of where their journals ended then; who was asked longest ago comes first. */
+/**
+ * The known costs and questions of runs, as of the ends of their journals at that time; the least recently requested
+ * comes first.
+ */
 const facts = new Map();
 
 export async function showRuns(view, { query: asked, signal, title }) {
@@ -45,16 +48,16 @@ export async function showRuns(view, { query: asked, signal, title }) {
   view.append(element('h1', {}, 'Runs'), element('div', { class: 'filters', role: 'group', 'aria-label': 'Filter runs' }, field, ...choices), list, note);
 
   let known = [], next = null;
-  /** Where the journals of runs end, and which of them go on. */
+  /** The ends of the journals of runs, and the runs that have not ended. */
   let heads = new Map(), going = new Set();
-  /** Runs that somebody sees. */
+  /** The runs that are visible. */
   const seen = new Set();
   const watcher = new IntersectionObserver((cards) => {
     for (const { target, isIntersecting } of cards) isIntersecting ? seen.add(target.dataset.key) : seen.delete(target.dataset.key);
     laterAsk();
   }, { rootMargin: '200px' });
   signal.addEventListener('abort', () => watcher.disconnect());
-  // Those that nobody came for: that somebody wants something of one brings nobody.
+  // Runs that no process came to drive: a request from here does not bring one.
   const left = new Set();
   const isTakenUp = ({ handle, status, driven }, writtenAt) => {
     if (status !== 'running' || driven) { left.delete(handle); return false; }
@@ -75,7 +78,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
   const look = latest({
     signal,
     ask: () => {
-      // What has the title may be far back.
+      // A run with this title may be far back.
       const fields = new URLSearchParams({ limit: String(text ? MOST : limit.value) });
       for (const status of wanted) fields.append('status', status);
       return get(`/runs?${fields}`, { signal });
@@ -93,8 +96,9 @@ export async function showRuns(view, { query: asked, signal, title }) {
       note.replaceChildren(why);
     },
   });
-  // What a run asks and costs changes with its journal only. The list says it, but of runs whose last event an older version wrote. Those
-  // of which nothing is known are all asked, if they go on or somebody sees them; of the others some, who was asked longest ago first.
+  // The questions and cost of a run change only with its journal. The list includes them, except for runs whose last
+  // event was written by an older version. Of those, the unknown ones are all requested if they have not ended or are
+  // visible; of the others some, the least recently requested first.
   const askAll = async () => {
     const tried = new Set();
     const isOwed = (handle) => heads.has(handle) && facts.get(handle)?.head !== heads.get(handle) && !tried.has(handle) && (going.has(handle) || seen.has(handle));
@@ -120,7 +124,7 @@ export async function showRuns(view, { query: asked, signal, title }) {
   const laterAsk = soon(() => { if (!signal.aborted) ask().catch(() => {}); }, 100);
   const draw = async () => { await look(); await ask(); };
   const laterDraw = soon(() => draw().catch(() => {}), 200);
-  // That nobody drives a run any more is no commit.
+  // No commit reports that a run is no longer driven.
   await live(draw, signal, { isOwed: () => going.size > 0 });
 }
 

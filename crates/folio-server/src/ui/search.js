@@ -1,4 +1,4 @@
-// Search in everything that was written down.
+// Search in all of memory.
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep, settle, soon, written } from './dom.js';
@@ -45,7 +45,7 @@ export async function showSearch(view, { query, signal, title }) {
 }
 
 function card(one) {
-  // The page of a scratchbook leads on to its items; a summary is none.
+  // The page of a scratchbook redirects to its items; a summary is not an item.
   const to = one.kind === 'observation' ? `/observations/${one.handle}` : `/pages/${one.page_id}${one.kind === 'summary' ? '' : `#${one.handle}`}`;
   return element('li', { class: 'card stack' },
     element('p', { class: 'line' }, one.kind === 'observation' ? kindOf(one) : element('span', { class: 'kind' }, one.kind.replaceAll('_', ' ')),

@@ -1,4 +1,4 @@
-// Where a run stands as a whole: how many of its parts ended how, what is under way, and what it waits for.
+// The state of a run as a whole: how many of its parts ended how, what is under way, and what it waits for.
 
 import { element } from './dom.js';
 import { revealed } from './format.js';
@@ -6,13 +6,13 @@ import { stateOf } from './tree.js';
 
 /** States in which something is under way. */
 const BUSY = ['executing', 'deciding', 'aggregating', 'verifying', 'replanning', 'cancelling', 'parked'];
-/** States in which somebody is waited for. */
+/** States in which a person is waited for. */
 const WAITING = ['waiting_input', 'awaiting_approval'];
 
-/** Of the nodes of `tree` those that ended, by how, those that go on, by where they stand, and how many ended. */
+/** Counts the nodes of `tree`: those that ended by outcome, the others by state, and how many ended. */
 export function countsOf({ nodes }) {
   const ends = {}, stands = {};
-  // A task that waits for what is below it to be allowed or answered is itself not at work.
+  // A task that waits for an approval or answer below it is not running itself.
   const held = new Set();
   for (const node of nodes.values()) if (!node.outcome && WAITING.includes(node.state)) for (let above = node.above; above && !held.has(above); above = above.above) held.add(above);
   for (const node of nodes.values()) {
@@ -23,19 +23,22 @@ export function countsOf({ nodes }) {
   return { ends, stands, ended: Object.values(ends).reduce((sum, some) => sum + some, 0) };
 }
 
-/** The state of `run`, whose tree has this `root`; `asks` is how much it asks people, `isHoped` whether somebody may still come to drive it. */
+/**
+ * The state of `run`, whose tree has this `root`; `asks` is the number of its questions, `isHoped` whether a process
+ * may still begin to drive it.
+ */
 export function standingOf(run, root, stands, { asks, isHoped }) {
   if (root.outcome) return root.outcome;
   const isStopping = root.state === 'cancelling';
   if (root.paused && !isStopping) return 'paused';
   if (!run.driven) return isHoped ? 'taken_up' : 'interrupted';
   if (isStopping) return 'cancelling';
-  // Where nothing is under way, somebody is waited for.
+  // If nothing is under way, a person is waited for.
   const isIdle = !BUSY.some((one) => stands[one]);
   return (isIdle && (asks ? 'asks' : run.held_up && 'held')) || 'running';
 }
 
-/** Has `line` say what `run` waits for, if that is neither time nor an answer; what it says already stays. */
+/** Makes `line` say what `run` waits for, unless that is time or an answer; an unchanged text stays. */
 export function showWaiting(line, run, root, standing) {
   const { held_up: heldUp } = root.outcome ? {} : run;
   const isLeft = standing === 'interrupted', isStopping = root.state === 'cancelling';

@@ -1,4 +1,4 @@
-// Scratchbooks: of which threads there are, and of one the exact text that a model reads, with its receipt.
+// Scratchbooks: the list of threads, and for each the exact text that a model reads, with its receipt.
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, keep, settle, soon, wide, written } from './dom.js';
@@ -12,7 +12,7 @@ export async function showThreads(view, { signal, title }) {
   title('Scratchbooks');
   view.className = 'narrow';
   const list = element('ul', { class: 'cards' }), note = element('div');
-  // All of them are asked for, so that is done where there is another page. What comes first is looked at as often as somebody may notice.
+  // All scratchbooks are requested, so only when a page is added. Their order is refreshed often enough.
   const concerns = ({ changes }) => changes.some(({ change }) => change === 'add_page') || null;
   view.append(element('h1', {}, 'Scratchbooks'), element('p', { class: 'quiet lead' }, 'One for each thread: what an agent works from, and what a model sees of it.'), list, note);
   await live(async () => {
@@ -31,7 +31,7 @@ export async function showThreads(view, { signal, title }) {
   }, signal, { concerns, most: MINUTE });
 }
 
-/** Items that are shown at first, and at most. */
+/** How many items are shown at first, and at most. */
 const MANY = 200, MOST = 1000;
 
 export async function showThread(view, { name, query, signal, title }) {
@@ -79,15 +79,15 @@ export async function showThread(view, { name, query, signal, title }) {
       note.replaceChildren(why);
     },
   });
-  // What holds for some time only goes without a commit.
+  // Entries expire without a commit.
   await live(draw, signal, { most: MINUTE });
 }
 
-/** A name as shells read it. */
+/** A name quoted for a shell. */
 const quoted = (name) => (/^[\w.:@/-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`);
 
 const names = (handles, section) => handles.flatMap((handle, at) => [at ? ' ' : '', linkTo(handle, section)]);
-/** The sections that hold observations and nothing else. */
+/** The sections that contain only observations. */
 const OBSERVED = ['alerts', 'observations'];
 function linkTo(handle, section) {
   const at = /^p\d+$/.test(handle) ? '/pages' : OBSERVED.includes(section) ? '/observations' : null;
@@ -101,7 +101,7 @@ export function receiptTable(receipt) {
     const why = new Map();
     for (const { name, reason } of section.omitted ?? []) why.set(reason, [...(why.get(reason) ?? []), name]);
     const left = [...why].flatMap(([reason, omitted]) => [element('span', { class: 'reason' }, `${reason.replaceAll('_', ' ')}: `), ...names(omitted, section.section), element('br')]);
-    // The names are those that come first; of the others is told how many there are.
+    // Only the first names are listed; of the others only the number is known.
     if (section.beyond) left.push(`and ${number(section.beyond)} more`);
     const cells = [[`${number(section.tokens)} of ${number(section.reserved)}`], names(section.shown ?? [], section.section), names(section.shortened ?? [], section.section), left];
     return element('tr', {}, element('th', { scope: 'row' }, section.section.replaceAll('_', ' ')), ...cells.map((parts, at) => element('td', { class: at === 0 ? 'figure' : null, 'data-label': FACTS[at] }, ...parts)));

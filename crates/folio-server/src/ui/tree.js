@@ -1,27 +1,30 @@
-// The tree of a run, of which only the rows in sight are elements: ten thousand nodes cost as much as fifty.
+// The tree of a run. Only the visible rows are elements: ten thousand nodes cost as much as fifty.
 
 import { now } from './clock.js';
 import { element, written } from './dom.js';
 import { cost, mark, meter, revealed, span, words } from './format.js';
 
-/** Groups with more members begin closed. */
+/** Groups with more members are collapsed at first. */
 const LARGE = 100;
-/** Levels that begin open. */
+/** How many levels are expanded at first. */
 const LEVELS = 5;
-/** Rows beyond the edges that are there, too. */
+/** How many rows beyond the visible ones are created. */
 const BEYOND = 8;
 
-/** States in which somebody is at work, as long as somebody drives the run. */
+/** States in which work is under way, as long as a process drives the run. */
 const AT_WORK = new Set(['executing', 'running_children', 'deciding', 'aggregating', 'verifying', 'replanning']);
 
 export const stateOf = (node, isDriven = true) => (node.outcome && node.superseded ? 'superseded' : node.outcome)
   ?? (node.paused && node.state !== 'executing' ? 'paused' : !isDriven && AT_WORK.has(node.state) ? 'interrupted' : node.state);
 
-/** Of a limit: what of it the spending of a node uses up, if that is part of it. */
+/** For each limit, how much of it the spending of a node uses up, if it is part of the spending. */
 const SPENT = { tokens: (spent) => (spent.tokens_in ?? 0) + (spent.tokens_out ?? 0) };
 for (const name of ['tokens_in', 'tokens_cached', 'tokens_out', 'micro_usd', 'model_calls', 'tool_calls']) SPENT[name] = (spent) => spent[name] ?? 0;
 
-/** How full the fullest of a node's limits is; `null` if it has none. What was set aside counts as it was when the limits were read. */
+/**
+ * The used share of a node's fullest limit; `null` if it has none. What was set aside counts as of when the limits
+ * were loaded.
+ */
 function fullness({ limits, spent, outcome }) {
   if (!limits?.length) return null;
   const used = (one) => { const is = SPENT[one.what]?.(spent); return is === undefined ? one.used : outcome ? is : Math.max(one.used, is); };
@@ -29,7 +32,10 @@ function fullness({ limits, spent, outcome }) {
 }
 
 export class Tree {
-  /** `onselect(node, isByPerson)` is called when another node is chosen, `onsift()` when all are shown again; `mayLeave()` says before that whether a person may choose one. */
+  /**
+   * `onselect(node, isByPerson)` is called when another node is selected, `onsift()` when a filter is removed;
+   * `mayLeave()` says beforehand whether a person may select another one.
+   */
   constructor({ onselect, onopen = () => {}, onsift = () => {}, mayLeave = async () => true, signal }) {
     Object.assign(this, { onselect, onopen, onsift, mayLeave, nodes: new Map(), root: null, selected: null, focused: null, rows: new Map(), flat: [], changed: new Set(), sought: '', only: null, isDriven: true, stoodAt: null, keptUntil: null, frame: 0 });
     this.list = element('div', { role: 'tree', 'aria-label': 'Run tree', class: 'rows', onkeydown: (event) => this.key(event), onclick: (event) => this.click(event) });
@@ -44,7 +50,7 @@ export class Tree {
 
   get height() { return this.narrow.matches ? 40 : 28; }
 
-  /** Adds a node below those that are there. */
+  /** Adds a node after its siblings. */
   add(raw) {
     if (this.nodes.has(raw.id)) return;
     const node = { state: 'created', attempt: 0, call: '', notes: '', outcome: null, started_at: null, finished_at: null, spent: {}, ...raw, children: [] };
@@ -57,7 +63,7 @@ export class Tree {
     this.touch(node.above ?? node);
   }
 
-  /** Puts the children that are among `nodes` in the order that these have. */
+  /** Sorts children that are among `nodes` into the order of `nodes`. */
   order(nodes) {
     const at = new Map(nodes.map(({ id }, place) => [id, place]));
     for (const above of new Set(nodes.map(({ id }) => this.nodes.get(id)?.above))) {
@@ -76,7 +82,10 @@ export class Tree {
     this.later();
   }
 
-  /** Whether somebody drives the run: if not, nobody is at work. `stoodAt` is the moment at which its clocks stand, if they do. */
+  /**
+   * Sets whether a process drives the run: if not, nothing is under way. `stoodAt` is the time at which its clock
+   * stands, if it does.
+   */
   drives(isDriven, stoodAt = null) {
     this.stoodAt = stoodAt;
     if (isDriven === this.isDriven) return;
@@ -92,7 +101,7 @@ export class Tree {
     this.later();
   }
 
-  /** Shows only what has `sought` in its title and ended as `only` says, and what that is in. */
+  /** Shows only nodes that have `sought` in their title and ended as `only` says, with what contains them. */
   sift({ sought = this.sought, only = this.only }) {
     Object.assign(this, { sought: sought.toLowerCase(), only });
     this.restructure();
@@ -138,7 +147,7 @@ export class Tree {
     const from = Math.max(0, Math.floor(this.scroller.scrollTop / height) - BEYOND);
     const to = Math.min(flat.length, Math.ceil((this.scroller.scrollTop + room) / height) + BEYOND);
     const wanted = new Set(flat.slice(from, to));
-    // The row that has the focus stays, wherever it is.
+    // The focused row stays, wherever it is.
     if (this.focused && flat[this.focused.at] === this.focused) wanted.add(this.focused);
     for (const [node, row] of this.rows) if (!wanted.has(node)) { row.remove(); this.rows.delete(node); }
     let before = null;
@@ -185,7 +194,7 @@ export class Tree {
     this.clock(node);
   }
 
-  /** Whether a node was done in the run that this one was begun from, and is kept of that: it took no time here. */
+  /** Whether a node was done in the run that this one was forked from: it took no time here. */
   isKept(node) { return this.keptUntil !== null && Boolean(node.finished_at) && Date.parse(node.finished_at) <= this.keptUntil; }
 
   clock(node) {
@@ -195,12 +204,12 @@ export class Tree {
     if (node.time.textContent !== text) node.time.textContent = text;
   }
 
-  /** Brings the times of what goes on up to now. */
+  /** Updates the times of unfinished nodes. */
   tick() { for (const node of this.rows.keys()) if (!node.outcome) this.clock(node); }
 
   reveal(node) {
     if (this.isStale) this.flatten();
-    // What is led to from elsewhere is shown, whatever is looked for.
+    // A node that a link leads to is shown, whatever the filter.
     if (this.isSifted && this.flat[node.at] !== node) { this.sift({ sought: '', only: null }); this.onsift(); }
     for (let above = node.above; above; above = above.above) if (!this.isOpen(above)) { above.open = true; this.isStale = true; }
     if (this.isStale) this.flatten();
@@ -224,7 +233,7 @@ export class Tree {
     this.onselect(node, isByPerson);
   }
 
-  /** Chooses a node for a person, unless something stands where it would be shown that is to stay; calls `then` then. */
+  /** Selects a node for a person, unless unsaved changes would be lost and are kept; then calls `then`. */
   async choose(node, then = () => {}) {
     if (node !== this.selected && !await this.mayLeave()) return;
     this.select(node);
@@ -250,7 +259,7 @@ export class Tree {
       Home: () => this.focus(this.flat[0]),
       End: () => this.focus(this.flat.at(-1)),
       ArrowRight: () => {
-        // Of what is looked for, all that is there is open.
+        // While a filter is set, everything is expanded.
         const child = this.isSifted ? this.flat[node.at + 1] : node.children[0];
         if (child?.above === node) this.isSifted || this.isOpen(node) ? this.focus(child) : this.toggle(node, true);
       },

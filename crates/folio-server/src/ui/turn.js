@@ -1,4 +1,4 @@
-// One turn: what was decided, and its trace as a timeline.
+// A turn: its decisions, and its trace as a timeline.
 
 import { get, live, query as addressOf } from './ask.js';
 import { element, empty, headline, keep, settle, wide, written } from './dom.js';
@@ -7,7 +7,7 @@ import { absolute, moment, span } from './format.js';
 import { receiptTable } from './threads.js';
 
 const MANY = 500;
-/** Lines of a trace that are shown at a time, at most: what comes before them takes their place. */
+/** The most lines of a trace that are shown at a time: earlier lines then replace them. */
 const MOST = 20_000;
 
 export async function showTurn(view, { name, signal, title }) {
@@ -20,9 +20,11 @@ export async function showTurn(view, { name, signal, title }) {
   const receipts = element('div');
   view.append(element('p', { class: 'up' }, element('a', { href: '/turns' }, '← Turns')), top, about, element('h2', {}, 'Decisions'), decided,
     element('h2', {}, 'Timeline'), chips, note, line, element('h2', {}, 'What models were shown'), receipts);
-  /** How many lines are shown, of which part of the program, and where those begin that come after what is shown: the newest if nothing is said. */
+  /**
+   * How many lines are shown, of which component, and the cursors of later lines: without one, the newest are shown.
+   */
   const limit = kept('limit', MANY), only = kept('only', null), before = kept('before', []);
-  /** Parts of the program that have said something. */
+  /** The components that have written lines. */
   const parts = new Set(only.value ? [only.value] : []);
   let known = null, scale = null;
   const turnTo = (cursors) => { before.value = cursors; return draw(); };
@@ -40,18 +42,18 @@ export async function showTurn(view, { name, signal, title }) {
         ...(turn.run_id ? [' · part of ', element('a', { href: `/runs/${turn.run_id}` }, 'a run')] : [])]);
       keep(decided, turn.decisions, (one) => JSON.stringify(one), (one) => decision(one, turn.thread));
       if (turn.decisions.length === 0) decided.replaceChildren(element('li', { 'data-key': '' }, empty('No decisions.')));
-      // Those that decided something, and what began the turn, can be chosen before their lines are shown.
+      // Stages with decisions, and the turn itself, can be selected before their lines are shown.
       for (const part of ['turn', ...turn.decisions.map(({ stage }) => stage), ...trace.items.map(({ component }) => component)]) parts.add(part);
       keep(chips, parts.size < 2 ? [] : [...parts].sort().map((part) => ({ part, isOnly: only.value === part })), ({ part }) => part, ({ part, isOnly }) => element('button', {
         type: 'button', class: 'chip', 'aria-pressed': String(isOnly), onclick: () => choose(isOnly ? null : part),
       }, part.replaceAll('_', ' ')));
       const begin = Date.parse(turn.started_at);
       const last = Math.max(begin + 1, turn.ended_at ? Date.parse(turn.ended_at) : 0, ...trace.items.map((entry) => Date.parse(entry.timestamp)));
-      // While the turn goes on there is room for what comes, so that not every line moves with each new one.
+      // While the turn is in progress, there is room for what comes, so that not every line moves with each new one.
       if (turn.ended_at || !scale || last > scale.last) scale = { begin, last: turn.ended_at ? last : begin + (last - begin) * 1.25 };
       keep(line, trace.items, keys(), (entry) => entryRow(entry, begin));
       for (const row of line.children) if (row.scale !== scale) row.place?.(scale);
-      // Of a long trace the end is given.
+      // Of a long trace, the end is returned.
       const earlier = !trace.next ? null : () => {
         if (limit.value >= MOST) return turnTo([...before.value, trace.next]);
         limit.value = Math.min(MOST, limit.value * 4);
@@ -66,12 +68,15 @@ export async function showTurn(view, { name, signal, title }) {
       if (shown.items.length === 0) receipts.replaceChildren(empty('No model was shown anything in this turn.'));
     },
   });
-  // Nothing but what belongs to it comes to a turn that has ended.
+  // Only its own commits concern a turn that has ended.
   const concerns = (commit) => commit.turn_id === known?.turn_id || (Boolean(known?.run_id) && commit.run_id === known.run_id) || (known?.ended_at ? null : false);
   await live(draw, signal, { concerns });
 }
 
-/** A function that names the lines of a trace in order, wherever the part that is shown begins: by what they are, and alike ones by their number. */
+/**
+ * Returns a function that gives the lines of a trace stable keys, wherever the shown part begins: by their content,
+ * and equal ones by number.
+ */
 function keys() {
   const seen = new Map();
   return ({ seq, timestamp, component, operation, node_id: node }) => {
@@ -87,7 +92,7 @@ function decision(one, thread) {
     used.length ? element('p', { class: 'meta' }, 'based on', ...used) : '');
 }
 
-/** What is said of a step: of its parts those that are one value, or some words; the others for whoever opens them. */
+/** The details of a step: single values and lists of words directly, the others on request. */
 function said(detail) {
   if (detail === null || detail === undefined) return [];
   const parts = Object.entries(detail).map(([name, value]) => [name, Array.isArray(value) && value.every((one) => typeof one !== 'object') ? value.join('; ') : value]);
