@@ -1,7 +1,7 @@
-# How the tests of others tell what they tried; sourced by those that have a `folder` for what was written.
+# Helpers for the tests with third-party programs; sourced by scripts that have a `folder` for output.
 
 failed=0
-# Says how it went, in `most` seconds at most; all of what it wrote only if it failed.
+# Runs a command for at most `most` seconds and reports the result; prints its output only if it failed.
 most=120
 try() {
     local name=$1

@@ -1,9 +1,9 @@
-"""An agent on another machine, for the tests: the official SDK of Agent2Agent, with an executor that mends and counts.
+"""An agent on another machine, for the tests: the official SDK of Agent2Agent, with an executor that mends clocks.
 
     agent.py FOLDER
 
-Prints its address. In FOLDER it writes what it is given (`begun`), what it asked and is answered (`answered`), what it is told to stop (`stopped`), and waits with tasks that
-say SLOWLY until there is a file `go`. Without the token it lets nobody in.
+Prints its address. In FOLDER it records its tasks (`begun`), the answers to its questions (`answered`) and what it is
+told to stop (`stopped`). Tasks that say SLOWLY wait for a file `go`. Requests without the token are refused.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# An agent on another machine as the executor of a run: a server of the Agent2Agent protocol that nobody here wrote (the official SDK
-# for Python), with an executor that mends clocks (agent.py).
+# An agent on another machine as the executor of a run: a third-party server of the Agent2Agent protocol (the official
+# Python SDK), with an executor that mends clocks (agent.py).
 #
 #   agent.sh FOLIO PYTHON
 #
@@ -14,14 +14,14 @@ folio=$1 python=$2
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d) || exit 1
 export HOME=$folder/home
-# A store and settings of its own, wherever whoever calls this keeps theirs.
+# A store and settings of its own, wherever the caller keeps theirs.
 export XDG_CONFIG_HOME=$HOME/.config XDG_DATA_HOME=$HOME/.local/share
 mkdir -p "$HOME" "$folder/work"
 agent=
 trap '[ -n "$agent" ] && kill "$agent" 2>/dev/null; rm -rf "$folder"' EXIT
 cd "$folder/work" || exit 1
 
-# Until $1 can be read in $2.
+# Waits until $2 contains $1.
 comes() {
     for _ in $(seq 300); do
         grep -q -- "$1" "$2" 2>/dev/null && return 0
@@ -52,7 +52,7 @@ works() {
     "$folio" run "Mend the clock" --model agent:mender --planning never --allow-tool agent:mender || return 1
     "$folio" show r1 --json >r1.json && holds 'It ticks again, mended QUICKLY' r1.json && holds '"ok"' r1.json
 }
-# Without a word that it may, it is told nothing; without its token nobody is let in; what it cannot do it says.
+# Without approval, the agent is given nothing; without its token it refuses; what it cannot do, it says.
 refused() {
     "$folio" run "Mend the clock" --model agent:mender --planning never --non-interactive && return 1
     "$folio" show r2 --json >r2.json && holds '"policy_denied"' r2.json && holds 'allow-tool agent:mender' r2.json || return 1
@@ -64,7 +64,7 @@ refused() {
     "$folio" run "BREAK the clock" --model agent:mender --planning never --allow-tool agent:mender && return 1
     "$folio" show r5 --json >r5.json && holds 'the spring is broken' r5.json
 }
-# A run that is cancelled is cancelled there.
+# A cancelled run is cancelled at the agent, too.
 cancelled() {
     "$folio" run "Mend it SLOWLY" --model agent:mender --planning never --allow-tool agent:mender --quiet &
     local running=$!
@@ -74,7 +74,7 @@ cancelled() {
     wait "$running"
     comes yes "$folder/stopped"
 }
-# Folio is killed while the agent is at work, and goes on with what the agent has done meanwhile.
+# Folio is killed while the agent works, and continues with what the agent has done meanwhile.
 goes_on() {
     local before
     before=$(begun SLOWLY)
@@ -91,7 +91,7 @@ goes_on() {
     "$folio" show r7 --json >r7.json && holds 'mended SLOWLY' r7.json && holds '"ok"' r7.json || return 1
     [ "$(begun SLOWLY)" = $((before + 1)) ] || { echo "it was given the task again"; return 1; }
 }
-# Until $1 asks which clock.
+# Waits until $1 asks which clock.
 asks() {
     for _ in $(seq 300); do
         "$folio" questions 2>/dev/null | grep -q "$1.*Which clock" && return 0
@@ -100,7 +100,7 @@ asks() {
     echo "$1 asked nothing"
     return 1
 }
-# What it asks is asked of a person, and it goes on with what they say, also when Folio was killed meanwhile.
+# The agent's question goes to a person, and it continues with their answer, even if Folio was killed meanwhile.
 answered() {
     local running
     "$folio" run "ASK which clock" --model agent:mender --planning never --allow-tool agent:mender --attended --quiet &
@@ -119,7 +119,7 @@ answered() {
     "$folio" show r9 --json >r9.json && holds 'It ticks again: the small one.' r9.json || return 1
     [ "$(wc -l <"$folder/answered")" = 2 ] || { cat "$folder/answered"; return 1; }
 }
-# Nobody answers any more: it is told so.
+# If nobody answers any more, the agent is told.
 called_off() {
     local before running
     before=$(wc -l <"$folder/stopped")

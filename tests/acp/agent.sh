@@ -1,5 +1,5 @@
-# A small agent that speaks the Agent Client Protocol, and goes wrong in the way that its first argument names. Its second is what it answers.
-# What it is told is kept in the file `told`, in the folder that it begins in.
+# A small agent that speaks the Agent Client Protocol, and misbehaves as its first argument says. Its second is its
+# answer. What it is told is kept in the file `told`, in the folder that it starts in.
 
 mode=$1
 answer=$2
@@ -8,7 +8,7 @@ echo $$ >pid
 
 says() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
 update() { printf '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":%s}}\n' "$1"; }
-# Texts in JSON: what it answers has quotes of its own.
+# Quotes text as JSON: the answer may contain quotes.
 quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/\\/\\\\/g; s/"/\\"/g')"; }
 ends() { printf '{"jsonrpc":"2.0","id":%s,"result":{"stopReason":"%s"%s}}\n' "$prompt" "$1" "$2"; }
 finish() {
@@ -17,12 +17,13 @@ finish() {
     [ "$mode" = costs ] && { ends end_turn; return; }
     ends end_turn ',"usage":{"totalTokens":1234,"inputTokens":1100,"outputTokens":34,"cachedReadTokens":100}'
 }
-# Asks whether it may: the id of its question, that of the tool call, and what kind that is, if it says so.
+# Asks for permission: the id of the request, that of the tool call, and its kind, if it states one.
 may() {
     printf '{"jsonrpc":"2.0","id":"%s","method":"session/request_permission","params":{"sessionId":"s1","toolCall":{"toolCallId":"%s",%s"title":"wants to %s"},"options":[{"optionId":"always","name":"Always","kind":"allow_always"},{"optionId":"once","name":"Once","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]}}\n' "$1" "$2" "${3:+\"kind\":\"$3\",}" "$1"
 }
 
-# What a session holds is kept in the file `history`, an update a line, and outlives the program in those modes that say so.
+# The contents of a session are kept in the file `history`, one update per line. In the modes that say so, they outlive
+# the program.
 can() {
     case $mode in
         loads | answers | untold | forgets) echo '{"loadSession":true}' ;;
@@ -34,7 +35,7 @@ can() {
 replay() { while IFS= read -r past; do update "$past"; done <history; }
 remembers() { printf '%s\n' "$1" >>history; }
 hang() { sleep 1000 & echo $! >child; }
-# The first time it begins, and comes to no end; the second time it goes on.
+# The first time it begins but does not end; the second time it continues.
 keeps() {
     if [ -f waits ]; then
         hang
@@ -93,7 +94,7 @@ while IFS= read -r line; do
                     ;;
                 asks) may read a1 read ;;
                 offers) may execute a3 read | sed 's/"allow_always"/"allow_on_sundays"/' ;;
-                # What it does is said before it asks.
+                # It reports the call before it asks for permission.
                 tells)
                     update '{"sessionUpdate":"tool_call","toolCallId":"a2","title":"mend","status":"pending"}'
                     update '{"sessionUpdate":"tool_call_update","toolCallId":"a2","kind":"edit"}'
@@ -112,7 +113,7 @@ while IFS= read -r line; do
                     update '{"sessionUpdate":"usage_update","used":60,"size":200000,"cost":{"amount":0.05,"currency":"USD"}}'
                     ends too_tired
                     ;;
-                # Of a session that nobody began.
+                # An update of a session that was never begun.
                 strays)
                     own=$(quoted "$answer")
                     update "{\"sessionUpdate\":\"agent_message_chunk\",\"content\":{\"type\":\"text\",\"text\":$own}}"

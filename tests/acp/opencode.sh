@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# OpenCode, an agent program that nobody here wrote, as the executor of a run: by the Agent Client Protocol and as a plain program. It
-# asks a model that answers by a script, so it needs no account.
+# OpenCode, a third-party agent program, as the executor of a run: by the Agent Client Protocol and as a plain program.
+# Its model answers by a script, so it needs no account.
 #
 #   opencode.sh FOLIO TOOLS AIMOCK
 #
-# FOLIO is the program, TOOLS the folder that ./test installs OpenCode into, AIMOCK the folder of the server that stands for a model.
+# FOLIO is the program, TOOLS the folder that ./test installs OpenCode into, AIMOCK the folder of the mock server for
+# models.
 
 set -uo pipefail
 # shellcheck source=tests/tried.sh
@@ -15,7 +16,7 @@ aimock=$(cd "$3" && pwd)/node_modules/@copilotkit/aimock/dist/cli.js
 
 folder=$(mktemp -d) || exit 1
 export HOME=$folder/home OPENCODE_DISABLE_AUTOUPDATE=1 OPENCODE_DISABLE_MODELS_FETCH=1 OPENCODE_DISABLE_DEFAULT_PLUGINS=1
-# A store and settings of its own, wherever whoever calls this keeps theirs.
+# A store and settings of its own, wherever the caller keeps theirs.
 export XDG_CONFIG_HOME=$HOME/.config XDG_DATA_HOME=$HOME/.local/share
 mkdir -p "$XDG_CONFIG_HOME/opencode" "$folder/work"
 model=
@@ -24,7 +25,7 @@ cd "$folder/work" || exit 1
 
 most=240
 
-# It answers what the task asks for; whatever else is asked, such as a title, is answered with a word.
+# The model answers the task; any other request, such as for a title, gets one word.
 cat >"$folder/fixtures.json" <<'END'
 {"fixtures": [
   {"match": {"userMessage": "You were interrupted"}, "response": {"content": "{\"status\": \"ok\", \"notes\": \"The bell rings again.\"}",
@@ -70,7 +71,7 @@ works() {
     "$folio" run "Mend the FOLIO-CLOCK" --model "agent:$1" --planning never --allow-shell || return 1
     "$folio" show "$2" --json >"$2.json" && holds 'The clock ticks again.' "$2.json" && holds '"ok"' "$2.json"
 }
-# Folio is killed while OpenCode waits for its model, and goes on with its session.
+# Folio is killed while OpenCode waits for its model, and continues with its session.
 goes_on() {
     "$folio" run "Ring the FOLIO-BELL" --model agent:talking --planning never --allow-shell --quiet &
     local running=$! asked

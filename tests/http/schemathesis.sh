@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Asks `folio serve` for whatever its description allows, and more, and looks whether the answers are as described.
+# Sends `folio serve` whatever its API description allows, and more, and checks that the answers match the description.
 #
 #   schemathesis.sh FOLIO TOOL
 #
@@ -15,7 +15,7 @@ export HOME=$folder
 server=
 trap '[ -n "$server" ] && kill "$server" 2>/dev/null; rm -rf "$folder"' EXIT
 
-# Something to be found: an observation, an item, a page, a turn that has ended, a run.
+# Creates something to find: an observation, an item, a page, an ended turn, a run.
 store=sqlite:$folder/f.db
 echo '{"title": "Echo", "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": 1}}}]}' >"$folder/plan.json"
 folio() { "$folio" --store "$store" --thread t --quiet "$@" >"$folder/said" 2>&1 || { cat "$folder/said"; exit 1; }; }
@@ -33,7 +33,7 @@ for _ in $(seq 600); do
     sleep 0.1
 done
 
-# Streams do not end by themselves.
+# Streams do not end by themselves, so they are left out.
 cd "$folder" && timeout 600 "$tool" --config-file "$here/schemathesis.toml" run "$(cat "$folder/url")openapi.json" \
     --seed 41 --max-examples 25 --workers 1 --request-timeout 60 --suppress-health-check all --no-color \
     --checks not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance \

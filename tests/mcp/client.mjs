@@ -1,4 +1,4 @@
-// The official TypeScript client against `folio mcp` and `folio serve`: both generations of the protocol, both transports.
+// The official TypeScript client with `folio mcp` and `folio serve`: both generations of the protocol, both transports.
 //
 // client.mjs stdio FOLIO MODE    client.mjs http URL MODE        MODE: legacy, auto, 2026-07-28
 
@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-// Where it is installed says who starts this.
+// The caller says where the packages are installed.
 const packages = createRequire(join(process.env.NODE_PACKAGES, "package.json"));
 const load = (name) => import(pathToFileURL(packages.resolve(name)));
 const { Client, StreamableHTTPClientTransport } = await load("@modelcontextprotocol/client");
@@ -17,7 +17,7 @@ const { StdioClientTransport } = await load("@modelcontextprotocol/client/stdio"
 
 const [transport, where, mode] = process.argv.slice(2);
 const VERSIONS = { legacy: "2025-11-25", auto: "2026-07-28", "2026-07-28": "2026-07-28" };
-// Every conversation over HTTP has the same space.
+// All conversations over HTTP share one space.
 const thread = `node-${transport}-${mode}`;
 const view = `folio://view/${thread}`;
 const folder = mkdtempSync(join(tmpdir(), "folio-peer-"));

@@ -1,4 +1,4 @@
-"""The official Python client against `folio mcp` and `folio serve`: both generations of the protocol, both transports.
+"""The official Python client with `folio mcp` and `folio serve`: both generations of the protocol, both transports.
 
 client.py stdio FOLIO MODE    client.py http URL MODE        MODE: legacy, auto, 2026-07-28
 """
@@ -15,7 +15,7 @@ from mcp.client.stdio import stdio_client
 
 transport, where, mode = sys.argv[1:4]
 VERSIONS = {"legacy": "2025-11-25", "auto": "2026-07-28", "2026-07-28": "2026-07-28"}
-# Every conversation over HTTP has the same space.
+# All conversations over HTTP share one space.
 THREAD = f"python-{transport}-{mode}"
 VIEW = f"folio://view/{THREAD}"
 

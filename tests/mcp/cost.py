@@ -1,6 +1,6 @@
-"""What `folio mcp` costs before it is asked for anything: cost.py FOLIO
+"""The cost of an idle `folio mcp`: cost.py FOLIO
 
-Prints the time from its start to its first answer, and what is resident when it waits: the median of twenty starts each.
+Prints the time from start to the first answer, and the resident memory while it waits: the medians of twenty starts.
 """
 
 import json

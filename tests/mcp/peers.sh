@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Clients of the Model Context Protocol that nobody here wrote, against `folio mcp` and `folio serve`.
+# Third-party clients of the Model Context Protocol, with `folio mcp` and `folio serve`.
 #
 #   peers.sh FOLIO TOOLS python|node|conformance|inspector
 #
@@ -18,7 +18,7 @@ export HOME=$folder
 server=
 trap '[ -n "$server" ] && kill "$server" 2>/dev/null; rm -rf "$folder"' EXIT
 
-# A server on a free port; $url is where it speaks the protocol.
+# Starts a server on a free port; $url is its MCP address.
 serve() {
     "$folio" --store "sqlite:$folder/served.db" serve --listen 127.0.0.1:0 --tools observe,memory,plan,run >"$folder/url" &
     server=$!
@@ -30,7 +30,7 @@ serve() {
 }
 
 failed=0
-# Says what is tried and how it went; all of what it wrote only if it failed.
+# Runs a command and reports the result; prints its output only if it failed.
 try() {
     local name=$1
     shift

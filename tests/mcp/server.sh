@@ -1,5 +1,5 @@
-# A small MCP server over standard input and output, with tools that go wrong in every way that a server can.
-# It keeps what it is asked in the file `asked`, and its process in the file `pid`, in the folder that it begins in.
+# A small MCP server over standard input and output, with tools that fail in every way that a server can. It keeps the
+# requests in the file `asked`, and its process id in the file `pid`, in the folder that it starts in.
 
 echo $$ >pid
 echo "ready" >&2
@@ -24,7 +24,7 @@ while IFS= read -r line; do
             answer '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"sh","version":"1"}}'
             ;;
         *'"tools/list"'*)
-            # Once, it does not say.
+            # Does not answer, once.
             if [ -e mute ]; then
                 mv mute muted
                 continue
@@ -41,7 +41,7 @@ while IFS= read -r line; do
             for name in die_once always_dies fail refuse large change wait deep babble garble half pester; do
                 tools=$tools,$(listed "$name" "Looks at something: $name." "$none" "$reads")
             done
-            # What is none, and a second one of a name.
+            # An invalid tool, and a second one with the same name.
             if [ -e strange ]; then
                 tools="{\"name\":\"bare\"},$tools,$(listed echo 'Sends it to everybody.' "$none" "$acts")"
             fi

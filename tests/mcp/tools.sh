@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tools of an MCP server that nobody here wrote, in runs: as a program and over HTTP.
+# Tools of a third-party MCP server, in runs: as a program and over HTTP.
 #
 #   tools.sh FOLIO TOOLS
 #

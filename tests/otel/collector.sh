@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Spans of runs, as a collector that nobody here wrote takes them: rotel, which tells all that comes in.
+# Spans of runs, as a third-party collector receives them: rotel, which prints everything that comes in.
 #
 #   collector.sh FOLIO PYTHON
 #
@@ -47,12 +47,12 @@ cat >script.json <<'SCRIPT'
 SCRIPT
 printf '[telemetry]\nendpoint = "http://127.0.0.1:%s"\n' "$http" >told.toml
 
-# By the variables of OpenTelemetry, and by the settings file.
+# Configured by the variables of OpenTelemetry, and by the settings file.
 export OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:$http OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=trial
 "$folio" --store sqlite:a.db --quiet run --plan plan.yaml >said 2>&1 || { cat said; exit 1; }
 unset OTEL_EXPORTER_OTLP_ENDPOINT
 "$folio" --store sqlite:a.db --config told.toml --quiet run "Say sesame" --model scripted:script.json >said 2>&1 || { cat said; exit 1; }
-# Not told: nobody asked for it, or somebody said no.
+# Not sent: not configured, or switched off.
 "$folio" --store sqlite:a.db --quiet run --plan plan.yaml >said 2>&1 || { cat said; exit 1; }
 OTEL_SDK_DISABLED=true "$folio" --store sqlite:a.db --config told.toml --quiet run --plan plan.yaml >said 2>&1 || { cat said; exit 1; }
 

@@ -4,21 +4,21 @@
 #   tests/postgres/cluster.sh find                whether it is installed
 #   tests/postgres/cluster.sh mounts              whether it can be put on a disk of its own (FOLIO_CLUSTER_MB)
 #   tests/postgres/cluster.sh start FOLDER        makes and starts it; prints its URL
-#   tests/postgres/cluster.sh standby FOLDER OF   the same as a standby of the one in the folder OF
-#   tests/postgres/cluster.sh promote FOLDER      makes a standby the one that writes
-#   tests/postgres/cluster.sh kill FOLDER         kills every process of it, as kill -9 does
+#   tests/postgres/cluster.sh standby FOLDER OF   makes and starts a standby of the one in the folder OF
+#   tests/postgres/cluster.sh promote FOLDER      promotes a standby to the primary
+#   tests/postgres/cluster.sh kill FOLDER         kills every process of it with SIGKILL
 #   tests/postgres/cluster.sh again FOLDER        starts it again at its port
 #   tests/postgres/cluster.sh stop FOLDER         stops it, and those in folders below it, and removes the folder
 #   tests/postgres/cluster.sh at FOLDER ...       runs a program of PostgreSQL as the user that the cluster runs as
 #
-# PostgreSQL does not run as root: then it runs as the user postgres, or nobody. FOLIO_CLUSTER_CONF has more lines for its
-# settings, FOLIO_CLUSTER_MB the size of a disk in memory that its files are put on, FOLIO_CLUSTER_FSYNC is on or off.
+# PostgreSQL refuses to run as root: then it runs as the user postgres, or nobody. FOLIO_CLUSTER_CONF adds lines to its
+# settings, FOLIO_CLUSTER_MB is the size of a disk in memory for its files, FOLIO_CLUSTER_FSYNC is on or off.
 
 set -euo pipefail
 
 folder=${2:-}
 
-# The newest that is installed. Debian keeps the programs of a server out of the way.
+# Uses the newest installed version. Debian keeps the server programs outside of PATH.
 programs=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1 || true)
 [ -n "$programs" ] && PATH="$programs:$PATH"
 command -v initdb >/dev/null && command -v pg_ctl >/dev/null || { echo "PostgreSQL: not found"; exit 3; }
@@ -31,12 +31,12 @@ if [ "$(id -u)" -eq 0 ]; then
     as() { (cd / && setpriv --reuid "$user" --regid "$(id -g "$user")" --clear-groups env HOME="$folder" "$@"); }
 fi
 
-# Starts what is in the folder at port $1.
+# Starts the cluster in the folder at port $1.
 run_at() {
     as pg_ctl -D "$folder/data" -o "-p $1 -c unix_socket_directories='$folder'" -l "$folder/log" -w -t 60 start >>"$folder.log" 2>&1
 }
 
-# Starts it at a port that is free, and prints its URL.
+# Starts the cluster at a free port, and prints its URL.
 run_somewhere() {
     local port
     for _ in 1 2 3 4 5; do
@@ -64,11 +64,11 @@ start() {
     make_folder
     od -An -N12 -tx1 /dev/urandom | tr -d ' \n' >"$folder/password"
     chown "$user" "$folder/password"
-    # Small pieces of the write-ahead log where there is little room.
+    # Small segments of the write-ahead log if there is little room.
     as initdb -D "$folder/data" -U folio --auth=scram-sha-256 --pwfile="$folder/password" --encoding=UTF8 --locale=C.UTF-8 \
         --wal-segsize="$([ -n "${FOLIO_CLUSTER_MB:-}" ] && echo 1 || echo 16)" --no-sync >"$folder.log" 2>&1 ||
         { cat "$folder.log" >&2; exit 1; }
-    # Nobody cuts the power of a test. What measures how long the disk takes says so.
+    # Tests have no power loss, so fsync is off, except for those that measure the disk.
     as tee -a "$folder/data/postgresql.conf" >/dev/null <<CONF
 listen_addresses = '127.0.0.1'
 max_connections = 400
@@ -92,7 +92,7 @@ standby() {
     run_somewhere
 }
 
-# All at once, so that none of its processes notices that another has gone.
+# Kills all at once, so that none of the processes notices that another is gone.
 kill_all() {
     local server
     server=$(head -n 1 "$folder/data/postmaster.pid")
@@ -102,7 +102,7 @@ kill_all() {
 }
 
 again() {
-    # Its memory is given back a moment after its processes are gone.
+    # Its shared memory is freed a moment after its processes are gone.
     for _ in $(seq 50); do
         run_at "$(cat "$folder/port")" && return 0
         sleep 0.1

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# The page for people in a real browser.
+# The web page in a real browser.
 #
 #   browser.sh FOLIO TOOLS [FILE…]
 #
-# FOLIO is the program, TOOLS the folder that ./test installs playwright-core into; without files, all of them are tried.
-# ONLY="a part of a name" tries those tests. UI=crates/folio-server/src/ui takes the files of the page
-# from there instead of from the program.
+# FOLIO is the program, TOOLS the folder that ./test installs playwright-core into; without files, all tests run.
+# ONLY="a part of a name" selects tests. UI=crates/folio-server/src/ui takes the files of the page from there instead
+# of from the program.
 
 set -uo pipefail
 

@@ -13,14 +13,14 @@ import { join } from 'node:path';
 const { FOLIO, BROWSER, PACKAGES, UI } = process.env;
 const require = createRequire(join(PACKAGES, 'package.json'));
 const { chromium } = require('playwright-core');
-// Looks for what keeps people from using a page.
+// Checks the accessibility of a page.
 const { AxeBuilder } = require('@axe-core/playwright');
 
 const QUIET = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync'];
-/** Addresses of the page. */
+/** The addresses of the web page. */
 const PAGES = /^\/((runs|observations|threads|turns|pages)(\/[^/]+)?|search)?$/;
-/** Milliseconds after which what was waited for has not come. */
+/** Milliseconds to wait for something. */
 const PATIENCE = 30_000;
 
 export class House {
@@ -34,13 +34,13 @@ export class House {
     return house;
   }
 
-  /** Calls the program and gives what it printed. */
+  /** Runs the program and returns its output. */
   folio(...words) {
     const options = { cwd: this.folder, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], timeout: 120_000, maxBuffer: 1 << 28 };
     return execFileSync(FOLIO, ['--store', this.store, '--thread', 'main', ...words], options);
   }
 
-  /** Begins what `folio` does; it is ended with the house. */
+  /** Starts a `folio` process, which ends with the house. */
   begin(...words) {
     const process = spawn(FOLIO, ['--store', this.store, '--thread', 'main', ...words], { cwd: this.folder, stdio: 'ignore' });
     this.begun.push(process);
@@ -51,7 +51,7 @@ export class House {
     writeFileSync(join(this.folder, name), typeof content === 'string' ? content : JSON.stringify(content));
   }
 
-  /** Serves at a free port, or at the one that it had. */
+  /** Starts the server at a free port, or at its earlier one. */
   async serve(...more) {
     const at = this.base ? new URL(this.base).host : this.listen ?? '127.0.0.1:0';
     const words = ['--store', this.store, 'serve', '--listen', at, '--attended', ...this.serving, ...more];
@@ -82,7 +82,7 @@ export class House {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** Asks the server, as any program does. */
+  /** Sends a request to the server, as any program would. */
   async ask(method, path, body) {
     const headers = { 'content-type': 'application/json', ...(this.token ? { authorization: `Bearer ${this.token}` } : {}) };
     const answer = await fetch(`${this.base}/v1/spaces/main${path}`, { method, headers, body: body && JSON.stringify(body) });
@@ -91,12 +91,12 @@ export class House {
     return said;
   }
 
-  /** Starts a run that the server drives; its handle. */
+  /** Starts a run that the server drives, and returns its handle. */
   async run(body) {
     return (await this.ask('POST', '/runs', body)).handle;
   }
 
-  /** A page of the browser, which fails if it asks anybody else for anything, or if its script does. */
+  /** Opens a page in the browser. It fails if it contacts another server, or if its script fails. */
   async page(path, { width = 1280, height = 800, dark = false, quiet = false } = {}) {
     const context = await this.browser.newContext({
       viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce', serviceWorkers: 'block', locale: 'en-GB', timezoneId: 'UTC',
@@ -117,7 +117,7 @@ export class House {
     });
     page.on('pageerror', (error) => wrong.push(`script: ${error.stack}`));
     page.on('console', (message) => {
-      // What a browser says of an answer that is no success, and of a server that is gone, is not the page's.
+      // The browser's messages about error responses, and about a server that is gone, are not errors of the page.
       const isNetwork = /Failed to load resource|net::ERR_/.test(message.text());
       if (message.type() === 'error' && !(quiet && isNetwork)) wrong.push(`console: ${message.text()}`);
     });
@@ -133,7 +133,7 @@ export class House {
 const POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const kindOf = (file) => ({ js: 'text/javascript', css: 'text/css', svg: 'image/svg+xml', html: 'text/html' })[file.split('.').pop()];
 
-/** Waits until `look` gives something, and gives it. */
+/** Waits until `look` returns something, and returns it. */
 export async function until(look, what) {
   const end = Date.now() + PATIENCE;
   for (;;) {
@@ -144,15 +144,15 @@ export async function until(look, what) {
   }
 }
 
-/** Waits until there are `many` of what `locator` finds. */
+/** Waits until `locator` finds `many` elements. */
 export const counts = (locator, many, what = `${many} of ${locator}`) => until(async () => (await locator.count()) === many, what);
 
-/** Whether nothing of the page is wider than the window. */
+/** Whether no part of the page is wider than the window. */
 export const fits = (page) => page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth);
 
-/** What people with some handicap could not use, by the rules of the outside checker. */
+/** The accessibility violations, by the rules of a third-party checker. */
 export async function hindrances(page) {
-  // The name of a row is its title and where it stands; how long it has taken is no part of it.
+  // The name of a row is its title and state; the time is not part of it.
   const { violations } = await new AxeBuilder({ page }).disableRules('label-content-name-mismatch').analyze();
   return violations.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`);
 }

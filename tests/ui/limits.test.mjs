@@ -1,4 +1,4 @@
-// What a run, or a part of it, may use up, as people change it.
+// Changing the limits of a run, or of a part of it.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -18,7 +18,7 @@ describe('limits', () => {
     await page.getByRole('button', { name: 'Limits' }).click();
     return page.getByRole('dialog');
   };
-  /** What is sent when the limits are changed. */
+  /** Returns what is sent when the limits are changed. */
   const change = async (page, dialog) => {
     const sent = page.waitForRequest((request) => request.method() === 'PATCH');
     await dialog.getByRole('button', { name: 'Save' }).click();

@@ -51,7 +51,7 @@ describe('memory', () => {
   it('looks again when the time of what it shows is over, though nothing else happens', async () => {
     const { handle } = await house.ask('POST', '/observations', { content: 'Holds for some time.', ttl_minutes: 60 });
     const page = await house.page('/');
-    // What is shown first is as it was, long ago.
+    // The first answer is that of long ago.
     const past = (one) => (one.handle === handle ? { ...one, expires_at: new Date(Date.now() - 60_000).toISOString() } : one);
     let many = 0;
     const isPast = (at) => page.route(at, async (route) => {
@@ -59,7 +59,7 @@ describe('memory', () => {
       const response = await route.fetch(), told = await response.json();
       return route.fulfill({ response, json: told.items ? { ...told, items: told.items.map(past) } : past(told) });
     });
-    // It looks once more when it hears what happens; after that, nothing does.
+    // The page refreshes once it is connected; after that, nothing triggers a refresh.
     const shown = async () => {
       await page.getByText('expires 1 min ago').waitFor();
       await until(() => many >= 2, 'it listens');
@@ -96,7 +96,7 @@ describe('memory', () => {
     await key.waitFor({ state: 'detached' });
     await tests.waitFor();
     assert.match(page.url(), /\?tags=tests$/);
-    // As cards show them.
+    // As the cards show them.
     await page.getByRole('textbox', { name: 'Tags (all must match)' }).fill('#key tests');
     await tests.waitFor();
     await page.getByRole('textbox', { name: 'Tags (all must match)' }).fill('#key');
@@ -132,7 +132,7 @@ describe('memory', () => {
     await gone.done();
     const page99 = await house.page('/pages/p999', { quiet: true });
     await page99.getByRole('alert').getByText('p999').first().waitFor();
-    // A commit does not have it asked for again.
+    // A commit does not trigger another request.
     const asked = [];
     page99.on('request', (request) => asked.push(request.url()));
     const list = await house.page('/observations');
@@ -188,7 +188,7 @@ describe('memory', () => {
     const item = (n) => house.ask('POST', '/threads/large/scratchbook/items', { kind: 'note', title: `Item number ${n}.` });
     const { handle } = await item(0);
     for (let n = 1; n < 202; n += 20) await Promise.all(Array.from({ length: Math.min(20, 202 - n) }, (_, at) => item(n + at)));
-    // A decision leads to an entry by its handle, and says of which thread it was.
+    // A decision links to an entry by its handle, and names the thread.
     const page = await house.page(`/observations/${handle}?thread=large`, { quiet: true });
     await page.getByRole('heading', { name: 'Scratchbook of large', level: 1 }).waitFor();
     await page.locator('.led').getByText('Item number 0.').waitFor();
@@ -311,7 +311,7 @@ describe('where a token is demanded', () => {
     await field.fill('wrong');
     await field.press('Enter');
     await page.getByText('opens nothing').waitFor();
-    // What no header can have.
+    // Characters that no header can contain.
     await field.fill('folio_abc…');
     await field.press('Enter');
     await page.getByRole('alert').getByText('This is not a valid token').waitFor();
@@ -415,7 +415,7 @@ describe('letters of every script', () => {
   after(() => house?.close());
 
   it('begins at the right what is read from there', async () => {
-    // A question mark at the end stands at the left of it.
+    // In Hebrew, the final question mark is on the left.
     const hebrew = 'האם המפתח עדיין שם?', english = 'Is the key still there?';
     for (const content of [hebrew, english]) await house.ask('POST', '/observations', { content, tags: ['מפתח'] });
     house.folio('book', 'add', 'todo', hebrew, '--body', english);

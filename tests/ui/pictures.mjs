@@ -1,4 +1,4 @@
-// The pictures of the documentation, made of the real program at work on this repository: pictures.sh calls it.
+// Makes the pictures of the documentation from the real program at work on this repository; called by pictures.sh.
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { House, LONG, echo } from './house.mjs';
 import { picture } from './terminal.mjs';
 
 const [repository, folder] = process.argv.slice(2);
-/** Bytes that a picture may have. */
+/** The largest size of a picture, in bytes. */
 const MOST = 150_000;
 mkdirSync(folder, { recursive: true });
 
@@ -51,7 +51,7 @@ try {
   await house.close();
 }
 
-/** A picture of what is at `path`, once `ready` has seen that it is. */
+/** Takes a picture of the page at `path`, once `ready` has seen it. */
 async function take(name, path, look, ready) {
   const page = await house.page(path, { width: 1100, height: 660, ...look });
   await ready(page);
@@ -64,7 +64,7 @@ async function take(name, path, look, ready) {
   console.log(`${name}.png ${size}`);
 }
 
-/** The first commands of the README, and what they print; of a long output the beginning and the end. */
+/** The first commands of the README and their output; of a long output, the beginning and the end. */
 function terminal(copy) {
   const env = { ...process.env, XDG_DATA_HOME: join(house.folder, 'data') };
   const call = (words) => execFileSync('sh', ['-c', `"$FOLIO" --color always ${words} 2>&1`], { cwd: copy, env, encoding: 'utf8', maxBuffer: 1 << 26 }).trimEnd().split('\n');

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the pictures of docs/pictures anew, from what the program shows of its own repository.
+# Renews the pictures in docs/pictures, from what the program shows of its own repository.
 #
 #   pictures.sh FOLIO TOOLS
 

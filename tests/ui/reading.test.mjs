@@ -1,4 +1,4 @@
-// What somebody understands of a run that others made: what failed and why, what it waits for, and that it can be read while it changes.
+// Reading a run that others made: what failed and why, what it waits for, and that it stays readable while it changes.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -20,7 +20,7 @@ describe('reading', () => {
   };
 
   it('looks once more for what changed while a look was refused', async () => {
-    // Nothing but the module is there, and time stands still.
+    // Only the module is loaded, and time stands still.
     const page = await house.page('/ui/ask.js');
     const looks = await page.evaluate(async () => {
       const { live } = await import('/ui/ask.js');
@@ -71,7 +71,7 @@ describe('reading', () => {
     for (const width of [1280, 400]) {
       const page = await house.page(`/runs/${run}`, { width });
       await page.getByText('See which of them is broken').waitFor();
-      // A group that large begins closed.
+      // A group of this size is collapsed at first.
       await counts(node(page, 'Part 77.'), 0);
       const failed = page.getByRole('button', { name: '3 failed' });
       await failed.focus();
@@ -86,12 +86,12 @@ describe('reading', () => {
       if (width === 400) { await page.done(); continue; }
       await page.getByRole('button', { name: '3 failed' }).click();
       await node(page, 'All of them').click();
-      // Of much evidence a beginning, and what failed first.
+      // If there is much evidence, only the first is shown, and failures come first.
       const evidence = page.getByRole('article').getByRole('listitem');
       await page.getByRole('button', { name: 'Show all 120' }).waitFor();
       await counts(evidence, 50);
       assert.match(await evidence.first().innerText(), /Part 77\./);
-      // What a link leads to is shown, whatever the tree was sifted by.
+      // The target of a link is shown, whatever the filter.
       await page.getByRole('searchbox', { name: 'Filter tree' }).fill('Part 77.');
       await node(page, 'Part 0.').waitFor({ state: 'detached' });
       await page.getByRole('article').getByRole('link', { name: 'Part 0.' }).click();
@@ -148,7 +148,7 @@ describe('reading', () => {
       assert.equal(await page.locator('article blockquote').innerText(), 'What somebody said.');
       assert.deepEqual(await page.locator('article ol li').allInnerTexts(), ['first', 'second']);
       await counts(page.locator('article hr'), 1);
-      // The small one is no stop for the keyboard.
+      // The small one cannot be focused with the keyboard.
       await counts(wide, 1);
       await wide.focus();
       await page.keyboard.press('ArrowRight');
@@ -226,7 +226,7 @@ describe('reading', () => {
     await about.locator('.steps li', { hasText: 'More' }).getByText('done').waitFor();
     assert.deepEqual([await whole.evaluate((one) => one.open), await change.evaluate((one) => one.open)], [true, false]);
     assert.ok(await edit.evaluate((one) => one === document.activeElement), 'the button keeps the focus');
-    // Another version is told beside them, and what was opened shows it.
+    // Another version is listed, and opened parts show it.
     assert.equal((await put((await house.ask('GET', `/runs/${run}/plan`)).markdown.replace('A plan', 'The plan') + '- After it {after}\n')).status, 200);
     await about.locator('.versions > li').filter({ hasText: 'Version 3' }).waitFor();
     await whole.getByText('After it').waitFor();
@@ -252,7 +252,7 @@ describe('reading', () => {
       assert.equal(await search.inputValue(), 'Number 17');
       await counts(page.getByRole('treeitem'), 3);
     }
-    // Nothing was closed meanwhile that is there.
+    // Nothing was collapsed meanwhile.
     await search.fill('');
     await node(page, 'Number 0.').waitFor();
     await page.done();
@@ -294,13 +294,13 @@ describe('reading', () => {
     const entries = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem');
     await entries.filter({ hasText: 'end turn' }).waitFor();
     assert.equal(await entries.filter({ hasText: 'Iteration 1: plan' }).count(), 0);
-    // A commit that is none of the turn's has nothing asked for, in a turn that has ended.
+    // A commit of something else triggers no request for a turn that has ended.
     let asked = [];
-    // What was under way before is not counted.
+    // Earlier requests are not counted.
     await page.goto('about:blank');
     page.on('request', (request) => { if (request.url().includes('/trace')) asked.push(request.url()); });
     await page.goto(`${house.base}/turns/${turn}`);
-    // It looks once more when it hears what happens.
+    // The page refreshes once it is connected.
     await until(() => asked.length >= 2, 'it listens');
     asked = [];
     house.folio('observe', 'add', 'Noticed beside it');
@@ -308,7 +308,7 @@ describe('reading', () => {
     await other.getByText('Noticed beside it').waitFor();
     await other.done();
     assert.deepEqual(asked, []);
-    // What is asked for because something changed is answered after what somebody asked for.
+    // The answer to an automatic refresh arrives after that to a request of the user.
     const held = [], isHeld = /trace\?limit=500$/;
     await page.route(isHeld, (route) => held.push(route));
     const last = entries.filter({ hasText: 'end turn' });

@@ -1,4 +1,4 @@
-// One line for each test, more for one that failed, and at the end once more what failed, and the line that ./test counts.
+// One line for each test, more for a failed one; at the end the failures again, and the line that ./test counts.
 
 export default async function* report(events) {
   let passed = 0, skipped = 0;
@@ -10,7 +10,7 @@ export default async function* report(events) {
       yield `ok      ${data.name} (${Math.round(data.details.duration_ms)} ms)\n`;
     } else if (type === 'test:fail') {
       const cause = data.details.error?.cause ?? data.details.error;
-      // A group fails with what is in it, which was told.
+      // A group fails with its tests, which were already reported.
       if (data.details.error?.failureType === 'subtestsFailed') continue;
       failures.push(`FAILED  ${data.name}\n${cause?.stack ?? cause}\n`);
       yield failures.at(-1);

@@ -1,4 +1,4 @@
-// Runs in the browser: the list, one of them as it happens, and what people do with it.
+// Runs in the browser: the list, a live run, and what people do with it.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -252,17 +252,17 @@ describe('runs', () => {
     await about.getByText(/of 25 tool calls/).waitFor();
     dialog = await limits();
     assert.equal(await dialog.getByLabel(/Tool calls/).inputValue(), '25');
-    // Enter changes it.
+    // Enter saves the change.
     await dialog.getByLabel(/Tool calls/).fill('30');
     await dialog.getByLabel(/Tool calls/).press('Enter');
     await dialog.waitFor({ state: 'detached' });
     await about.getByText(/of 30 tool calls/).waitFor();
     dialog = await limits();
-    // What no number says is not sent either.
+    // A value that is not an exact number is not sent either.
     await dialog.getByLabel(/Tool calls/).fill('1e30');
     await dialog.getByRole('button', { name: 'Save' }).click();
     assert.ok(await dialog.getByLabel(/Tool calls/).evaluate((one) => one.validity.rangeOverflow));
-    // What is below is not sent.
+    // A limit below what is used is not sent.
     await dialog.getByLabel(/Tool calls/).fill('0');
     await dialog.getByRole('button', { name: 'Save' }).click();
     await dialog.getByRole('button', { name: 'Cancel' }).click();
@@ -449,7 +449,7 @@ describe('runs', () => {
     assert.ok((await page.locator('h1').boundingBox()).height < 120, 'a long title is cut');
     await page.getByRole('button', { name: 'Show all' }).first().click();
     assert.ok((await page.locator('h1').boundingBox()).height > 120, 'and shown on request');
-    // What is chosen is seen where the browser has its own few colours.
+    // The selection is visible with forced colours.
     await page.emulateMedia({ forcedColors: 'active' });
     const ground = (of) => page.locator(of).evaluate((one) => getComputedStyle(one).backgroundColor);
     assert.notEqual(await ground('[role=treeitem][aria-selected=true]'), await ground('[role=treeitem][aria-selected=false]'));
@@ -483,7 +483,7 @@ describe('runs', () => {
   });
 
   it('finds a run by its title, however far back it is', async () => {
-    // Behind those that a list shows at first.
+    // After those that the list shows at first.
     const end = Date.now() + 60_000;
     for (let known = 0; known <= 50 && Date.now() < end;) {
       const run = await house.run({ plan: { title: 'One of many', steps: [PLAN.steps[0]] } });

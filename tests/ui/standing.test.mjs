@@ -1,4 +1,5 @@
-// Where a run stands, as its page and its list say it: nobody drives it, what it was forked from, how long it took, what it asks.
+// The state of a run on its page and in the list: that it is not driven, what it was forked from, how long it took,
+// what it asks.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -144,7 +145,7 @@ describe('standing', () => {
       await field.waitFor();
       const { y } = await field.boundingBox();
       assert.ok(y < height, `the field is at ${y} of ${height}`);
-      // All of it is read with the keyboard, too.
+      // It can be scrolled with the keyboard, too.
       const asked = page.getByRole('region', { name: 'Question' });
       await asked.focus();
       await page.keyboard.press('End');
@@ -183,10 +184,10 @@ describe('standing', () => {
     await state.getByText('no process drives it').waitFor();
     await page.getByText(`To continue where it stopped, run: folio resume ${run}`).waitFor();
     await card('no process drives it').waitFor();
-    // Its clocks stand, however often they are looked at.
+    // Its times stand still, however often they are refreshed.
     const clocks = async () => [await state.locator('.time').innerText(), await node(page, 'Begin, interrupted').locator('.time').innerText()];
     const before = await clocks();
-    // Nothing says that the clock of the server is another.
+    // Without a date header, nothing tells that the clock of the server differs.
     await page.route('**/v1/**', async (route) => {
       const response = await route.fetch(), { date, ...headers } = response.headers();
       return route.fulfill({ response, headers });
@@ -197,7 +198,7 @@ describe('standing', () => {
     await page.evaluate(() => { Date.now = window.now; });
     await page.unrouteAll({ behavior: 'wait' });
     assert.deepEqual(await hindrances(page), []);
-    // A word of somebody who looks at it brings nobody.
+    // A request from the page does not bring a process to drive it.
     await page.getByRole('button', { name: 'Pause' }).click();
     await state.getByText('paused').waitFor();
     await page.getByRole('button', { name: 'Continue' }).click();
@@ -205,7 +206,7 @@ describe('standing', () => {
     await state.getByText('no process drives it').waitFor();
     assert.equal(await state.getByText('starting').count(), 0);
     await card('no process drives it').waitFor();
-    // That it is to be stopped is remembered, and said.
+    // The request to cancel is recorded, and shown.
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Yes, cancel' }).click();
     await page.getByText(`This run is being cancelled, but no process drives it. To finish, run: folio resume ${run}`).waitFor();
@@ -217,7 +218,7 @@ describe('standing', () => {
     await node(page, 'Not begun, cancelling').waitFor();
     assert.equal(await page.getByRole('button', { name: 'Cancel' }).count(), 0);
     assert.ok(await fits(page));
-    // It ends with the code of a run that was cancelled.
+    // The program exits with the code of a cancelled run.
     assert.throws(() => house.folio('resume', run), ({ status }) => status > 0);
     await state.getByText('cancelled').waitFor();
     await page.getByText('This run is being cancelled').waitFor({ state: 'detached' });

@@ -1,11 +1,11 @@
-// A picture of a terminal, from what the program printed there.
+// Draws a terminal with what the program printed.
 
 const SIZE = 13, WIDE = 7.83, HIGH = 19, EDGE = 16, BAR = 30;
 const COLOURS = { 31: '#ff8f85', 32: '#6fca90', 33: '#e5b84e', 34: '#84b9f3', 35: '#d7a6f0', 36: '#7cc7b4' };
-// Spaces that no viewer makes fewer.
+// Non-breaking spaces, which no viewer collapses.
 const escape = (text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;').replaceAll(' ', '\u00a0');
 
-/** The pieces of a line that look alike: the text of each, and how it looks. */
+/** The pieces of a line with the same style: the text of each, and its style. */
 function* pieces(line) {
   let look = {};
   for (const part of line.split(/(\x1b\[[\d;]*m)/)) {
@@ -20,7 +20,7 @@ function* pieces(line) {
   }
 }
 
-/** `lines` as SVG; what is longer than `columns` is cut. Lines that begin with `$ ` are what somebody typed. */
+/** `lines` as SVG; longer lines are cut at `columns`. Lines that begin with `$ ` are commands. */
 export function picture(lines, columns = 104) {
   const [width, height] = [columns * WIDE + 2 * EDGE, lines.length * HIGH + BAR + EDGE];
   const rows = lines.map((line, at) => {

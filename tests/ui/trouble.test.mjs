@@ -1,4 +1,4 @@
-// What goes wrong and passes: the page says so, keeps what it shows, and has it all when it is over, without being loaded again.
+// Temporary failures: the page reports them, keeps its content, and is up to date afterwards without a reload.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -68,7 +68,7 @@ describe('trouble', () => {
     isMuch = false;
     await page.locator('.card', { hasText: 'Noticed meanwhile' }).waitFor();
     await page.getByText('The server is temporarily unavailable').waitFor({ state: 'detached' });
-    // A list, and a run, that are come to at such a time.
+    // A list and a run that are opened during such a failure.
     const run = await house.run({ plan: { title: 'Come to early', steps: [{ id: 'a', title: 'Begin', do: echo(1) }] } });
     await ended(run, 'ok');
     await page.route(/\/v1\/.*\/runs\?/, (route) => refuse(route), { times: 1 });
@@ -94,7 +94,7 @@ describe('trouble', () => {
     await node(page, 'Last, running').waitFor();
     await until(() => refused > 1, 'looks at the plan are refused');
     await page.unrouteAll({ behavior: 'wait' });
-    // It is still there, and hears of what others make of the plan.
+    // The editor is still there, and gets the changes of others.
     const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
     const put = await fetch(`${house.base}/v1/spaces/main/runs/${run}/plan`, { method: 'PUT', headers: { 'content-type': 'text/markdown', 'if-match': '*' }, body: `${markdown.trimEnd()}\n- Of theirs {of-theirs}\n` });
     assert.equal(put.status, 200, await put.text());

@@ -1,4 +1,4 @@
-// Ways through the page: what somebody comes back to is as it was left, and what a link leads to is seen.
+// Navigation: going back restores the view, and the target of a link is visible.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -57,7 +57,7 @@ describe('ways', () => {
     await page.goBack();
     await counts(cards, 65, 'all of them are there again');
     await until(async () => Math.abs((await page.evaluate(() => scrollY)) - top) < 5, 'the list stands where it stood');
-    // Another list begins anew.
+    // Another list starts from the beginning.
     await page.getByRole('link', { name: 'Scratch page', exact: true }).click();
     await counts(cards, 50, 'as many as at first');
     await page.done();
@@ -92,14 +92,14 @@ describe('ways', () => {
       return told.items.at(-1).component === 'reflector' && told;
     }, 'the turn has ended');
     const page = await house.page('/turns');
-    // A hundredth of what is asked for stands for a trace that is a hundred times as long.
+    // Returning a hundredth of the requested lines simulates a trace that is a hundred times as long.
     await page.route(/\/trace\?/, (route) => route.continue({ url: route.request().url().replace(/limit=(\d+)/, (_, n) => `limit=${n / 100}`) }));
     await page.locator(`a[href="/turns/${turn}"]`).click();
     const entries = page.getByRole('list', { name: 'Timeline' }).getByRole('listitem');
     const operations = () => page.locator('.entry strong').allInnerTexts();
     const lines = [], wanted = whole.items.map((one) => one.operation.replaceAll('_', ' '));
     await entries.filter({ hasText: 'end turn' }).waitFor();
-    // What is said by one part alone is there at once, however far back.
+    // The lines of a single component are there at once, however far back.
     const router = page.getByRole('button', { name: 'router', exact: true });
     const isAlone = async () => (await entries.locator('.kind').allInnerTexts()).join() === 'router';
     await router.click();
@@ -121,7 +121,7 @@ describe('ways', () => {
     assert.deepEqual(lines, wanted);
     await earlier.waitFor({ state: 'detached' });
     await entries.filter({ hasText: 'begin turn' }).waitFor();
-    // The way back to the end is there, and another choice begins with it.
+    // The user can go back to the end, and another filter starts there.
     await page.getByRole('button', { name: 'Show later' }).click();
     await entries.filter({ hasText: 'begin turn' }).waitFor({ state: 'detached' });
     await router.click();
@@ -145,7 +145,7 @@ describe('ways', () => {
     await node(page, 'Begin, done').waitFor();
     assert.equal(await page.getByText('Loading…').count(), 0);
     assert.equal(await page.getByRole('main').getAttribute('aria-busy'), null);
-    // The browser learns of every module from the document, and not from one after the other.
+    // The document names every module, so the browser does not discover them one after the other.
     const [named, loaded] = await page.evaluate(() => [[...document.querySelectorAll('link[rel=modulepreload], script[src]')].map((one) => new URL(one.href || one.src).pathname),
       performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname).filter((path) => path.endsWith('.js'))]);
     assert.deepEqual([...new Set(loaded)].sort(), named.sort());

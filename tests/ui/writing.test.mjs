@@ -1,4 +1,4 @@
-// What somebody writes and presses: nothing of it is lost without a question, and the focus goes on to the next thing.
+// Writing and clicking: nothing is lost without a question, and the focus moves on to the next thing.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -35,7 +35,7 @@ describe('writing', () => {
     await page.getByRole('button', { name: 'Discard changes' }).click();
     await dialog.getByRole('button', { name: 'Never mind' }).click();
     assert.match(await text.inputValue(), /Third of mine/);
-    // Other lines: both are in it.
+    // Different lines: both changes are merged.
     await change(run, (markdown) => markdown.replace('Second', 'Second of theirs'));
     await page.getByText('The plan is now at version 2').waitFor();
     await page.getByText('Changes since version 1').click();
@@ -43,7 +43,7 @@ describe('writing', () => {
     await page.getByRole('button', { name: 'Base my text on version 2' }).click();
     await until(async () => /Second of theirs[^]*Third of mine/.test(await text.inputValue()), 'both are in it');
     await until(async () => /^Plan in Markdown/.test(await focused(page)), 'the text has the focus');
-    // The same lines, and told by the refusal: what is written stays as it is.
+    // The same lines, reported by the refusal: the text stays as it is.
     await page.route(/plan\/versions/, (route) => route.abort());
     await change(run, (markdown) => markdown.replace('Third', 'Third of theirs'));
     await page.getByRole('button', { name: 'Save plan' }).click();
@@ -158,7 +158,7 @@ describe('writing', () => {
   const command = (title) => ({ id: title, title, optional: true, do: { tool: 'shell', args: { argv: ['echo', title] } } });
   const reason = (page, what) => page.getByRole('textbox', { name: new RegExp(`^Reason for rejecting: .*${what}`, 's') });
   const isAt = (page, what) => until(async () => new RegExp(what, 's').test(await focused(page)), `${what} has the focus`);
-  /** What was said of what waits for a yes, as it is sent. */
+  /** Returns the decisions on approvals, as they are sent. */
   const answers = (page) => {
     const sent = [];
     page.on('request', (request) => { if (request.url().includes('/approvals/')) sent.push(request.postDataJSON()); });
@@ -176,17 +176,17 @@ describe('writing', () => {
     await page.keyboard.down('Enter');
     await reason(page, 'one').waitFor({ state: 'detached' });
     await isAt(page, '^Reason for rejecting: .*two');
-    // It is held, and is pressed once more.
+    // The key is held, and pressed again.
     await page.keyboard.down('Enter');
     await page.keyboard.up('Enter');
     await page.keyboard.press('Enter');
-    // Somebody else answers what somebody is about to reject.
+    // Somebody else decides what this user is about to reject.
     await form('two').getByRole('button', { name: 'Reject' }).focus();
     const { items } = await house.ask('GET', `/runs/${run}/questions`);
     await house.ask('POST', `/approvals/${items.find((one) => one.title === 'two').id}`, { approve: false });
     await isAt(page, '^Reason for rejecting: .*three');
     await page.keyboard.press('Enter');
-    // A key that is held when the focus comes to a yes is none.
+    // A key that is held when the focus reaches an Approve button does not press it.
     await page.keyboard.down('Enter');
     const yes = form('three').getByRole('button', { name: 'Approve' });
     await yes.focus();
