@@ -351,10 +351,10 @@ impl From<WorkspaceError> for Failure {
             WorkspaceError::Store(error) => error.into(),
             WorkspaceError::Stale { current, source } => Self::from(source).about_entry(&current),
             WorkspaceError::Input(ref cause) => {
-                let message = format!("cannot read what is to be kept: {}", in_words(cause));
+                let message = format!("cannot read the input: {}", in_words(cause));
                 Self::new(error.kind().into(), error.code(), message)
             }
-            WorkspaceError::Output(error) => Self::cannot("write", "what was asked for", error),
+            WorkspaceError::Output(error) => Self::cannot("write", "the output", error),
             WorkspaceError::Taken(ref taken) => {
                 let wait = match taken.until {
                     Some(_) => ", or wait until its lease is over",

@@ -267,7 +267,7 @@ fn said(ended: &Result<Ended, JoinError>, output: &Output) -> Option<RunId> {
     };
     match driven {
         Ok(Driven::Ended(result)) => output.note(format_args!("{} ended: {}", row.handle, result.status)),
-        Ok(Driven::Waits { .. }) => output.note(format_args!("{} waits; `folio show {0}` shows for what", row.handle)),
+        Ok(Driven::Waits { .. }) => output.note(format_args!("{} waits; `folio show {0}` shows what for", row.handle)),
         Err(RunnerError::Leaving) => {}
         // Another process was quicker, or took over the run.
         Err(RunnerError::Store(error)) if error.kind() == ErrorKind::Conflict => {}

@@ -68,7 +68,7 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
     models.human.clone_from(&section.human);
     for (name, chosen) in &section.executors {
         if name == HUMAN {
-            return Err(Failure::usage("model_unknown", "nobody but people can be the executor `human`")
+            return Err(Failure::usage("model_unknown", "only people can be the executor `human`")
                 .hint("rename [models.executors.human]; set what people may be asked to do with `human = \"…\"` in [models]"));
         }
         let executor = RunnerExecutor {
@@ -186,7 +186,7 @@ fn key_in(file: &Path) -> Result<Secret, Failure> {
     if length > KEY_BYTES_MAX {
         return Err(Failure::usage(
             "model_unusable",
-            format!("{} has {length} bytes, which is no key", file.display()),
+            format!("{} has {length} bytes, too many for a key", file.display()),
         ));
     }
     let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read the key in", file, &error))?;

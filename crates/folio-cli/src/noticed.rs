@@ -34,7 +34,7 @@ pub(crate) async fn write(
         // If many entries have expired, the rest is left to the next reader.
         for workspace in &opened {
             if let Err(error) = workspace.note_ended().await {
-                let detail = format_args!("what has ended is not noted: {error}");
+                let detail = format_args!("the expiry of entries is not recorded: {error}");
                 output.detail(detail);
             }
         }

@@ -258,7 +258,7 @@ pub(crate) fn seen(text: &str) -> Cow<'_, str> {
 }
 
 fn unwritable() -> Failure {
-    Failure::new(Exit::Damaged, "unwritable", "the answer cannot be put into words")
+    Failure::new(Exit::Damaged, "unwritable", "the answer cannot be formatted")
 }
 
 #[cfg(test)]

@@ -151,7 +151,7 @@ fn with_token(mut server: ToStart) -> ToStart {
     let read = std::fs::metadata(&file).and_then(|about| match about.len() {
         0..=TOKEN_BYTES_MAX => std::fs::read_to_string(&file),
         length => Err(std::io::Error::other(format!(
-            "it has {length} bytes, which is no token"
+            "it has {length} bytes, too many for a token"
         ))),
     });
     match read {

@@ -70,7 +70,7 @@ fn events_of(folio: &Folio) -> Value {
 fn a_run_is_gone_through_with_a_cassette_and_nothing_is_done_again() {
     let folio = recorded();
     let before = events_of(&folio);
-    assert_snapshot!(folio.seen(&["replay", "r1", "--cassette", "take.json"]), @"r1: 7 answers: asked for and given as on the cassette");
+    assert_snapshot!(folio.seen(&["replay", "r1", "--cassette", "take.json"]), @"r1: 7 answers: requests and results as on the cassette");
     let found = folio.json(&["replay", "r1", "--cassette", "take.json"]);
     assert_eq!(found["differences"], json!([]), "{found}");
     assert_eq!(events_of(&folio), before);
@@ -199,9 +199,7 @@ fn nothing_is_recorded_of_models_that_others_ask() {
     let refused = folio.call(&[&run[..], &["--runner", "restate=http://127.0.0.1:1"]].concat());
     assert_eq!(refused.code, 2, "{refused}");
     assert!(
-        refused
-            .stderr
-            .contains("--record keeps what models of this process answer"),
+        refused.stderr.contains("--record records the models of this process"),
         "{refused}"
     );
     assert!(!folio.path().join("take.json").exists());

@@ -70,7 +70,7 @@ fn a_large_result_is_put_away_and_read_part_by_part_m7_8_v9() {
     ! error[not_found]: there is no result nothing in this space
     = 3
     $ folio blob e1 --lines 3-1
-    ! error[usage]: --lines is as 10:20, 10: or 10, not "3-1"
+    ! error[usage]: --lines must be of the form 10:20, 10: or 10, not "3-1"
     = 2
     $ folio evict nowhere.txt
     ! error[file_unusable]: cannot read nowhere.txt: no such file or directory

@@ -78,7 +78,7 @@ fn what_waits_for_itself_is_refused_and_the_others_run() {
         found["refused"],
         json!([
             "question 1 has questions that wait for one another",
-            "question 2 has a question that depends on \"elsewhere\", which is none beside it or before",
+            "question 2 has a question that depends on \"elsewhere\", which is neither beside it nor before it",
             "question 3 has two questions with the id \"u\""
         ])
     );

@@ -143,7 +143,7 @@ fn a_script_of_which_something_is_left_is_a_mistake_however_well_the_run_went() 
     assert_eq!(run.code, 1, "{}", run.stderr);
     assert!(run.stdout.contains("painted"), "{}", run.stdout);
     assert!(
-        run.stderr.contains("nobody asked what its script waits for") && run.stderr.contains("cue 2"),
+        run.stderr.contains("left cues of its script unused") && run.stderr.contains("cue 2"),
         "{}",
         run.stderr
     );
@@ -284,7 +284,7 @@ fn a_call_of_a_model_whose_end_nobody_saw_is_shown_as_possibly_paid_for_twice_e9
     assert_eq!(resumed.code, 0, "{resumed}");
     let shown = folio.ok(&["show", "r1"]);
     assert!(
-        shown.contains("\n1 call of models possibly paid for twice: the end of the first was never seen\n"),
+        shown.contains("\n1 call of models possibly paid for twice: it is unknown how the first attempt ended\n"),
         "{shown}"
     );
     assert_eq!(folio.json(&["show", "r1"])["paid_twice"], json!(1));

@@ -305,5 +305,8 @@ fn a_transcript_that_is_a_pipe_is_not_waited_for() {
     let pipe = folio.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let called = folio.hook(&["pre-compact"], &json!({"transcript_path": pipe}));
-    assert!(called.code == 1 && called.stderr.contains("it is no file"), "{called}");
+    assert!(
+        called.code == 1 && called.stderr.contains("it is not a file"),
+        "{called}"
+    );
 }

@@ -36,7 +36,7 @@ fn a_host_is_asked_that_was_allowed_when_the_run_was_started() {
     assert_eq!(refused.code, 1, "{refused}");
     let ask = step(&folio, "r1");
     assert_eq!(ask["stop_reason"], "policy_denied", "{ask}");
-    assert!(ask["notes"].as_str().unwrap().contains("was not asked for"), "{ask}");
+    assert!(ask["notes"].as_str().unwrap().contains("was not requested"), "{ask}");
 
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet", "--allow-host", &host]);
     let run = folio.json(&["show", "r2"]);
@@ -53,14 +53,14 @@ fn a_host_that_cannot_be_one_is_told() {
     let folio = Folio::new();
     folio.file("plan.yaml", plan("example.org"));
     assert_snapshot!(folio.seen(&["run", "--plan", "plan.yaml", "--allow-host", "https://example.org/"]), @r#"
-    ! error: invalid value 'https://example.org/' for '--allow-host <HOST>': "https://example.org/" is an address of a page: write its host alone, as `example.org`
+    ! error: invalid value 'https://example.org/' for '--allow-host <HOST>': "https://example.org/" is the address of a page: write only its host, such as `example.org`
     ! 
     ! For more information, try '--help'.
     = 2
     "#);
     folio.file("folio.toml", "[http]\nallow = [\"example.org:http\"]\n");
     assert_snapshot!(folio.seen(&["run", "--plan", "plan.yaml"]), @r#"
-    ! error[settings_invalid]: FOLDER/folio.toml:2:9: "example.org:http" is no host: write `example.org`, `example.org:8080`, `*.example.org`, an address, or a network as `10.0.0.0/8`
+    ! error[settings_invalid]: FOLDER/folio.toml:2:9: "example.org:http" is not a host: write `example.org`, `example.org:8080`, `*.example.org`, an address, or a network such as `10.0.0.0/8`
     = 2
     "#);
 }

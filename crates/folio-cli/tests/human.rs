@@ -73,7 +73,7 @@ fn nobody_else_has_the_name_e9_17() {
     );
     let refused = folio.call(&["run", "Look"]);
     assert!(
-        refused.code == 2 && refused.stderr.contains("nobody but people"),
+        refused.code == 2 && refused.stderr.contains("only people can be"),
         "{refused}"
     );
 }

@@ -24,7 +24,7 @@ fn a_mistake_is_told_with_what_it_is_about() {
         (
             "serve --listen foo",
             2,
-            "write the numbers of an address and a port, as 127.0.0.1:7717",
+            "write a numeric address and a port, such as 127.0.0.1:7717",
         ),
         ("fork --help", 0, "<--at <NODE>|--before-limit> <RUN>"),
         ("fork r1", 2, "<--at <NODE>|--before-limit>"),
@@ -106,7 +106,11 @@ fn a_mistake_is_told_with_what_it_is_about() {
             2,
             "invalid type: string \"abc\", expected a whole number",
         ),
-        ("token new --role client --expires 30dd", 2, "not as 90m, 12h or 30d"),
+        (
+            "token new --role client --expires 30dd",
+            2,
+            "not of the form 90m, 12h or 30d",
+        ),
         ("token new --role client --expires 99999999d", 2, "longer than 36500d"),
         ("offload talk.json --share 2", 2, "share: 2 is not from 0 to 1"),
         ("offload talk.json --share -0.5", 2, "share: -0.5 is not from 0 to 1"),

@@ -604,5 +604,5 @@ fn a_pipe_in_the_place_of_the_settings_is_not_waited_for() {
         .unwrap();
     let told = String::from_utf8(called.stderr).unwrap();
     assert_eq!(called.status.code(), Some(2), "{told}");
-    assert!(told.contains("folio.toml: it is no file"), "{told}");
+    assert!(told.contains("folio.toml: it is not a file"), "{told}");
 }

@@ -234,7 +234,7 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
 
     <!-- folio plan edit r1, version 1 -->
 
-    <!-- A model made this plan: whoever does a step says whether it meets its criteria, and no judge looks at them. -->
+    <!-- A model made this plan: each step reports on its own criteria, and no judge verifies them. -->
 
     - [ ] look around {#look}
       ```yaml
@@ -489,7 +489,7 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
         "title: Three\nsteps:\n  - {id: one, do: {tool: text, args: {op: echo, value: 1}}}\n  - parallel:\n      - {id: two, title: 'After {{ results.one.output.value }}', do: {tool: text, args: {op: echo, value: '{{ results.one.output.value }}'}}}\n      - {id: beside, do: {tool: text, args: {op: echo, value: 5}}}\n  - {id: three, do: {tool: text, args: {op: echo, value: '{{ results.two.output.value }}'}}}\n",
     );
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
-    assert_snapshot!(folio.seen(&["replay", "r1"]), @"r1: 13 events make 8 pages with 13 entries: as they are kept");
+    assert_snapshot!(folio.seen(&["replay", "r1"]), @"r1: 13 events make 8 pages with 13 entries: as they are stored");
     assert_snapshot!(folio.seen(&["fork", "r1", "--at", "three", "--paused"]), @"
     r2 interrupted, paused Three 0.0s TIME
     ! r2 is paused; to carry on, use `folio continue r2` and `folio resume r2`
@@ -534,7 +534,7 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
     5 nodes are the same
     "#);
     assert_eq!(folio.json(&["diff", "r1", "r1"])["nodes"], json!([]));
-    assert_snapshot!(folio.seen(&["replay", "r2"]), @"r2: 17 events make 9 pages with 19 entries: as they are kept");
+    assert_snapshot!(folio.seen(&["replay", "r2"]), @"r2: 17 events make 9 pages with 19 entries: as they are stored");
     assert_snapshot!(folio.seen(&["fork", "r1", "--at", "nothing"]), @"
     ! error[not_found]: run r1 has no node nothing
     !   hint: `folio show r1 --json` lists the paths of its nodes

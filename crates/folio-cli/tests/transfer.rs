@@ -430,7 +430,7 @@ fn a_file_that_is_there_stays_unless_it_is_said_that_it_goes() {
         folio.file(file, "mine");
         let told = folio.call(&export);
         assert_eq!(told.code, 2, "{told}");
-        let said = format!("{file} is there already, and stays as it is");
+        let said = format!("{file} already exists and was not changed");
         assert!(
             told.stderr.contains(&said) && told.stderr.contains("overwrite it with --force"),
             "{told}"

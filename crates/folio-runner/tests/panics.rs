@@ -65,7 +65,7 @@ async fn of_five_at_work_one_panics_and_four_results_are_there_for_what_follows(
     );
     let broken = run.node_at("all/m3").unwrap().result.unwrap();
     assert!(
-        broken.notes.contains("breaks broke off") && broken.notes.contains("not this one"),
+        broken.notes.contains("breaks panicked") && broken.notes.contains("not this one"),
         "{}",
         broken.notes
     );

@@ -37,7 +37,7 @@ impl std::fmt::Debug for Folder {
 #[non_exhaustive]
 pub enum FolderError {
     /// The path is invalid, or leads out of the folder.
-    #[error("{0:?} leads out of the folder, or is no path")]
+    #[error("{0:?} leads out of the folder, or is not a valid path")]
     Escapes(String),
     /// No such file or folder exists.
     #[error("there is no {what} {path}")]

@@ -50,12 +50,12 @@ impl FromStr for HostRule {
     fn from_str(written: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "{written:?} is no host: write `example.org`, `example.org:8080`, `*.example.org`, an address, or a network as `10.0.0.0/8`"
+                "{written:?} is not a host: write `example.org`, `example.org:8080`, `*.example.org`, an address, or a network such as `10.0.0.0/8`"
             )
         };
         if written.contains("://") {
             return Err(format!(
-                "{written:?} is an address of a page: write its host alone, as `example.org`"
+                "{written:?} is the address of a page: write only its host, such as `example.org`"
             ));
         }
         if let Ok(network) = written.parse::<IpNet>() {
@@ -400,7 +400,7 @@ mod tests {
             assert!(error.contains("example.org:8080"), "{wrong}: {error}");
         }
         let error = "https://example.org/".parse::<HostRule>().unwrap_err();
-        assert!(error.contains("its host alone"), "{error}");
+        assert!(error.contains("only its host"), "{error}");
     }
 
     #[test]

@@ -147,9 +147,9 @@ impl Registry {
                 let error = ToolError::new(
                     FailureKind::Failed,
                     "tool_panicked",
-                    format!("{} broke off: {message}", spec.name),
+                    format!("{} panicked: {message}", spec.name),
                 )
-                .hint("this is a mistake in the tool, not in the arguments");
+                .hint("this is a bug in the tool, not a mistake in the arguments");
                 ToolResponse::failed(request, error)
             }
         }

@@ -54,7 +54,7 @@ pub struct NoResults;
 #[async_trait]
 impl ResultSource for NoResults {
     async fn read(&self, node: &str) -> Result<Vec<u8>, String> {
-        Err(format!("there is no result of {node}: nothing was done before"))
+        Err(format!("there is no result of {node}: there are no earlier results"))
     }
 }
 

@@ -330,7 +330,7 @@ impl Roots {
         let bytes = |text: &str| {
             let name = named(text);
             if name.contains(&0) {
-                return Err(ToolError::invalid("a path holds no zero byte"));
+                return Err(ToolError::invalid("a path cannot contain a zero byte"));
             }
             Ok(path_from_bytes(name))
         };
@@ -383,10 +383,7 @@ impl Roots {
                 let error = ToolError::new(
                     FailureKind::Denied,
                     "path_outside_root",
-                    format!(
-                        "{} is in none of the folders that were granted",
-                        shown(path.as_os_str().as_bytes())
-                    ),
+                    format!("{} is not in a granted folder", shown(path.as_os_str().as_bytes())),
                 );
                 error.hint(self.granted())
             })

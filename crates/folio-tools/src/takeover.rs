@@ -150,7 +150,7 @@ impl Takeover {
                     Ok(kind) if kind.is_dir() => target.create_dir(&name).map(|()| folders.push(path.clone())),
                     Ok(kind) if kind.is_symlink() => copy_link(&source, &target, &name, &path),
                     Ok(kind) if kind.is_file() => self.copy_file((&source, &target), &name, &path, &mut taken),
-                    Ok(_) => Err(io::Error::other("it is no regular file")),
+                    Ok(_) => Err(io::Error::other("it is not a regular file")),
                     Err(error) => Err(error),
                 };
                 if let Err(error) = copied {
@@ -169,7 +169,7 @@ impl Takeover {
         taken: &mut TakenOver,
     ) -> io::Result<()> {
         let Some((file, about)) = open_regular(source, name)? else {
-            return Err(io::Error::other("it is no regular file"));
+            return Err(io::Error::other("it is not a regular file"));
         };
         let mut file = file.into_std();
         let is_later = |at: SystemTime| self.moment.is_some_and(|moment| at > moment);
@@ -337,7 +337,7 @@ mod tests {
         let missing = taken.missing.in_words();
         assert_eq!(
             missing,
-            "run:absolute (it is a link that leads out of the folder), run:socket (it is no regular file), \
+            "run:absolute (it is a link that leads out of the folder), run:socket (it is not a regular file), \
              run:a/out (it is a link that leads out of the folder)"
         );
         assert_eq!(taken.files, 2);

@@ -125,7 +125,7 @@ async fn a_pipe_does_not_hold_a_call_up() {
         .unwrap();
     assert!(made.success());
     let error = world.error("read", json!({"path": "pipe"})).await;
-    assert_eq!(error.message, "pipe is no regular file");
+    assert_eq!(error.message, "pipe is not a regular file");
     let found = world.outputs("grep", json!({"pattern": "x"})).await;
     assert_eq!(found["count"], 0);
     assert_eq!(world.outputs("list", json!({"details": true})).await["count"], 1);

@@ -135,7 +135,7 @@ async fn what_is_not_on_the_list_is_not_asked() {
     assert_eq!(
         error.hints,
         [
-            "allowed are: example.org, 10.0.0.0/8".to_owned(),
+            "allowed hosts: example.org, 10.0.0.0/8".to_owned(),
             format!("start the run with --allow-host {host} to allow it"),
         ]
     );
@@ -261,11 +261,11 @@ async fn another_status_is_a_failure_that_says_whether_to_try_again() {
     .await;
     let world = allowing(&[&host]);
     for (path, kind, hints) in [
-        ("gone", FailureKind::NotFound, vec!["it says: it was moved"]),
+        ("gone", FailureKind::NotFound, vec!["the server says: it was moved"]),
         (
             "busy",
             FailureKind::Unavailable,
-            vec!["it wants to be asked again in 7 s"],
+            vec!["the server asks to be tried again in 7 s"],
         ),
         ("broken", FailureKind::Unavailable, vec![]),
         ("no", FailureKind::Failed, vec![]),
@@ -329,7 +329,7 @@ async fn who_does_not_answer_is_given_up() {
         let response = allowing(&[host]).call("http_get", args).await;
         assert_eq!(refused(&response), ("timed_out", FailureKind::TimedOut));
     }
-    for (host, words) in [(&broken, "broke off"), (&strange, "as the protocol says")] {
+    for (host, words) in [(&broken, "broke off"), (&strange, "did not follow the protocol")] {
         let response = ask(&allowing(&[host]), format!("http://{host}/")).await;
         assert_eq!(refused(&response), ("http_failed", FailureKind::Unavailable));
         assert!(response.notes.contains(words), "{}", response.notes);
@@ -381,15 +381,15 @@ async fn wrong_arguments_are_refused_before_anybody_is_asked() {
         ),
         (
             json!({"url": "https://example.org", "headers": {"Authorization": "Bearer x"}}),
-            "cannot be given",
+            "cannot be set",
         ),
         (
             json!({"url": "https://example.org", "headers": {"host": "x"}}),
-            "cannot be given",
+            "cannot be set",
         ),
         (
             json!({"url": "https://example.org", "headers": {"accept": "a\nb"}}),
-            "no line of text",
+            "not a line of text",
         ),
         (json!({"url": "https://example.org", "timeout_s": 0}), "at most 300"),
         (json!({"url": "https://example.org", "timeout_s": 301}), "at most 300"),

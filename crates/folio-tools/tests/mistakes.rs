@@ -46,7 +46,7 @@ async fn calls_that_can_never_be_made_are_mistakes_before_they_are() {
         (
             "grep",
             json!({"pattern": "x", "path": "a", "paths": ["b"]}),
-            "`path` or `paths` is given, not both",
+            "give `path` or `paths`, not both",
         ),
         (
             "grep",
@@ -78,7 +78,7 @@ async fn calls_that_can_never_be_made_are_mistakes_before_they_are() {
         (
             "git",
             json!({"command": "file_history", "path": "/etc/x"}),
-            "names something inside the repository",
+            "must name something inside the repository",
         ),
         ("shell", json!({"argv": []}), "`argv` is empty"),
         ("shell", json!({"command": " "}), "`command` is empty"),

@@ -85,7 +85,7 @@ async fn a_tool_that_panics_is_a_failed_call() {
         (error.kind, error.code.as_str()),
         (FailureKind::Failed, "tool_panicked")
     );
-    assert_eq!(error.message, "custom broke off: no 7");
+    assert_eq!(error.message, "custom panicked: no 7");
     assert!(world.call("text", json!({"op": "echo"})).await.is_ok());
 }
 

@@ -100,7 +100,7 @@ async fn a_command_runs_in_a_granted_folder_without_input() {
             .error("shell", json!({"command": "pwd", "cwd": "sub/a.txt"}))
             .await
             .message,
-        "sub/a.txt is no folder"
+        "sub/a.txt is not a folder"
     );
 }
 

@@ -119,7 +119,7 @@ impl Made {
     /// The steps for `questions`: consecutive groups, each of what depends only on earlier groups.
     fn steps(&mut self, questions: &[Question], depth: usize) -> Result<Vec<Value>, String> {
         if depth > DEPTH_MAX {
-            return Err(format!("is taken apart more than {DEPTH_MAX} times"));
+            return Err(format!("is decomposed more than {DEPTH_MAX} times"));
         }
         self.plans += 1;
         let names: Vec<String> = questions
@@ -146,7 +146,7 @@ impl Made {
                     None if self.around.contains(id) => {}
                     None => {
                         return Err(format!(
-                            "has a question that depends on {id}, which is none beside it or before"
+                            "has a question that depends on {id}, which is neither beside it nor before it"
                         ));
                     }
                 }
@@ -225,7 +225,7 @@ fn raw(text: &str) -> String {
 pub(crate) async fn measure(folder: &Path, file: &Path) -> Result<Fanout, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| Failure::file("read", file, &error))?;
     let questions: Vec<Question> = serde_json::from_str(&text).map_err(|error| {
-        let message = format!("{} is no list of questions: {error}", file.display());
+        let message = format!("{} is not a list of questions: {error}", file.display());
         Failure::usage("input_not_json", message)
     })?;
     if questions.is_empty() {
@@ -264,7 +264,7 @@ fn new_run(question: &Question) -> Result<(NewRun, Made), String> {
         },
         ..Known::default()
     };
-    let plan = plan::from_value(&plan, &known).map_err(|mistakes| format!("is no plan: {mistakes}"))?;
+    let plan = plan::from_value(&plan, &known).map_err(|mistakes| format!("is not a plan: {mistakes}"))?;
     let inputs = BTreeMap::from([("answers".to_owned(), Value::Object(made.answers.clone()))]);
     Ok((shapes::run_of(plan, inputs), made))
 }

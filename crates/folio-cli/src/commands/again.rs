@@ -79,7 +79,10 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         .await?;
     let (id, handle) = (forked.id, forked.handle);
     if let Some(files) = &forked.files {
-        let folder = format!("the folder of {handle} is not as that of {} was", source.handle);
+        let folder = format!(
+            "the folder of {handle} is not the same as that of {} was",
+            source.handle
+        );
         context.output.note(format_args!("{folder}: {}", printable(files)));
     }
     if is_raised {
@@ -168,7 +171,7 @@ struct AskedShape {
 
 impl Report for AskedShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let verdict = told(&self.differences, "asked for and given as on the cassette", out, style)?;
+        let verdict = told(&self.differences, "requests and results as on the cassette", out, style)?;
         let answers = counted(self.answers as u64, "answer");
         writeln!(out, "{}: {answers}: {verdict}", style.strong(&self.run))
     }
@@ -191,7 +194,7 @@ struct ReplayShape {
 
 impl Report for ReplayShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let verdict = told(&self.differences, "as they are kept", out, style)?;
+        let verdict = told(&self.differences, "as they are stored", out, style)?;
         writeln!(
             out,
             "{}: {} {} {} with {}: {verdict}",

@@ -142,13 +142,13 @@ async fn looked_over(folio: &Folio, path: &Path) -> Result<Checkup, Failure> {
 
 /// Carries out `folio restore`.
 pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<Exit, Failure> {
-    context.only_people("put a copy in the place of a store")?;
+    context.only_people("restore a store")?;
     let store = &context.settings.store;
     let path = store
         .strip_prefix("sqlite:")
         .map(|path| path.strip_prefix("//").unwrap_or(path));
     let Some(to) = path.filter(|path| !path.is_empty()).map(PathBuf::from) else {
-        let message = "only a store in a file is made of a copy";
+        let message = "only a store in a file can be restored";
         return Err(Failure::usage("store_url_invalid", message).hint("name the file with --store sqlite:PATH"));
     };
     if !restore.from.exists() {

@@ -51,7 +51,7 @@ impl PartArguments {
         let from = self.from.unwrap_or(0);
         let part = match (self.lines, self.search) {
             (Some(lines), _) => Part::lines(&lines).ok_or_else(|| {
-                let message = format!("--lines is as 10:20, 10: or 10, not {lines:?}");
+                let message = format!("--lines must be of the form 10:20, 10: or 10, not {lines:?}");
                 Failure::usage("usage", message)
             })?,
             (None, Some(words)) if words.is_empty() => return Err(Failure::usage("usage", "--search is empty")),

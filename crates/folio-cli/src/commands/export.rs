@@ -127,7 +127,7 @@ fn is_free(file: &Path, force: bool) -> Result<(), Failure> {
     if force || is_sink(file) || file.symlink_metadata().is_err() {
         return Ok(());
     }
-    let message = format!("{} is there already, and stays as it is", file.display());
+    let message = format!("{} already exists and was not changed", file.display());
     Err(Failure::usage("file_unusable", message).hint("overwrite it with --force"))
 }
 

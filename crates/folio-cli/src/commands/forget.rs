@@ -75,7 +75,7 @@ impl Report for Forgot {
         }
         let Some(residue) = &self.residue else { return Ok(()) };
         for place in &residue.found {
-            writeln!(out, "{} {place}", style.bad("still said in"))?;
+            writeln!(out, "{} {place}", style.bad("still found in"))?;
         }
         for copy in &residue.backups {
             writeln!(
@@ -101,7 +101,7 @@ impl Report for Forgot {
             let entries = counted(count, "entry");
             writeln!(
                 out,
-                "{told} what {entries} said: forgotten before, and nobody knows it any more; what is left of that was written anew"
+                "{told} the texts of {entries}: forgotten before, so their content is no longer known; a copy found now was written since"
             )?;
         }
         Ok(())
@@ -161,7 +161,7 @@ fn filter(forget: Forget) -> Result<ForgetFilter, Failure> {
     }
     let kinds = forget.kind.iter().map(|kind| {
         let known = EntryKind::parse(kind);
-        known.ok_or_else(|| Failure::usage("kind_invalid", format!("{kind:?} is no kind of entry")))
+        known.ok_or_else(|| Failure::usage("kind_invalid", format!("{kind:?} is not a kind of entry")))
     });
     let query = EntryQuery {
         kinds: kinds.collect::<Result<_, _>>()?,

@@ -30,7 +30,7 @@ pub(crate) fn text_or_stdin(text: String) -> Result<String, Failure> {
 /// to would block forever.
 pub(crate) fn opened_if_file(path: &Path) -> std::io::Result<File> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("it is no file"));
+        return Err(std::io::Error::other("it is not a file"));
     }
     File::open(path)
 }

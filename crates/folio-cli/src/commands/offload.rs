@@ -58,7 +58,7 @@ pub(crate) struct History {
 fn range(text: &str) -> Result<(u64, u64), String> {
     match folio::memory::passage::Part::lines(text) {
         Some(folio::memory::passage::Part::Lines { from, to }) => Ok((from, to)),
-        _ => Err("not as 10:20, 10: or 10".to_owned()),
+        _ => Err("not of the form 10:20, 10: or 10".to_owned()),
     }
 }
 

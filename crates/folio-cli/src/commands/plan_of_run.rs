@@ -196,7 +196,7 @@ impl Place {
         let is_written = to_yaml_steps(&self.plan.steps).contains("check: judge");
         let is_judged = !self.run.is_plan_of_model(self.node) || self.run.variable()["judging"] == json!(Judging::All);
         (is_written && !is_judged)
-            .then_some("A model made this plan: whoever does a step says whether it meets its criteria, and no judge looks at them.")
+            .then_some("A model made this plan: each step reports on its own criteria, and no judge verifies them.")
     }
 
     fn is_editable(&self) -> bool {

@@ -183,7 +183,7 @@ impl Minds {
         (models, absent): (Option<RunnerModels>, Absent),
     ) -> Result<Runner, Failure> {
         if self.non_interactive && driving.is_elsewhere() {
-            let message = "whether somebody answers is said of these runs by the workers that drive them";
+            let message = "the workers that drive these runs decide whether somebody answers";
             return Err(Failure::usage("usage", message)
                 .hint("use `folio worker --non-interactive` for all runs, or `folio run --non-interactive` for the run that it starts"));
         }
@@ -312,7 +312,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         return Err(without_model(run.goal.as_deref(), current));
     }
     if run.record.is_some() && run.driving.is_elsewhere() {
-        let elsewhere = "--record keeps what models of this process answer, and with --runner others ask theirs";
+        let elsewhere = "--record records the models of this process, and with --runner other processes ask theirs";
         return Err(Failure::usage("usage", elsewhere).hint("leave out --record or --runner"));
     }
     let (models, recorder) = match run.record {
@@ -412,7 +412,7 @@ fn not_submitted(error: RunnerError, name: &str) -> Failure {
 /// The failure for a run that went well but left cues of its script unused.
 fn script_left(left: &UnusedCues) -> Failure {
     let words = format!(
-        "the run went well, and nobody asked what its script waits for: {}",
+        "the run went well, but left cues of its script unused: {}",
         left.listed()
     );
     Failure::new(Exit::RunNotOk, "script_left", words)

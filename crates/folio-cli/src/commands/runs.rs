@@ -88,7 +88,7 @@ fn meant(context: &Context<'_>, names: &[String]) -> Vec<Standing> {
 }
 
 fn run_handle(text: &str) -> Result<RunHandle, String> {
-    text.parse().map_err(|_| "no handle of a run, as r3 is".to_owned())
+    text.parse().map_err(|_| "not a handle like r3".to_owned())
 }
 
 /// Each of `rows` with what lists show of it. For a run whose last event was written by an older version, this comes

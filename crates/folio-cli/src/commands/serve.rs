@@ -55,7 +55,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     let usual = ServeOptions::default().listen;
     text.parse().map_err(|_| {
         format!(
-            "write the numbers of an address and a port, as {usual} or [::1]:{}",
+            "write a numeric address and a port, such as {usual} or [::1]:{}",
             usual.port()
         )
     })

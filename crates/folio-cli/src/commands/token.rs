@@ -69,7 +69,7 @@ fn role(text: &str) -> Result<Role, String> {
 
 /// Parses a lifetime such as `90m`, `12h` or `30d`.
 fn lifetime(text: &str) -> Result<Duration, String> {
-    let wrong = || "not as 90m, 12h or 30d".to_owned();
+    let wrong = || "not of the form 90m, 12h or 30d".to_owned();
     let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
     let mut said = units
         .into_iter()
@@ -81,7 +81,7 @@ fn lifetime(text: &str) -> Result<Duration, String> {
         .filter(|seconds| *seconds > 0)
         .ok_or_else(wrong)?;
     if seconds > LIFETIME_MAX {
-        return Err("longer than 36500d; without it, it ends when it is revoked".to_owned());
+        return Err("longer than 36500d; leave it out for a token that lasts until it is revoked".to_owned());
     }
     Ok(Duration::from_secs(seconds))
 }

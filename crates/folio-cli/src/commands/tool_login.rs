@@ -47,10 +47,10 @@ pub(super) async fn log_in(context: &Context<'_>, asked: Login) -> Result<Exit, 
         .and_then(|oauth: &LoginSettings| oauth.port);
     let callback = Callback::open(port.unwrap_or(0)).await.map_err(|error| {
         let what = format!(
-            "port {} of 127.0.0.1, which the browser comes back to,",
+            "port {} of 127.0.0.1, to which the browser is redirected,",
             port.unwrap_or(0)
         );
-        Failure::cannot("listen at", &what, error)
+        Failure::cannot("listen on", &what, error)
     })?;
     let redirect = callback.url();
     let login = folio::mcp::Login::begin(server, &redirect)
@@ -132,10 +132,11 @@ async fn pasted() -> Result<String, Failure> {
     if line.starts_with("http://") {
         Ok(line)
     } else {
-        Err(
-            Failure::usage("mcp_login_failed", "that is no address that a browser comes back with")
-                .hint("log in again and copy the whole address, which begins with http://127.0.0.1"),
+        Err(Failure::usage(
+            "mcp_login_failed",
+            "this is not an address that the browser is redirected to",
         )
+        .hint("log in again and copy the whole address, which begins with http://127.0.0.1"))
     }
 }
 

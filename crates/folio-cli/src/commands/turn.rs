@@ -86,7 +86,7 @@ pub(crate) struct ListTurns {
 }
 
 fn turn_handle(text: &str) -> Result<TurnHandle, String> {
-    text.parse().map_err(|_| "no handle of a turn, as t3 is".to_owned())
+    text.parse().map_err(|_| "not a handle like t3".to_owned())
 }
 
 /// Carries out `folio turn`.

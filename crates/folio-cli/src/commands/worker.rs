@@ -81,7 +81,7 @@ mod shared {
         let (listening, minds) = (worker.restate, Minds::from(worker.minds));
         if !listening.listen.ip().is_loopback() && listening.restate_identity.is_none() && !listening.trust_network {
             let why = format!(
-                "others can reach {}, and nothing says that what they ask comes from Restate",
+                "other machines can reach {}, and nothing proves that a request comes from Restate",
                 listening.listen
             );
             return Err(Failure::usage("identity_needed", why)

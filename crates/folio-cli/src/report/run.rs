@@ -389,7 +389,7 @@ impl Report for InFull {
         }
         if self.paid_twice > 0 {
             let calls = counted(u64::from(self.paid_twice), "call");
-            let seen = format!("{calls} of models possibly paid for twice: the end of the first was never seen");
+            let seen = format!("{calls} of models possibly paid for twice: it is unknown how the first attempt ended");
             writeln!(out, "{}", style.warning(&seen))?;
         }
         if let Some(held_up) = &self.held_up {

@@ -273,7 +273,7 @@ fn checked_since(since: &str) -> Result<String, ToolError> {
         Ok(format!("{} {} ago", words[0], words[1]))
     } else {
         Err(ToolError::invalid(format!(
-            "git: `since` is a date as `2026-01-31` or an age as `6 months`, not `{since}`"
+            "git: `since` must be a date such as `2026-01-31` or an age such as `6 months`, not `{since}`"
         )))
     }
 }
@@ -283,7 +283,7 @@ fn checked_path(path: &str) -> Result<&str, ToolError> {
     let path = path.trim_start_matches("./").trim_end_matches('/');
     if path.is_empty() || allowed::leaves_the_folder(Path::new(path)) || path.contains('\0') {
         return Err(ToolError::invalid(format!(
-            "git: `path` names something inside the repository, not `{path}`"
+            "git: `path` must name something inside the repository, not `{path}`"
         )));
     }
     Ok(path)

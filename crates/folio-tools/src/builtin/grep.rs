@@ -113,7 +113,7 @@ impl Tool for Grep {
     fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
         let mut found = Vec::new();
         if args.are_too_many(&["path", "paths"]) {
-            found.push(Mistake::of("paths", "`path` or `paths` is given, not both"));
+            found.push(Mistake::of("paths", "give `path` or `paths`, not both"));
         }
         let globs = Globs::mistakes(args.texts("glob"));
         found.extend(globs.into_iter().map(|why| Mistake::of("glob", why)));
@@ -158,7 +158,7 @@ async fn grep(request: &ToolRequest, context: &ToolContext) -> Result<(Value, St
     let context_lines = args.context.unwrap_or(0).min(CONTEXT_MAX);
     if redact && context_lines > 0 {
         return Err(ToolError::invalid(
-            "grep: `redact` goes without `context`: the lines around a secret may hold more of it",
+            "grep: `redact` cannot be combined with `context`: the lines around a secret may contain more of it",
         ));
     }
     let patterns = Patterns::new(

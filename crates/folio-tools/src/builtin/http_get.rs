@@ -111,7 +111,7 @@ impl HttpGet {
             biased;
             () = context.cancel.cancelled() => Err(ToolError::cancelled()),
             asked = tokio::time::timeout(time, asked) => asked.unwrap_or_else(|_| {
-                let message = format!("http_get: {} was not done within {} s", args.url, time.as_secs_f64());
+                let message = format!("http_get: {} did not finish within {} s", args.url, time.as_secs_f64());
                 Err(ToolError::new(FailureKind::TimedOut, "timed_out", message).hint("give a larger `timeout_s`"))
             }),
         }
@@ -134,16 +134,16 @@ impl HttpGet {
             };
             if url.scheme() == "https" && next.scheme() == "http" {
                 let message =
-                    format!("http_get: {url} sends on to {next}, which anybody on the way could read and change");
+                    format!("http_get: {url} redirects to {next}, which anybody on the way could read and change");
                 return Err(ToolError::new(FailureKind::Denied, "http_not_allowed", message)
-                    .hint("ask for that address itself, if it is right"));
+                    .hint("request that address itself, if it is right"));
             }
             if next.origin() != url.origin() {
                 headers.clear();
             }
             url = next;
         }
-        let message = format!("http_get: it was sent on more than {REDIRECTS} times, at last to {url}");
+        let message = format!("http_get: it was redirected more than {REDIRECTS} times, at last to {url}");
         Err(ToolError::new(FailureKind::Failed, "http_redirects", message))
     }
 }
@@ -173,20 +173,20 @@ impl ToolContext {
 
 fn address(written: &str) -> Result<Url, ToolError> {
     let shown: String = written.chars().take(200).collect();
-    let wrong = |why: &str| ToolError::invalid(format!("http_get: `{shown}` cannot be asked for: {why}"));
+    let wrong = |why: &str| ToolError::invalid(format!("http_get: `{shown}` cannot be requested: {why}"));
     if written.len() > URL_BYTES {
         return Err(wrong("it is longer than 8,192 bytes"));
     }
     let mut url =
         Url::parse(written.trim()).map_err(|error| wrong(&error.to_string()).hint("write https://HOST/PATH"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("only http and https can"));
+        return Err(wrong("only http and https addresses can"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ToolError::invalid(
             "http_get: the address has a user or a password in it, which would be recorded with the call",
         )
-        .hint("let an MCP server, or a tool of your own, ask what wants to know who asks"));
+        .hint("for a server that requires credentials, use an MCP server or a tool of your own"));
     }
     url.set_fragment(None);
     Ok(url)
@@ -203,13 +203,13 @@ fn allowed(url: &Url, hosts: &HostList) -> Result<(), ToolError> {
     let error = ToolError::new(
         FailureKind::Denied,
         "http_not_allowed",
-        format!("http_get: {url} was not asked for: this run does not allow the host {host}"),
+        format!("http_get: {url} was not requested: this run does not allow the host {host}"),
     );
     let error = if hosts.is_empty() {
         error
     } else {
         let rules: Vec<String> = hosts.rules().map(ToString::to_string).collect();
-        error.hint(format!("allowed are: {}", rules.join(", ")))
+        error.hint(format!("allowed hosts: {}", rules.join(", ")))
     };
     Err(error.hint(format!("start the run with --allow-host {host} to allow it")))
 }
@@ -219,14 +219,17 @@ fn headers(given: Option<&Map<String, Value>>) -> Result<HeaderMap, ToolError> {
     for (name, value) in given.into_iter().flatten() {
         let Some(known) = HEADERS.iter().find(|known| known.eq_ignore_ascii_case(name)) else {
             return Err(
-                ToolError::invalid(format!("http_get: the header `{name}` cannot be given"))
-                    .hint(format!("those that can: {}", HEADERS.join(", ")))
-                    .hint("let an MCP server, or a tool of your own, ask what wants to know who asks"),
+                ToolError::invalid(format!("http_get: the header `{name}` cannot be set"))
+                    .hint(format!("headers that can be set: {}", HEADERS.join(", ")))
+                    .hint("for a server that requires credentials, use an MCP server or a tool of your own"),
             );
         };
         let value = value.as_str().and_then(|value| HeaderValue::from_str(value).ok());
-        let value =
-            value.ok_or_else(|| ToolError::invalid(format!("http_get: the header `{name}` is no line of text")))?;
+        let value = value.ok_or_else(|| {
+            ToolError::invalid(format!(
+                "http_get: the value of the header `{name}` is not a line of text"
+            ))
+        })?;
         headers.insert(HeaderName::from_static(known), value);
     }
     Ok(headers)

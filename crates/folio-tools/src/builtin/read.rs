@@ -124,7 +124,7 @@ impl Range {
                 from,
                 to: to.unwrap_or(u64::MAX),
             }),
-            (Some(_), _, Some(_)) => Err(ToolError::invalid("read: `from_byte` goes without `from_line`")),
+            (Some(_), _, Some(_)) => Err(ToolError::invalid("read: give `from_byte` or `from_line`, not both")),
             (Some(0), _, _) | (_, Some(0), _) => Err(ToolError::invalid("read: lines are counted from 1")),
             (from, to, None) => {
                 let (from, to) = (from.unwrap_or(1), to.unwrap_or(u64::MAX));

@@ -210,7 +210,7 @@ fn wanted(args: &Args) -> Result<Part, ToolError> {
         }
         (Some(lines), None) if !by_bytes => Part::lines(lines).ok_or_else(|| {
             ToolError::invalid(format!(
-                "result_read: `lines` is as `10-20`, `10-` or `10`, not `{lines}`"
+                "result_read: `lines` must be of the form `10-20`, `10-` or `10`, not `{lines}`"
             ))
         }),
         (None, Some(words)) if words.is_empty() => Err(ToolError::invalid("result_read: `search` is empty")),

@@ -145,7 +145,7 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
         }
         _ => {
             return Err(ToolError::invalid(
-                "shell: give `argv` or `command`, and not an empty one",
+                "shell: give `argv` or `command`, and it must not be empty",
             ));
         }
     };
@@ -228,7 +228,7 @@ fn allowed(policy: &ShellPolicy, argv: &[String], changes_environment: bool, sho
             if !allowed.iter().any(|words| begins_with(argv, words)) {
                 return Err(denied("it is not among the commands that this run allows")
                     .hint(format!(
-                        "allowed are: {}; more with --allow-shell",
+                        "allowed commands: {}; --allow-shell allows any",
                         allowed
                             .iter()
                             .map(|words| words.join(" "))
@@ -239,7 +239,7 @@ fn allowed(policy: &ShellPolicy, argv: &[String], changes_environment: bool, sho
             }
             // A variable such as LD_PRELOAD or PATH turns the allowed program into any other.
             if changes_environment {
-                return Err(denied("with a list of allowed commands `env` cannot be given"));
+                return Err(denied("`env` cannot be given when only listed commands are allowed"));
             }
             Ok(())
         }
@@ -262,7 +262,7 @@ fn variable(name: &str, value: &Value) -> Result<String, ToolError> {
         Value::String(text) => Ok(text.clone()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
         Value::Null | Value::Array(_) | Value::Object(_) => Err(ToolError::invalid(format!(
-            "shell: the environment variable `{name}` is a string"
+            "shell: the environment variable `{name}` must be a string"
         ))),
     }
 }

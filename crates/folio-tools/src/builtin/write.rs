@@ -199,9 +199,9 @@ impl Target {
                         io::ErrorKind::AlreadyExists => ToolError::new(
                             FailureKind::Failed,
                             "already_exists",
-                            format!("cannot create {}: it is there already", self.shown),
+                            format!("cannot create {}: it already exists", self.shown),
                         )
-                        .hint("give `mode: replace` to write over it"),
+                        .hint("give `mode: replace` to overwrite it"),
                         _ => self.failure(&error),
                     })?;
                 Ok(Written::of(content))
@@ -243,7 +243,7 @@ impl Target {
             }
             Ok(None) => {
                 return Err(ToolError::invalid(format!(
-                    "cannot append to {}: it is no regular file",
+                    "cannot append to {}: it is not a regular file",
                     self.shown
                 )));
             }

@@ -64,7 +64,7 @@ impl Located {
             .map_err(|error| self.failure("go to", &error))?;
         let found = self.root.dir.metadata(&relative);
         if !found.is_ok_and(|found| found.is_dir()) {
-            return Err(ToolError::invalid(format!("{} is no folder", self.shown())));
+            return Err(ToolError::invalid(format!("{} is not a folder", self.shown())));
         }
         Ok(self.root.path.join(relative))
     }
@@ -75,7 +75,7 @@ impl Located {
             .map_err(|error| self.failure("read", &error))?
             .ok_or_else(|| {
                 let is_folder = self.metadata().is_ok_and(|found| found.is_dir());
-                let what = if is_folder { "a folder" } else { "no regular file" };
+                let what = if is_folder { "a folder" } else { "not a regular file" };
                 let error = ToolError::invalid(format!("{} is {what}", self.shown()));
                 if is_folder {
                     error.hint("use `list` to see what is in it")

@@ -33,7 +33,7 @@ pub(super) fn checked(command: &str, given: &[String]) -> Result<Checked, ToolEr
     let mut rest = given.iter();
     while let Some(arg) = rest.next() {
         if arg.contains('\0') {
-            return Err(ToolError::invalid("git: an argument holds no zero byte"));
+            return Err(ToolError::invalid("git: an argument cannot contain a zero byte"));
         }
         if arg == "--" {
             add_default_revision(command, !named.is_empty(), &mut args);
@@ -117,7 +117,7 @@ fn flag<'a>(command: &Command, arg: &str, rest: &mut impl Iterator<Item = &'a St
         "git_flag_not_allowed",
         format!("git {}: the flag `{name}` is not allowed", command.name),
     )
-    .hint("only flags that look are allowed, written in full");
+    .hint("only flags that change nothing are allowed, written in full");
     Err(match nearest(name, known) {
         Some(near) if near.len() > 2 => error.hint(format!("did you mean `{near}`?")),
         _ => error,

@@ -286,7 +286,7 @@ fn settings_that_run_programs(names: &[u8]) -> Result<Vec<String>, ToolError> {
             return Err(ToolError::new(
                 FailureKind::Denied,
                 "git_settings",
-                "a setting of the repository that runs a program has a name that is no text",
+                "a setting of the repository that runs a program has a name that is not valid UTF-8",
             ));
         };
         found.push(name.to_owned());

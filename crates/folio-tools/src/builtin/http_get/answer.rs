@@ -113,7 +113,7 @@ impl Answer {
             let error = if first_line.is_empty() {
                 error
             } else {
-                error.hint(format!("it says: {first_line}"))
+                error.hint(format!("the server says: {first_line}"))
             };
             ToolResponse::failed_with(request, error, outputs)
         };
@@ -155,7 +155,7 @@ impl Answer {
         let message = format!("http_get: {} answers {}", self.url, self.status);
         let error = ToolError::new(kind, "http_status", message);
         match self.retry_after {
-            Some(wait) => error.hint(format!("it wants to be asked again in {} s", wait.as_secs())),
+            Some(wait) => error.hint(format!("the server asks to be tried again in {} s", wait.as_secs())),
             None => error,
         }
     }

@@ -68,7 +68,7 @@ impl Kind {
             builder = builder.tls_certs_only(std::iter::empty());
         }
         builder.build().map_err(|error| {
-            let message = format!("http_get: there can be no connection: {}", innermost(&error));
+            let message = format!("http_get: cannot set up a connection: {}", innermost(&error));
             ToolError::new(FailureKind::Unavailable, "http_failed", message)
         })
     }

@@ -29,7 +29,7 @@ pub(super) async fn ask(client: &Client, url: Url, headers: HeaderMap) -> Result
     let next = location.to_str().ok().and_then(|location| url.join(location).ok());
     let next = next.filter(|next| matches!(next.scheme(), "http" | "https"));
     let Some(mut next) = next.filter(|next| next.username().is_empty() && next.password().is_none()) else {
-        let message = format!("http_get: {url} sends on to what is no address of http or https");
+        let message = format!("http_get: {url} redirects to something that is not a plain http or https address");
         return Err(ToolError::new(FailureKind::Failed, "http_redirects", message));
     };
     next.set_fragment(None);
@@ -39,9 +39,9 @@ pub(super) async fn ask(client: &Client, url: Url, headers: HeaderMap) -> Result
 /// Why the request for `url` failed, or why its answer could not be read.
 pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     if let Some(refused) = causes(error).find_map(|cause| cause.downcast_ref::<NotPublic>()) {
-        let message = format!("http_get: {url} was not asked for: {refused}");
+        let message = format!("http_get: {url} was not requested: {refused}");
         return ToolError::new(FailureKind::Denied, "http_not_allowed", message).hint(format!(
-            "start the run with --allow-host {}/32 if it is meant",
+            "if you mean that address, start the run with --allow-host {}/32",
             refused.address
         ));
     }
@@ -49,7 +49,7 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     if let Some(rustls::Error::InvalidCertificate(why)) = tls {
         let host = url.host_str().unwrap_or_default();
         let message = format!(
-            "http_get: {url} was not asked for: the certificate of {host} {}",
+            "http_get: {url} was not requested: the certificate of {host} {}",
             untrusted(why)
         );
         return ToolError::new(FailureKind::Failed, "http_untrusted", message).hint(
@@ -59,7 +59,7 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     if tls.is_some() && error.is_connect() {
         let message = format!("http_get: {url} cannot be reached: its server does not speak TLS as it should");
         return ToolError::new(FailureKind::Unavailable, "http_failed", message)
-            .hint("is it http:// and not https://?");
+            .hint("its address may begin with http://, not https://");
     }
     let what = if error.is_connect() {
         "cannot be reached"
@@ -68,7 +68,7 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     } else if error.is_body() || error.is_decode() {
         "broke off in the middle of its answer"
     } else {
-        "did not answer as the protocol says"
+        "did not follow the protocol"
     };
     let message = format!("http_get: {url} {what}: {}", innermost(error));
     ToolError::new(FailureKind::Unavailable, "http_failed", message)
@@ -77,10 +77,10 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
 /// What is wrong with a certificate.
 fn untrusted(why: &CertificateError) -> &'static str {
     match why {
-        CertificateError::UnknownIssuer => "is signed by nobody who is trusted",
+        CertificateError::UnknownIssuer => "is not signed by a trusted authority",
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "is for another host",
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired",
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "does not hold yet",
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "is not valid yet",
         CertificateError::Revoked => "was revoked",
         _ => "is not valid",
     }

@@ -135,12 +135,7 @@ fn unreadable(given: &Given<'_>, error: &TemplateError) -> ToolError {
 
 /// The error for a template or expression whose intermediate values are too large.
 fn too_large(given: &Given<'_>, error: &Error) -> Option<ToolError> {
-    let of = || {
-        format!(
-            "text {}: its texts and lists are too long on the way to what it gives",
-            given.op
-        )
-    };
+    let of = || format!("text {}: its intermediate texts and lists are too long", given.op);
     template::is_too_large(error).then(|| ToolError::new(FailureKind::TooLarge, "output_too_large", of()))
 }
 

@@ -229,7 +229,7 @@ fn not_a_repository(located: &Located) -> ToolError {
     ToolError::new(
         FailureKind::NotFound,
         "not_a_repository",
-        format!("{} is in no git repository", located.shown()),
+        format!("{} is not in a git repository", located.shown()),
     )
     .hint("the top of the repository must be inside the granted folder")
 }
@@ -240,7 +240,7 @@ fn writable(located: &Located, part: &Path) -> ToolError {
         FailureKind::Denied,
         "git_folder",
         format!(
-            "cannot look at the repository of {}: {} is in no folder called .git, so `write` could give it settings that make git run programs",
+            "cannot look at the repository of {}: {} is not in a folder called .git, so `write` could give it settings that make git run programs",
             located.shown(),
             part.display()
         ),
@@ -254,7 +254,7 @@ fn unclear(located: &Located, list: &Path) -> ToolError {
         FailureKind::Denied,
         "path_outside_root",
         format!(
-            "cannot tell from where the repository of {} borrows: {} is no short list of plain paths",
+            "cannot tell what the repository of {} borrows from: {} is not a short list of plain paths",
             located.shown(),
             list.display()
         ),
