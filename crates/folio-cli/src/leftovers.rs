@@ -248,8 +248,8 @@ fn is_being_begun(row: &RunRow, now: Timestamp) -> bool {
 /// The note on a run that is not resumed automatically because its process ended again and again.
 pub(crate) fn left_alone(row: &RunRow) -> String {
     format!(
-        "{0} is left as it is: {1} times in a row its process ended while the same was under way. `folio show {0}` shows what; `folio resume {0}` tries \
-         again, `folio cancel {0}` ends it",
+        "{0} is not resumed automatically: its process ended {1} times in a row while the same work was under way. \
+         `folio show {0}` shows what; `folio resume {0}` tries again, `folio cancel {0}` ends it",
         row.handle,
         SoFar::BROKEN_OFF_MAX
     )

@@ -62,12 +62,14 @@ steps: [{id: wait, do: {tool: wait, args: {ms: 1}}, success_criteria: [{id: c1, 
     let resumed = folio.call(&call(&["resume"]));
     assert_eq!(resumed.code, 1, "{resumed}");
     assert!(
-        resumed.stderr.contains("r1 is left as it is: 5 times in a row"),
+        resumed
+            .stderr
+            .contains("r1 is not resumed automatically: its process ended 5 times in a row"),
         "{resumed}"
     );
     let beside = folio.call(&call(&["run", "--plan", "plan.yaml"]));
     assert_eq!(beside.code, 0, "{beside}");
-    assert!(beside.stderr.contains("r1 is left as it is"), "{beside}");
+    assert!(beside.stderr.contains("r1 is not resumed automatically"), "{beside}");
 
     folio.file("harmless", "");
     folio.ok(&call(&["resume", "r1"]));
