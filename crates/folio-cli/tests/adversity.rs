@@ -1,4 +1,4 @@
-//! What the world does to a program: a full disk, a huge output, odd names, two processes at once, plans full of mistakes.
+//! Adverse conditions: a full disk, a huge output, odd names, two processes at once, plans full of mistakes.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use support::{Called, Folio};
 
-/// Calls the program as one whose files may have at most `blocks` of 1,024 bytes: what a full disk looks like to it.
+/// Calls the program with a limit of `blocks` blocks of 1,024 bytes per file, which looks like a full disk to it.
 fn on_a_full_disk(folio: &Folio, blocks: u32, arguments: &[&str]) -> Called {
     let program = assert_cmd::cargo::cargo_bin!("folio");
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
@@ -29,7 +29,7 @@ fn problem(called: &Called) -> Value {
     serde_json::from_str(called.stderr.lines().last().unwrap()).unwrap_or_else(|e| panic!("{e}: {}", called.stderr))
 }
 
-/// Calls the program as somebody whom folders that may not be written to keep out: root has to give away what goes beyond them.
+/// Calls the program as a user without write permission to protected folders: root has to drop its privileges.
 fn as_anybody(folio: &Folio, arguments: &[&str]) -> Called {
     let mut command = folio.process(arguments);
     if rustix::process::geteuid().is_root() {
@@ -103,7 +103,7 @@ fn a_store_in_a_folder_that_may_not_be_written_to_is_read() {
     assert!(called.stderr.contains("it was not closed"), "{called}");
 }
 
-/// Leaves a write-ahead log beside `file`, as a process does that is killed.
+/// Leaves a write-ahead log beside `file`, as a killed process does.
 fn leave_a_log(file: &std::path::Path) {
     let mut log = file.as_os_str().to_owned();
     log.push("-wal");

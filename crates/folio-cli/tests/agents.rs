@@ -1,4 +1,4 @@
-//! Agent programs as executors, from outside: a script that stands for one (E9.17).
+//! Agent programs as executors, through the program: a script stands in for one (E9.17).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -10,7 +10,7 @@ use support::{Folio, is_gone, line_of};
 
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A house with a program `mender` that is `script`, which may be told of a ticket.
+/// A house with an agent program `mender` that is `script`, and may read the environment variable of a ticket.
 fn folio_with(script: &str) -> Folio {
     let folio = Folio::new();
     folio.file("mender.sh", script);
@@ -24,14 +24,14 @@ fn folio_with(script: &str) -> Folio {
     folio
 }
 
-/// What `claude -p --output-format json` would print of an answer.
+/// What `claude -p --output-format json` prints for an answer.
 fn printed(answer: &Value) -> String {
     let event = json!({"type": "result", "is_error": false, "result": answer.to_string(), "total_cost_usd": 0.05,
                        "usage": {"input_tokens": 1_200, "output_tokens": 34}});
     event.to_string()
 }
 
-/// A script that does something, and then answers.
+/// A script that does something, and then prints the answer.
 fn answering(answer: &Value) -> String {
     format!(
         "cat > task\necho \"$TICKET\" > ticket\necho begun >> begun\ncat <<'END'\n{}\nEND\n",
@@ -214,7 +214,8 @@ fn a_run_of_a_program_is_recorded_and_gone_through_without_it_e9_17() {
     assert!(take.contains("It ticks.") && !take.contains("mender.sh"), "{take}");
 }
 
-/// A house whose program has sessions and dies with Folio while it is at work; `mode` is what becomes of it when it is started again.
+/// A house whose agent program has sessions and dies with Folio while it works; `mode` says what happens when it is
+/// started again.
 fn killed_at_work(mode: &str) -> Folio {
     let folio = Folio::new();
     folio.file("agent.sh", include_str!("../../../tests/acp/agent.sh"));
@@ -236,7 +237,7 @@ fn killed_at_work(mode: &str) -> Folio {
     folio
 }
 
-/// The methods that the program was called by when it was started again.
+/// The methods that were called when the agent program was started again.
 fn told_again(folio: &Folio) -> Vec<String> {
     let told = std::fs::read_to_string(folio.path().join("told")).unwrap();
     let told = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

@@ -1,4 +1,4 @@
-//! `folio backup` and `folio restore`: a copy while others write, and back, and what is refused.
+//! `folio backup` and `folio restore`: a copy while others write, the way back, and what is refused.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! Cassettes from outside: a run is recorded, and gone through again without its models.
+//! Cassettes, through the program: a run is recorded, and replayed without its models.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -8,12 +8,12 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use support::Folio;
 
-/// What looks like a key of a provider.
+/// A text that looks like a provider's API key.
 fn secret() -> String {
     ["AKIA", "IOSFODNN7EXAMPLE"].concat()
 }
 
-/// A script that takes a goal apart, does its parts side by side and puts them together. One answer has to be said again.
+/// A script that plans a goal, does its parts in parallel and combines them. One answer has to be repeated.
 fn looking() -> Value {
     let deciding = |task: &str, answer: Value| json!({"role": "planner", "contains": ["You decide how", format!("# The task\n{task}\n")], "json": answer});
     let doing = |task: &str, value: Value| {
@@ -40,7 +40,7 @@ fn looking() -> Value {
     ])
 }
 
-/// A folder in which a run was recorded to `take.json`, and nothing is left of its model.
+/// A folder with a run recorded in `take.json`, whose model is gone.
 fn recorded() -> Folio {
     let folio = Folio::new();
     let script = json!({"version": 1, "cues": looking()});

@@ -1,4 +1,4 @@
-//! What a collector of spans is told with them, and what is told of addresses that hold a password.
+//! What a collector receives besides spans, and what is printed of addresses with a password.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -13,7 +13,7 @@ use support::{Called, Folio};
 
 const PLAN: &str = "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
 
-/// Takes what is posted to it, and gives the head of each request, in small letters.
+/// A collector that accepts every request and passes on its head in lower case.
 fn collector() -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();

@@ -1,4 +1,4 @@
-//! What docs/connect tells people to write works with the program as it is built.
+//! The instructions in docs/connect work with the program as built.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -33,7 +33,7 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every command that `value` has the program started with, and every address.
+/// Collects every command in `value` that starts the program, and every address.
 fn found_in(value: &Value, commands: &mut Vec<Vec<String>>, addresses: &mut Vec<String>) {
     let texts = |value: &Value| -> Vec<String> {
         let list = value.as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Copies of a damaged store, and what was revoked before a copy takes the place of a store.
+//! Copies of a damaged store, and tokens that were revoked before a copy replaces a store.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -11,7 +11,7 @@ fn at<'a>(store: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
     [arguments, &["--store", store]].concat()
 }
 
-/// A healthy store `good.db`, and one, `bad.db`, of whose commits one cannot be read.
+/// A healthy store `good.db`, and a store `bad.db` with an unreadable commit.
 fn folio() -> Folio {
     let folio = Folio::new();
     folio.ok(&at("sqlite:good.db", &["observe", "add", "good"]));
@@ -20,7 +20,7 @@ fn folio() -> Folio {
     folio
 }
 
-/// Has the file `name` say `wrong` wherever it said `right`.
+/// Replaces `right` by `wrong` everywhere in the file `name`.
 fn spoil(folio: &Folio, name: &str, right: &[u8], wrong: &[u8]) {
     let mut bytes = std::fs::read(folio.path().join(name)).unwrap();
     let places: Vec<_> = (0..bytes.len())

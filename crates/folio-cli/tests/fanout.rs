@@ -1,4 +1,4 @@
-//! `folio bench fanout`: questions that were taken apart run as plans, in order, and their answers come back.
+//! `folio bench fanout`: decomposed questions run as plans, in order, and their answers come back.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

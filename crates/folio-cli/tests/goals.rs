@@ -1,4 +1,5 @@
-//! Goals from outside: a model that answers by a script plans, works and asks; people answer, pause and go on.
+//! Goals, through the program: a model that answers by a script plans, works and asks; people answer, pause and
+//! continue.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

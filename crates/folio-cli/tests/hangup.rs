@@ -1,4 +1,4 @@
-//! Whoever closes the terminal, or lets no file become large.
+//! A closed terminal, and a limit on the size of files.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use support::served::Served;
 use support::{Called, Folio, is_gone, line_of};
 
-/// A command that says who it is, and goes on until there is a file `go`.
+/// A command that writes its process id, and runs until there is a file `go`.
 const PLAN: &str = "steps: [{id: s, do: {tool: shell, args: {alone: false, command: 'echo $$ > pid; until [ -e go ]; do sleep 0.05; done'}}}]";
 const RUN: [&str; 5] = ["run", "--plan", "plan.yaml", "--allow-shell", "--quiet"];
 

@@ -1,4 +1,4 @@
-//! `folio hook`: what an agent program says and gets, through a whole session.
+//! `folio hook`: what an agent program sends and gets, through a whole session.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ impl Folio {
         Self::said(self.process(&arguments), &said.to_string())
     }
 
-    /// Starts `process`, which reads `said`.
+    /// Starts `process` with `said` as its input.
     fn said(mut process: Command, said: &str) -> Called {
         process
             .stdin(Stdio::piped())
@@ -33,7 +33,7 @@ impl Folio {
         Called::of(child.wait_with_output().unwrap())
     }
 
-    /// What a hook adds to the conversation; nothing if it says nothing.
+    /// What a hook adds to the conversation; `None` if it prints nothing.
     fn added(&self, arguments: &[&str], said: &Value) -> Option<(String, String)> {
         let called = self.hook(arguments, said);
         assert_eq!(called.code, 0, "{}", called.stderr);
@@ -250,7 +250,7 @@ fn what_was_put_away_before_is_not_counted_again() {
     assert!(again.contains("0 messages stored; 2 were stored before"), "{again}");
 }
 
-/// The block of the page with hooks is one that works.
+/// The configuration in the documentation of hooks works.
 #[test]
 fn the_configuration_of_hooks_in_the_docs_works() {
     let page = include_str!("../../../docs/connect/hooks.md");

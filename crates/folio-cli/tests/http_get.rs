@@ -1,4 +1,5 @@
-//! The tool `http_get` in runs, from outside: `folio serve` is the web server that it asks (surfaces.md, section 6).
+//! The tool `http_get` in runs, through the program: `folio serve` is the web server that it requests (surfaces.md,
+//! section 6).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use support::Folio;
 use support::served::Served;
 
-/// A house with a server beside it, and a plan that asks it how it is.
+/// A house with a server, and a plan that requests its health.
 fn house() -> (Folio, Served, String) {
     let folio = Folio::new();
     let served = Served::new(&folio, "127.0.0.1:0");

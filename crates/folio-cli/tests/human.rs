@@ -1,4 +1,4 @@
-//! Tasks that people do, from outside, with a kill in between (E9.17).
+//! Tasks that people do, through the program, with a kill in between (E9.17).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

@@ -1,4 +1,4 @@
-//! `folio import` from files of other programs: what becomes of them, twice, dry, and wrong.
+//! `folio import` from files of other programs: the result, a second import, a dry run, and errors.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Runs whose program was killed: `folio worker` without anybody who hands out runs takes them up, until it is told to end, and what kills
-//! whoever takes it up is left alone.
+//! Runs whose process was killed: `folio worker` resumes them without Restate until it is told to end, and leaves
+//! alone a run that kills every process that resumes it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! Runs that were left before they had ended, and whoever goes on with them.
+//! Runs that were left before they had ended, and the processes that resume them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -7,15 +7,15 @@ mod support;
 use serde_json::{Value, json};
 use support::{Folio, Running};
 
-/// A plan of one step that is done at once.
+/// A plan of one step that is done immediately.
 const QUICK: &str = "steps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
-/// One that takes its time.
+/// A plan that takes a while.
 const SLOW: &str =
     "steps: [{id: w, do: {tool: wait, args: {ms: 5000}}}, {id: after, do: {tool: text, args: {op: echo, value: 1}}}]";
-/// One that asks before it does anything.
+/// A plan that waits for approval before it does anything.
 const ASKS: &str = "steps: [{id: s, do: {tool: shell, args: {command: 'true'}}}]";
 
-/// The same after a while.
+/// A plan that waits for approval after a while.
 const ASKS_LATER: &str =
     "steps: [{id: w, do: {tool: wait, args: {ms: 2000}}}, {id: s, do: {tool: shell, args: {command: 'true'}}}]";
 
@@ -32,7 +32,7 @@ fn folio() -> Folio {
     folio
 }
 
-/// `plan` is being driven, as the run `handle`.
+/// Starts to drive `plan`, as the run `handle`.
 fn driven(folio: &Folio, handle: &str, plan: &str) -> Running {
     let running = folio.spawn(&["run", "--plan", plan, "--attended", "--quiet"]);
     folio.until(&["runs"], |seen| {
@@ -46,7 +46,7 @@ fn status(folio: &Folio, run: &str) -> Value {
     folio.json(&["show", run])["status"].clone()
 }
 
-/// Whether `run` can be gone on with: it has not ended, and nobody drives it.
+/// Whether `run` can be resumed: it has not ended, and no process drives it.
 fn is_left(folio: &Folio, run: &str) -> bool {
     folio
         .ok(&["runs"])

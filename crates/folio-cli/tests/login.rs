@@ -1,4 +1,4 @@
-//! `folio tool login` from outside: a server that gives out tokens, and a browser that does what browsers do.
+//! `folio tool login`, through the program: with a server that issues tokens, and a simulated browser.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -12,7 +12,7 @@ use folio_testkit::OAuthServer;
 use serde_json::Value;
 use support::Folio;
 
-/// A house whose settings name the server `desk`, which people log in to, and who gives out its tokens.
+/// A house whose settings name the server `desk`, which requires a login, and the server that issues its tokens.
 fn house() -> (Folio, OAuthServer, tokio::runtime::Runtime) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -31,7 +31,7 @@ fn house() -> (Folio, OAuthServer, tokio::runtime::Runtime) {
     (folio, server, runtime)
 }
 
-/// Asks for `url`: the whole answer.
+/// Requests `url` and returns the whole answer.
 fn get(url: &str) -> String {
     let (host, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(host).unwrap();
@@ -45,14 +45,14 @@ fn get(url: &str) -> String {
     answer
 }
 
-/// Where whoever gives out tokens sends the browser that opens `address`.
+/// Where the token server redirects the browser that opens `address`.
 fn sent_to(address: &str) -> String {
     let answer = get(address);
     let line = answer.lines().find_map(|line| line.strip_prefix("location: "));
     line.unwrap().to_owned()
 }
 
-/// Begins to log in; the address that is to be opened is given to `browser`, whose answer is pasted.
+/// Begins to log in. `browser` gets the address to open, and its answer is pasted.
 fn log_in(folio: &Folio, flags: &[&str], browser: impl Fn(&str) -> Option<String>) -> (i32, String) {
     let arguments = [&["tool", "login", "desk"], flags].concat();
     let mut child = folio

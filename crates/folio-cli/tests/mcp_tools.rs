@@ -1,4 +1,4 @@
-//! Tools of an MCP server in runs, from outside: `tests/mcp/server.sh` stands for one (E9.12, E9.14, E9.17).
+//! Tools of an MCP server in runs, through the program: `tests/mcp/server.sh` is the server (E9.12, E9.14, E9.17).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -12,7 +12,7 @@ use support::{Folio, is_gone, line_of};
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const SCRIPT: &str = include_str!("../../../tests/mcp/server.sh");
 
-/// A house with the server `desk`, and what else its settings say.
+/// A house with the server `desk` and more settings.
 fn folio_with(more: &str) -> Folio {
     let folio = Folio::new();
     folio.file("server.sh", SCRIPT);

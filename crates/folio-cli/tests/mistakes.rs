@@ -1,4 +1,4 @@
-//! What a stranger gets wrong: each message names what it is about, and each call ends with the code for it.
+//! Mistakes of new users: each message names what it is about, and each call exits with the right code.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -232,7 +232,7 @@ fn a_model_that_nobody_asks_for_keeps_nothing_from_being_done() {
     }
 }
 
-/// What is a little larger than may be.
+/// A text that is slightly larger than allowed.
 fn too_large() -> String {
     " ".repeat(20 * 1024 * 1024 + 1)
 }

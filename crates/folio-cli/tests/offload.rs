@@ -1,4 +1,4 @@
-//! Conversations that outgrow their window, as a person and as a program see them.
+//! Conversations that outgrow their context window, as a person and as a program see them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

@@ -1,4 +1,4 @@
-//! Several programs share one database: each shows the runs of all, and goes on with those of one that was killed or hangs.
+//! Several servers share one database: each shows the runs of all, and resumes those of one that was killed or hangs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use support::served::Served;
 use support::{Called, Folio};
 
-/// Steps of a run; each takes a moment, and notes that it was done.
+/// The number of steps of a run; each takes a moment, and records that it was done.
 const STEPS: u64 = 10;
 const RUNS: &str = "/v1/spaces/main/runs";
 
-/// A database, and a folder to start programs in.
+/// A database, and a folder to start the program in.
 struct Shared {
     folio: Folio,
     database: Database,
@@ -30,7 +30,7 @@ impl Shared {
         }
     }
 
-    /// Where it is, with a lease that tests can wait for.
+    /// The address of the database, with a lease short enough for tests.
     fn url(&self) -> String {
         format!("{}&lease=2", self.database.url())
     }
@@ -43,7 +43,7 @@ impl Shared {
         )
     }
 
-    /// Whether the run has ended, how often each of its steps was done, and whether the database is whole.
+    /// Asserts that the run has ended, each of its steps was done once, and the database is undamaged.
     fn is_done_once(&self, run: &str) {
         let ended = self
             .folio
@@ -86,7 +86,7 @@ fn plan() -> String {
     format!("title: Shared\nsteps:\n{}\n", steps.collect::<Vec<_>>().join("\n"))
 }
 
-/// Starts the run at a server; its id.
+/// Starts the run on a server, and returns its id.
 fn start(server: &Served) -> String {
     let answer = server.post(RUNS, &json!({"plan": plan()}).to_string());
     let body: Value =
@@ -94,7 +94,7 @@ fn start(server: &Served) -> String {
     body["run_id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-/// What a server tells of a run as it happens.
+/// The live events of a run from a server.
 struct Events(BufReader<std::net::TcpStream>);
 
 impl Events {
@@ -102,7 +102,7 @@ impl Events {
         Self(BufReader::new(server.open(&format!("{RUNS}/{run}/events"), None)))
     }
 
-    /// Reads until an event of that name; none if the stream has ended.
+    /// Reads until an event with that name; `None` if the stream has ended.
     fn until(&mut self, name: &str) -> Option<()> {
         let wanted = format!("event: {name}\n");
         let mut line = String::new();
@@ -187,7 +187,7 @@ fn who_hangs_beyond_his_lease_is_replaced_and_what_he_writes_is_refused() {
     shared.is_done_once(&run);
 }
 
-/// The server of the database goes away in the middle, for longer than anybody waits, and comes back.
+/// The database server goes away in the middle of a run, for longer than anything waits, and comes back.
 #[test]
 fn a_run_whose_database_went_away_goes_on_when_it_is_back() {
     let cluster = folio_testkit::cluster::Cluster::start(folio_testkit::cluster::ClusterOptions::default());
@@ -216,7 +216,7 @@ fn a_run_whose_database_went_away_goes_on_when_it_is_back() {
     assert_eq!(folio.json(&["--store", &url, "doctor"])["problems"], json!([]));
 }
 
-/// What a tool noticed while the database was away waits in a file, which another process delivers, once.
+/// What a tool noticed while the database was away waits in the outbox, and another process delivers it, once.
 #[test]
 fn what_is_noticed_while_the_database_is_away_waits_and_is_delivered_once_m7_3_26() {
     let cluster = folio_testkit::cluster::Cluster::start(folio_testkit::cluster::ClusterOptions::default());

@@ -1,4 +1,4 @@
-//! `folio migrate` as a program: from a file to a database and back, while others write, over and over, and what is refused.
+//! `folio migrate`: from a file to a database and back, while others write, repeatedly, and what is refused.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -10,7 +10,7 @@ use support::Folio;
 
 const FILE: &str = "sqlite:f.db";
 
-/// A folder to start programs in, and a database.
+/// A folder to start the program in, and a database.
 struct Stores {
     folio: Folio,
     database: Database,
@@ -28,7 +28,7 @@ impl Stores {
         self.database.url()
     }
 
-    /// Something of everything that a store keeps.
+    /// Fills a store with something of every kind.
     fn fill(&self, store: &str) {
         let folio = &self.folio;
         let call = |arguments: &[&str]| folio.ok(&[&["--store", store], arguments].concat());
@@ -88,7 +88,7 @@ impl Stores {
         }
     }
 
-    /// Everything that is kept at `store`, as others read it.
+    /// The contents of `store`, as the surfaces show them.
     fn everything(&self, store: &str) -> Vec<String> {
         let mut all = Vec::new();
         for (space, questions) in [("main", &QUESTIONS[..]), ("other", &QUESTIONS[..4])] {
@@ -110,7 +110,7 @@ impl Stores {
     }
 }
 
-/// What is asked of a space.
+/// The queries to a space.
 const QUESTIONS: [&str; 15] = [
     "export",
     "trace --json --limit 1000",
@@ -138,7 +138,8 @@ steps:
     step: {id: note, do: {tool: observe, args: {content: 'saw {{ item }}'}}}
 ";
 
-/// `told` without what each answer has of its own: when an export was made, and where a list goes on, which has the instant of its first page.
+/// `told` without what differs in each answer: the time of an export, and cursors, which contain the time of the first
+/// page.
 fn without_place(told: &str) -> String {
     let is_of_place = |line: &&str| line.contains("\"exported_at\"") || line.trim_start().starts_with("\"next\":");
     let lines = told.lines().filter(|line| !is_of_place(line));

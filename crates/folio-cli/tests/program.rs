@@ -1,4 +1,4 @@
-//! The program as such: help, settings, exit codes, and what it says when something is wrong.
+//! The program itself: help, settings, exit codes, and error messages.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use support::{Called, Folio};
 
-/// The one line of JSON that a failure is with `--json`, and nothing on standard output.
+/// The line of JSON that a failure prints with `--json`; standard output must be empty.
 fn problem(called: &Called) -> Value {
     assert_eq!(called.stdout, "");
     assert_eq!(called.stderr.lines().count(), 1, "{}", called.stderr);
@@ -206,7 +206,7 @@ fn a_store_that_cannot_be_written_to_is_unavailable() {
     ");
 }
 
-/// What reads or acts on what is there, with the status that it ends with where there is no store.
+/// Commands that read or act on existing things, with their exit code if there is no store.
 const OF_WHAT_IS_THERE: [(&[&str], i32); 35] = [
     (&["runs"], 0),
     (&["resume"], 0),
@@ -510,7 +510,7 @@ fn every_mistake_of_a_plan_is_named_with_its_place() {
     ");
 }
 
-/// A file that takes nothing: what a full disk looks like to whoever writes an answer.
+/// A file that accepts no writes, which looks like a full disk.
 fn full() -> std::process::Stdio {
     std::fs::File::options().write(true).open("/dev/full").unwrap().into()
 }

@@ -1,4 +1,4 @@
-//! The commands of README.md, word for word and in their order: what one of them leaves is there for the next.
+//! The commands of README.md, verbatim and in order: each uses what earlier ones left.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -9,14 +9,14 @@ use support::{Called, Folio};
 const README: &str = include_str!("../../../README.md");
 const REVIEW: &str = include_str!("../../../examples/repo-review.yaml");
 
-/// A line that is typed, and what is to be seen then; nothing if that is not shown.
+/// A command, and its expected output; `None` if the page does not show it.
 #[derive(Debug, PartialEq, Eq)]
 struct Typed<'t> {
     line: &'t str,
     seen: String,
 }
 
-/// What is typed into a shell, in order. In blocks of the kind `console` what is seen then stands below.
+/// The shell commands, in order. In `console` blocks the expected output follows.
 fn typed(page: &str) -> Vec<Typed<'_>> {
     let mut all = Vec::new();
     // Every other part is a block.
@@ -47,7 +47,7 @@ fn typed(page: &str) -> Vec<Typed<'_>> {
     all
 }
 
-/// The words of `line`; what stands in quotes is one.
+/// The words of `line`; a quoted text is one word.
 fn words(line: &str) -> Vec<String> {
     let words = line.split('\'').enumerate().flat_map(|(at, part)| match at % 2 {
         0 => part.split_whitespace().map(str::to_owned).collect(),

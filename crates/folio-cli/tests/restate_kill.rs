@@ -1,4 +1,4 @@
-//! Workers to whom Restate gives runs, while they, Restate, PostgreSQL and what is between them are killed, stopped and cut off:
+//! Workers with Restate, while they, Restate, PostgreSQL and the network between them are killed, stopped and cut off:
 //! every run ends well, and nothing is done twice that its tool does not allow to be done twice.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
@@ -19,11 +19,11 @@ use serde_json::json;
 use support::working::{Worker, plan_of, submitting, worker};
 use support::{Folio, Running};
 
-/// Runs at the same time.
+/// How many runs there are at the same time.
 const RUNS: usize = 8;
-/// Rounds of one run: it waits, notes something, and has an effect outside that must not be made twice.
+/// The rounds of one run: each waits, notes something, and has an external effect that must not happen twice.
 const ROUNDS: usize = 25;
-/// Nodes of one run: three a round, and itself.
+/// The nodes of one run: three per round, and the root.
 const NODES: usize = 3 * ROUNDS + 1;
 
 /// Everything that runs need.
@@ -31,13 +31,13 @@ struct World {
     folio: Folio,
     postgres: Cluster,
     restate: Restate,
-    /// Where workers listen, all of them.
+    /// The address on which all workers listen.
     listen: String,
-    /// Where Restate finds them.
+    /// The address at which Restate reaches them.
     advertise: String,
     workers: Vec<Worker>,
     submitted: Vec<Running>,
-    /// Nodes that had ended when what goes wrong went wrong.
+    /// How many nodes had ended when the fault was injected.
     before: usize,
 }
 
@@ -62,7 +62,7 @@ impl World {
         world
     }
 
-    /// Its store, with a lease that tests can wait for.
+    /// The store, with a lease short enough for tests.
     fn store(&self) -> String {
         format!("{}&lease=2", self.postgres.url())
     }
@@ -71,7 +71,7 @@ impl World {
         format!("restate={}", self.restate.ingress(0))
     }
 
-    /// Starts another worker, which Restate knows when this returns.
+    /// Starts another worker; Restate knows it when this returns.
     fn work(&mut self) {
         let (store, ingress, admin) = (self.store(), self.ingress(), self.restate.admin(0));
         let mut command = self.folio.process(&["--store", &store]);
@@ -81,7 +81,7 @@ impl World {
         self.workers.push(Worker::start(&mut command));
     }
 
-    /// Submits the runs; they go on.
+    /// Submits the runs without waiting for them.
     fn submit(&mut self) {
         for run in 0..RUNS {
             let name = format!("plan{run}.yaml");
@@ -127,7 +127,7 @@ impl World {
         );
     }
 
-    /// Waits until all runs have ended, and tells what was done how often.
+    /// Waits until all runs have ended, and checks how often everything was done.
     #[expect(clippy::print_stdout, reason = "the counts are what is wanted to be known")]
     fn told(&self, what: &str) {
         self.until(|world| world.ask("SELECT count(*) FROM run WHERE status = 'running'") == "0");
@@ -297,7 +297,7 @@ fn a_network_that_is_cut_between_restate_and_the_workers() {
     world.told("the network between Restate and its workers cut for four seconds");
 }
 
-/// What is between Restate and its workers. Cut, it swallows everything.
+/// The connection between Restate and its workers. When cut, it swallows everything.
 struct Wire {
     to: String,
     advertise: String,
@@ -338,7 +338,7 @@ impl Wire {
         self.is_cut.store(true, Ordering::SeqCst);
     }
 
-    /// Whatever was open meanwhile has lost something, and is closed.
+    /// Restores the connection; what was open meanwhile has lost data, and is closed.
     fn mend(&self) {
         for end in self.open.lock().unwrap().drain(..) {
             // One that is closed already cannot be closed.

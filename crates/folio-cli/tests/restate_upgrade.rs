@@ -1,5 +1,6 @@
-//! Workers of two versions side by side, as while a fleet is upgraded: this one and the last one that wrote an older format of
-//! journals. What the older one began the newer one finishes, and what the newer one has touched the older one leaves alone.
+//! Workers of two versions side by side, as during the upgrade of a fleet: this one and the last one that wrote an
+//! older journal format. The newer one finishes what the older one began, and the older one leaves alone what the
+//! newer one has touched.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -14,13 +15,13 @@ use serde_json::json;
 use support::Folio;
 use support::working::{Worker, plan_of, submitting, worker};
 
-/// Names the older program, which `./test` builds of the commit in `tests/previous/commit`.
+/// The variable that names the older program, which `./test` builds from the commit in `tests/previous/commit`.
 const PREVIOUS: &str = "FOLIO_TEST_PREVIOUS";
-/// Rounds of one run: it waits, notes something, and has an effect outside that must not be made twice.
+/// The rounds of one run: each waits, notes something, and has an external effect that must not happen twice.
 const ROUNDS: usize = 15;
-/// Nodes of one run: three a round, and itself.
+/// The nodes of one run: three per round, and the root.
 const NODES: usize = 3 * ROUNDS + 1;
-/// The round in which runs wait until [`World::lets_go`], so that they are under way for as long as a test needs them to be.
+/// The round in which runs wait until [`World::lets_go`], so that they stay under way as long as a test needs.
 const HELD: usize = 3;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,7 @@ struct World {
 }
 
 impl World {
-    /// Everything that runs need, with the tables of the older version.
+    /// The environment for runs, with the tables of the older version.
     fn new() -> Self {
         let world = Self {
             folio: Folio::new(),
@@ -79,13 +80,13 @@ impl World {
         command
     }
 
-    /// Starts a worker, which Restate knows when this returns.
+    /// Starts a worker; Restate knows it when this returns.
     fn work(&self, version: Version) -> Worker {
         let (ingress, admin) = (format!("restate={}", self.restate.ingress(0)), self.restate.admin(0));
         Worker::start(&mut self.program(version, &worker(&ingress, &self.listen, &admin)))
     }
 
-    /// Submits `runs` runs. Nobody waits for them.
+    /// Submits `runs` runs without waiting for them.
     fn submit(&mut self, version: Version, runs: usize) {
         let ingress = format!("restate={}", self.restate.ingress(0));
         for _ in 0..runs {
@@ -104,7 +105,7 @@ impl World {
         }
     }
 
-    /// Has runs go on that wait in the round [`HELD`].
+    /// Lets runs continue that wait in the round [`HELD`].
     fn lets_go(&self) {
         self.folio.file("go", "");
     }
@@ -113,7 +114,7 @@ impl World {
         self.database.ask(sql).unwrap()
     }
 
-    /// How many events are `which`.
+    /// How many events are of the type `which`.
     fn count(&self, which: &str) -> usize {
         let counted = self.ask(&format!(
             "SELECT count(*) FROM log, jsonb_array_elements(log.record::jsonb -> 'run' -> 'events') AS event WHERE {which}"
@@ -126,7 +127,7 @@ impl World {
         self.count("event ->> 'event' = 'finished'")
     }
 
-    /// How many journals say that a newer version goes on.
+    /// How many journals record that a newer version continued them.
     fn raised(&self) -> usize {
         self.count("event ->> 'event' = 'format_raised'")
     }
@@ -144,8 +145,8 @@ impl World {
         );
     }
 
-    /// Waits until all runs have ended, and looks whether everything was done once. How many commands had begun when their
-    /// worker died, so that nobody knows what became of them.
+    /// Waits until all runs have ended, and checks that everything was done once. Returns how many commands had begun
+    /// when their worker died, so that their outcome is unknown.
     fn told(&self) -> usize {
         self.until(|world| world.ask("SELECT count(*) FROM run WHERE status = 'running'") == "0");
         let well = self.ask("SELECT count(*) FROM run WHERE status IN ('ok', 'partial')");

@@ -1,4 +1,4 @@
-//! `folio restore` where something is in its way: leftovers of another file, a damaged store, a full disk, a mistyped name.
+//! `folio restore` with obstacles: leftovers of another file, a damaged store, a full disk, a mistyped name.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,12 +22,12 @@ fn refused(called: &Called, code: i32) -> &str {
 }
 
 impl Folio {
-    /// A store that says `content`.
+    /// Creates a store that contains `content`.
     fn with_store(&self, url: &str, content: &str) {
         self.ok(&at(url, &["observe", "add", content]));
     }
 
-    /// A copy, `copy.db`, of a store that says `copied`.
+    /// Creates a copy, `copy.db`, of a store that contains `copied`.
     fn with_copy(&self) {
         self.with_store("sqlite:c.db", "copied");
         self.ok(&at("sqlite:c.db", &["backup", "copy.db"]));
@@ -53,7 +53,7 @@ impl Folio {
         self.path().join(name)
     }
 
-    /// A store at `name` as a process leaves it that is killed: part of it is in its write-ahead log.
+    /// Creates a store at `name` in the state that a killed process leaves: part of it is in its write-ahead log.
     fn with_log(&self, name: &str) {
         let url = format!("sqlite:{}", self.name(name).display());
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -142,7 +142,7 @@ fn a_damaged_store_is_replaced_and_what_is_left_of_it_stays() {
     }
 }
 
-/// Calls the program where no file can have more than `blocks` of 512 bytes.
+/// Calls the program with a limit of `blocks` blocks of 512 bytes per file.
 fn with_little_room(folio: &Folio, blocks: u32, arguments: &[&str]) -> Output {
     let program = assert_cmd::cargo::cargo_bin!("folio");
     let script = format!("ulimit -f {blocks}; exec \"$0\" \"$@\"");

@@ -1,4 +1,4 @@
-//! Runs from outside: started, shown, watched, cancelled, killed and taken up again.
+//! Runs, through the program: started, shown, watched, cancelled, killed and resumed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -32,7 +32,7 @@ output: {letters: '{{ results.count.output.value }}'}
 report: {title: Letters, body: 'There are {{ results.count.output.value }} letters.'}
 ";
 
-/// A plan that is at work until it is stopped.
+/// A plan that runs until it is stopped.
 const SLOW: &str = "
 title: Slow
 steps:

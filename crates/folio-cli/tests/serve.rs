@@ -1,4 +1,4 @@
-//! `folio serve` and `folio token` as programs: who is let in, and how it stops.
+//! `folio serve` and `folio token`: who has access, and how the server stops.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

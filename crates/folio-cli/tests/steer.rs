@@ -1,4 +1,4 @@
-//! People steer runs from outside: they change plans, say yes and no, raise limits.
+//! People steer runs through the program: they change plans, approve and reject, raise limits.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use support::Folio;
 
-/// Three steps, the first of which waits until the run is paused or its time is over.
+/// Three steps, the first of which waits until the run is paused or its deadline passes.
 const SLOW: &str = "
 title: Three steps
 goal: See what happens.
@@ -18,7 +18,7 @@ steps:
   - {id: third, title: The third, do: {tool: text, args: {op: echo, value: 3}}}
 ";
 
-/// A run that nobody drives: its process was killed while the first step waited.
+/// A run that no process drives: its process was killed while the first step waited.
 fn interrupted(folio: &Folio) {
     folio.file("slow.yaml", SLOW);
     let running = folio.spawn(&["run", "--plan", "slow.yaml", "--quiet"]);

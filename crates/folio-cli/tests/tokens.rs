@@ -1,4 +1,4 @@
-//! What memory costs a model, and what pages below a page have come to, as a person and as a program see it.
+//! The cost of memory in tokens, and roll-ups of the pages below a page, as a person and as a program see them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

@@ -1,4 +1,4 @@
-//! What tools say and ask, by the program.
+//! Answers and queries of tools, through the program.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -118,7 +118,7 @@ fn what_a_turn_did_is_told_as_a_timeline_with_what_was_rejected() {
     );
 }
 
-/// What stands in the trace for people behind the time that it took.
+/// The lines of the trace for people, without times.
 fn told(folio: &Folio, component: &str) -> Vec<String> {
     let text = folio.ok(&["trace", "--component", component]);
     let lines = text.lines().filter(|line| line.contains(" ms"));
@@ -163,7 +163,7 @@ fn a_question_that_was_asked_is_in_the_trace_of_the_next_call() {
     assert!(last["duration_us"].as_u64().unwrap() > 0);
 }
 
-/// Calls the program as one whose files may have at most 36 KiB: what a full disk looks like to it.
+/// Calls the program with a limit of 36 KiB per file, which looks like a full disk to it.
 #[cfg(unix)]
 fn on_a_full_disk(folio: &Folio, arguments: &[&str]) -> support::Called {
     let mut command = std::process::Command::new("bash");

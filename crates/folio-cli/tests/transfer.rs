@@ -1,4 +1,4 @@
-//! Memory that goes out as files and comes in again, as a person and as a program see it.
+//! Export and import of memory as files, as a person and as a program see it.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

@@ -13,10 +13,10 @@ use std::path::Path;
 
 use support::{Called, Folio, session};
 
-/// A server that leaves a mark when it is started, and is none.
+/// A server that leaves a mark when it is started, and does nothing else.
 const STARTS_A_PROGRAM: &str = "[mcp.helper]\ncommand = [\"sh\", \"-c\", \"touch started\"]\n";
 
-/// A worktree with a `folio.toml` that says `settings`.
+/// A worktree with a `folio.toml` that contains `settings`.
 fn repository(settings: &str) -> Folio {
     let folio = Folio::new();
     folio.file(".git/HEAD", "ref: refs/heads/main\n");

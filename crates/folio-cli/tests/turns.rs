@@ -358,7 +358,7 @@ fn a_role_that_may_not_do_it_over_http_may_not_do_it_here_either_m7_7() {
     folio.ok(&["--role", "reflector", "turn", "end", "t1"]);
 }
 
-/// A house whose settings name an advisor that finds every input urgent, and something left of every turn.
+/// A house whose settings name an advisor that finds every input urgent and every turn incomplete.
 fn with_advisor() -> Folio {
     let folio = Folio::new();
     folio.file("folio.toml", "[models]\nadvisor = \"scripted:script.json\"\n");

@@ -1,4 +1,4 @@
-//! Calls that can never be made, and values that would be others than were written, are told before a run.
+//! Calls that can never be made, and values that would not be what was written, are reported before a run.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn known() -> Known {
     }
 }
 
-/// What is wrong with a plan of one call with these arguments.
+/// The mistakes in a plan of one call with these arguments.
 fn told(args: &str) -> Vec<String> {
     told_of(&format!("- {{id: a, do: {{tool: write, args: {args}}}}}"))
 }

@@ -1,4 +1,4 @@
-//! The many ways to write a plan, and the one thing that they mean.
+//! The many ways to write a plan, and their common meaning.
 #![expect(clippy::unwrap_used, reason = "a helper of a test may stop it")]
 
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use folio_engine::plan::{Graph, Known, parse};
 
-/// One line for each step: its name, what it is in, what it waits for, and `*` if others name it.
+/// One line per step: its name, what contains it, what it waits for, and `*` if others refer to it.
 #[track_caller]
 fn graph(text: &str) -> String {
     let plan = parse(text, &Known::default()).unwrap_or_else(|errors| panic!("{errors}"));

@@ -1,4 +1,4 @@
-//! Plans in markdown as people really write them: other white space, headings, comments, and what nobody can mean.
+//! Plans in markdown as people really write them: other white space, headings, comments, and what makes no sense.
 
 use folio_engine::plan::{Known, Plan, parse};
 
@@ -6,7 +6,7 @@ fn read(text: &str) -> Plan {
     parse(text, &Known::default()).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
 }
 
-/// The mistakes, a line each, with their hints.
+/// The mistakes, one line each, with their hints.
 fn mistakes(text: &str) -> String {
     let errors = parse(text, &Known::default()).map_or_else(|errors| errors, |plan| panic!("no mistake: {plan:?}"));
     errors.to_string()

@@ -1,4 +1,4 @@
-//! What is wrong with a plan is said all at once, each mistake with its place.
+//! All mistakes in a plan are reported at once, each with its place.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ fn tools() -> Known {
     }
 }
 
-/// `tool`, which says what it gives.
+/// `tool` with declared outputs.
 fn listing(tool: KnownTool) -> KnownTool {
     let output = json!({"type": "object", "properties": {"files": {"type": "array", "items": {"type": "object",
         "properties": {"path": {"type": "string"}, "tags": {"type": ["array", "null"]}}}}, "count": {"type": "integer"}}});
@@ -53,7 +53,7 @@ fn of_schema() -> KnownTool {
     }
 }
 
-/// A tool that says of each argument what it may hold.
+/// A tool that declares the kind of each argument.
 fn of_kinds() -> KnownTool {
     let kinds = [
         ("ms", ArgKind::Count),
@@ -434,7 +434,7 @@ fn items_are_known_in_the_body_and_nowhere_else() {
     assert!(parse("[{id: a, title: 'Look at {{ item }}', for_each: [1], do: {tool: list, args: {path: '{{ item }}'}}, observe: {type: t, content: '{{ result.output }} {{ item }}'}}]", &tools()).is_ok());
 }
 
-/// What is said of a `for_each` over `over`, behind steps that declare what they give.
+/// The mistakes of a `for_each` over `over`, after steps with declared outputs.
 fn of_list(over: &str) -> String {
     let plan = format!(
         "steps:\n  - {{id: l, do: {{tool: list}}}}\n  - id: m\n    criteria:\n      - {{id: shape, check: {{json_schema: {{schema: {{type: object, properties: {{names: {{type: array}}, who: {{type: [string, 'null']}}, any: {{}}}}, additionalProperties: false}}}}}}}}\n  - {{id: maybe, criteria: [{{check: {{json_schema: {{schema: {{type: string}}}}}}, required: false}}]}}\n  - {{id: g, parallel: [x, y]}}\n  - {{id: each, for_each: results.l.output.files, step: z}}\n  - {{id: last, for_each: \"{over}\", step: w}}\n"

@@ -28,7 +28,7 @@ fn yaml(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// What has to be known for `plan`: whatever its steps say that they are there to meet.
+/// The environment that `plan` requires: everything that its steps refer to.
 fn known_of(plan: &Plan) -> Known {
     fn collect(steps: &[Step], known: &mut Known) {
         for step in steps {

@@ -1,4 +1,4 @@
-//! Tools of a server that goes wrong in every way that a server can: `tests/mcp/server.sh`.
+//! Tools of a server that fails in every way that a server can: `tests/mcp/server.sh`.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -69,7 +69,7 @@ impl House {
         response.error.unwrap_or_else(|| panic!("{tool} did not fail"))
     }
 
-    /// The calls that the server saw.
+    /// The calls that the server received.
     fn asked(&self) -> Vec<String> {
         let asked = std::fs::read_to_string(self.folder.path().join("asked")).unwrap_or_default();
         asked.lines().map(str::to_owned).collect()
@@ -96,7 +96,7 @@ fn start(name: &str, settings: McpSettings, folder: PathBuf) -> ToStart {
     }
 }
 
-/// Waits until there is no process `pid` any more; one that nobody waited for yet counts as gone.
+/// Waits until the process `pid` is gone; a zombie counts as gone.
 async fn is_gone(pid: &str) {
     for _ in 0..2_000 {
         match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
@@ -335,7 +335,7 @@ async fn a_server_that_asks_and_does_not_read_is_not_listened_to_and_started_ane
     assert_ne!(house.pid(), first);
 }
 
-/// What the programs that `pid` started have written in all, after `time`.
+/// How many bytes the children of `pid` have written in all, after `time`.
 async fn bytes_written_by_the_children_of(pid: &str, time: Duration) -> u64 {
     tokio::time::sleep(time).await;
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
@@ -497,7 +497,7 @@ async fn a_server_that_is_not_there_takes_nothing_away_from_the_others() {
     assert_eq!(house.error("nobody.anything").await.code, "unknown_tool");
 }
 
-/// A server that answers with what stands here, whatever it is asked.
+/// A server that gives a fixed answer, whatever it is asked.
 const ANSWERS: &str = r#"
 while IFS= read -r line; do
     id=${line#*\"id\":}
@@ -512,7 +512,7 @@ const HELLO: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersi
 const NO_LIST: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{}}\n' "$id""#;
 const ROUND: &str = r#"printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"t","inputSchema":{"type":"object"}},{"name":"u"}],"nextCursor":"a"}}\n' "$id""#;
 
-/// What is told of a server that begins and lists its tools so.
+/// What is reported of a server that begins and lists its tools this way.
 async fn told_of(begin: &str, list: &str) -> (Vec<String>, usize) {
     let script = ANSWERS.replace("BEGIN", begin).replace("LIST", list);
     let settings = McpSettings::of_command(["sh", "-c", &script].map(str::to_owned).to_vec());
@@ -634,7 +634,8 @@ async fn what_is_asked_when_all_are_ended_is_no_failure_of_the_call_e9_12() {
     }
 }
 
-/// A house whose server, once it was started, is started again no sooner than there is a file `go`; it keeps a line for each time.
+/// A house whose server, after its first start, starts again only once there is a file `go`; it records each start in
+/// a line.
 async fn slow_to_start() -> House {
     let slowly = "if [ -e pid ]; then echo $$ >>starting; until [ -e go ]; do sleep 0.01; done; fi; exec sh server.sh";
     let house = House::with(|settings| McpSettings {
@@ -646,7 +647,7 @@ async fn slow_to_start() -> House {
     house
 }
 
-/// Waits until the server of `house` is being started anew; the processes of each time.
+/// Waits until the server of `house` is being restarted; returns the process of each start.
 async fn starting(house: &House) -> Vec<String> {
     loop {
         let starting = std::fs::read_to_string(house.folder.path().join("starting")).unwrap_or_default();

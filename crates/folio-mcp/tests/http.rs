@@ -1,4 +1,4 @@
-//! A server that is reached by HTTP, made with the official library.
+//! A server over HTTP, built with the official library.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +17,8 @@ use folio_tools::{Effect, FailureKind, Registry};
 use serde_json::json;
 use support::{add, adder, adder_of};
 
-/// Starts it behind a guard that wants a token and a header; its address, and what stood in the heads of requests.
+/// Starts the server behind a guard that requires a token and a header; returns its address, and the heads of
+/// requests.
 async fn serve(is_legacy: bool) -> (String, Arc<Mutex<Vec<String>>>) {
     let heads = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&heads);
@@ -49,7 +50,7 @@ async fn opened(url: &str, token: &str) -> (Servers, Registry) {
     opened_with(url, token, None).await
 }
 
-/// What its tools do is said by `effect`; without it nothing is known of that.
+/// Opens the server with tools of this `effect`; without it, nothing is known about their effect.
 async fn opened_with(url: &str, token: &str, effect: Option<Effect>) -> (Servers, Registry) {
     let settings = McpSettings {
         allow: vec!["*".to_owned()],
@@ -136,21 +137,21 @@ async fn an_address_where_nobody_listens_is_said() {
     );
 }
 
-/// What stands before a server, answers calls in its place, and forgets its sessions.
+/// A proxy before a server that answers calls in its place, and forgets its sessions.
 #[derive(Clone, Default)]
 struct Front {
-    /// What the server says of a number.
+    /// The server's description of a number.
     first: Arc<Mutex<&'static str>>,
     /// The answer to each call of a tool, and how long to wait.
     refusal: Arc<Mutex<Option<(u16, &'static str)>>>,
-    /// Calls of tools that came.
+    /// How many tool calls arrived.
     calls: Arc<Mutex<usize>>,
-    /// The sessions, and those of them that are not known any more.
+    /// The sessions, and those that are no longer known.
     sessions: Arc<Mutex<[BTreeSet<String>; 2]>>,
 }
 
 impl Front {
-    /// Puts it before a server with sessions; its address, too.
+    /// Starts the proxy before a server with sessions, and returns its address, too.
     async fn of_adder() -> (String, Self) {
         let front = Self::default();
         let server = adder_of(Arc::clone(&front.first), true);

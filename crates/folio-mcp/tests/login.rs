@@ -1,4 +1,4 @@
-//! Servers that people log in to, with a server that gives out tokens.
+//! Servers that require a login, with a server that issues tokens.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -15,7 +15,7 @@ use support::{add, adder};
 
 const REDIRECT: &str = "http://127.0.0.1:1/callback";
 
-/// The server that adds, for those who are logged in; who gives out tokens, and how it is named.
+/// The adding server, for logged-in clients; the server that issues tokens, and the settings for both.
 async fn served(folder: &Path) -> (OAuthServer, ToStart) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -51,7 +51,7 @@ async fn opened(start: &ToStart) -> (Servers, Registry) {
     (servers, registry)
 }
 
-/// What a browser does with `address`: where it comes back to.
+/// Acts as a browser that opens `address`; returns where it is redirected.
 async fn browse(address: &str) -> String {
     let builder = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
     let client = builder.tls_certs_only(std::iter::empty()).build().unwrap();

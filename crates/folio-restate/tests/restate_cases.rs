@@ -1,5 +1,5 @@
-//! The cases for every runner, driven by a worker to whom Restate gives them, with everything in PostgreSQL: they come to the
-//! same, and write the same journal as in one process.
+//! The cases for every runner, driven by a worker with Restate, with everything in PostgreSQL: they have the same
+//! results, and write the same journals as in one process.
 
 #[path = "../../folio-runner/tests/cases/mod.rs"]
 mod cases;
@@ -16,7 +16,7 @@ use serde_json::Value;
 use support::journals::{by_node, in_order};
 use support::{Shared, Working};
 
-/// Houses in this process, on a database.
+/// Houses with runs in this process, on a database.
 struct Here;
 
 #[async_trait]
@@ -37,7 +37,7 @@ impl Houses for Here {
     }
 }
 
-/// Houses whose runs Restate gives to a worker.
+/// Houses whose runs Restate assigns to a worker.
 struct There<'r> {
     restate: &'r Restate,
 }

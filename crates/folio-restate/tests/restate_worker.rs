@@ -1,4 +1,5 @@
-//! A worker and a real server of Restate: what waits takes no worker, and what is to be driven is found whoever forgot it.
+//! A worker and a real Restate server: a waiting run takes no worker, and a run that is due is found, whatever was
+//! forgotten.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -48,7 +49,7 @@ fn submitter(shared: &Shared) -> Runner {
     shared.runner(Registry::with_builtins(), RunnerOptions::default())
 }
 
-/// Somebody on the same store who has never heard of Restate.
+/// A runner on the same store without Restate.
 fn stranger(shared: &Shared) -> Runner {
     Runner::new(
         shared.folio.workspace(SpaceName::main()),
@@ -84,7 +85,7 @@ fn slow() -> NewRun {
     NewRun::of(plan, Actor::new(Role::Human, "test"))
 }
 
-/// What `run` comes to, which somebody drives meanwhile.
+/// The result of a run that is being driven.
 type Driving = JoinHandle<Result<NodeResult, RunnerError>>;
 
 fn driving(runner: &Runner, run: RunId) -> Driving {
@@ -267,7 +268,7 @@ async fn a_run_for_which_a_worker_has_no_place_is_passed_on() {
     }
 }
 
-/// Waits until `working` has told what `wanted` is in.
+/// Waits until the output of `working` contains `wanted`.
 async fn tells(working: &Working, wanted: &str) {
     for _ in 0..600 {
         if working.told().iter().any(|told| told.contains(wanted)) {

@@ -1,4 +1,4 @@
-//! A model as advisor: what it reads, and what becomes of a bad answer (M7.11.1, E9.13).
+//! A model as advisor: what it reads, and what happens after a bad answer (M7.11.1, E9.13).
 
 mod models_support;
 

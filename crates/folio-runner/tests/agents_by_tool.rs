@@ -1,4 +1,4 @@
-//! Agents whose work is one call of a tool, and what of a run with agents and people is on a cassette.
+//! Agents whose work is one tool call, and what a cassette has of a run with agents and people.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -25,7 +25,7 @@ const DONE: &str = r#"{"status": "ok", "notes": "all of it is done"}"#;
 #[derive(Debug)]
 enum Works {
     ByTool,
-    /// As a program, and answers by a script.
+    /// As a program that answers by a script.
     AsProgram(ScriptedModel, Vec<String>),
     /// The same, on another machine.
     Elsewhere(ScriptedModel, &'static str),
@@ -61,7 +61,7 @@ impl Model for Works {
     }
 }
 
-/// The tools with one that does what a task says: at once, after a day and a half, or not, since it is not there.
+/// The tools, and one that does a task: immediately, after a day and a half, or not at all, since it does not exist.
 fn tools() -> Registry {
     let mut registry = Registry::with_builtins();
     let spec = ToolSpec::new("slow", Effect::Opaque, "Does it.").required("prompt", ArgKind::Text, "What.");
@@ -85,7 +85,7 @@ struct House {
     _folder: tempfile::TempDir,
 }
 
-/// Somebody is there, and `worker` does the tasks of `slow`.
+/// A house with a person, in which `worker` does the tasks of `slow`.
 fn house(worker: Works, change: impl FnOnce(&mut RunnerModels)) -> House {
     let folder = tempfile::tempdir().unwrap();
     let idle = RunnerModel::new("scripted", Arc::new(ScriptedModel::new([])));
@@ -127,7 +127,7 @@ impl House {
         (run, result)
     }
 
-    /// Waits until a person is asked, and says yes.
+    /// Waits until approval is requested, and approves.
     async fn done_with_a_yes(&self, step: Value) -> RunId {
         let run = self.submit(step, &[]).await;
         let (driver, yes) = (self.runner.clone(), self.runner.clone());

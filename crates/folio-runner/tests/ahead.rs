@@ -1,4 +1,4 @@
-//! While the disk writes, a run goes on with what only computes; effects wait for the disk.
+//! While the disk writes, pure computations of a run continue; effects wait for the disk.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +17,8 @@ use serde_json::json;
 struct House {
     runner: Runner,
     store: Arc<FaultyStore>,
-    /// What was durable of a run whenever its tool `witness` was called: what had begun, and what had ended.
+    /// How much of a run was durable whenever its tool `witness` was called: how many nodes had begun, and how many
+    /// had ended.
     seen: Arc<Mutex<Vec<(usize, usize)>>>,
     _folder: tempfile::TempDir,
 }

@@ -1,4 +1,4 @@
-//! Whoever reads beside the driver of a run: when it is woken, and where it stops.
+//! Readers beside the driver of a run: when they are woken, and where they stop.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -14,7 +14,7 @@ use folio_runner::{Beside, Driven, Happened, NewRun, Observer, Runner, RunnerOpt
 use folio_tools::Registry;
 use serde_json::{Value, json};
 
-/// Keeps what it is told of, in order.
+/// Records what it is told, in order.
 #[derive(Debug, Default)]
 struct Kept(Mutex<Vec<Beside>>);
 
@@ -48,7 +48,7 @@ fn visit() -> Value {
     json!({"id": "visit", "title": "Go and look", "executor": "human"})
 }
 
-/// The nodes that ended, as far as it can be read: before the drive, and in it.
+/// The number of nodes that ended, as far as readable: before the drive, and during it.
 async fn ended(beside: &mut Beside) -> (usize, usize) {
     let mut ended = (0, 0);
     let mut count = |happened: Happened<'_>| {

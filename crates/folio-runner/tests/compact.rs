@@ -1,4 +1,4 @@
-//! Conversations of tasks that outgrow the window, in a real store (M7.8 V6, V8; seed 003 A5, A6).
+//! Conversations of tasks that outgrow the context window, in a real store (M7.8 V6, V8; seed 003 A5, A6).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -202,7 +202,7 @@ async fn a_store_that_went_away_while_something_was_put_away_ends_the_drive_and_
     assert_eq!((result.status, result.notes.as_str()), (Outcome::Ok, "all are sorted"));
 }
 
-/// The first request of the executor, in which its tools are offered.
+/// The first request to the executor, which offers its tools.
 async fn working(policy: Value, window: u32) -> Request {
     let house = house(policy, window, 30).await;
     let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;

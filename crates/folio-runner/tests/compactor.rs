@@ -1,4 +1,5 @@
-//! A model as compactor: what it reads, what it may do, and what becomes of a bad answer (M7.8 V8, seed 003 A6, E9.13).
+//! A model as compactor: what it reads, what it may do, and what happens after a bad answer (M7.8 V8, seed 003 A6,
+//! E9.13).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,5 @@
-//! A compactor at work beside the rest of a run: nothing else waits for it, and whatever happens meanwhile is heard (E9.11, E9.14, E9.16).
+//! A compactor that works beside the rest of a run: nothing else waits for it, and events meanwhile are noticed
+//! (E9.11, E9.14, E9.16).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -16,7 +17,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// A door that opens once for each time that somebody says so.
+/// A door that lets one through for each release.
 #[derive(Debug)]
 struct Door(Semaphore);
 
@@ -34,11 +35,11 @@ impl Door {
     }
 }
 
-/// A model that says when it is asked, and answers when it may.
+/// A model that signals when it is asked, and answers when released.
 #[derive(Debug)]
 struct Held {
     inner: ScriptedModel,
-    /// What a request has in it that is held.
+    /// The text that marks requests to hold.
     part: &'static str,
     asked: Arc<Door>,
     may_answer: Arc<Door>,
@@ -55,15 +56,16 @@ impl Model for Held {
     }
 }
 
-/// Letters are sorted in one branch until they are too many; the last call of the other one waits until the compactor is asked.
+/// One branch sorts letters until they are too many; the last call of the other branch waits until the compactor is
+/// asked.
 struct House {
     runner: Runner,
     run: RunId,
-    /// The compactor was asked.
+    /// Opens when the compactor is asked.
     asked: Arc<Door>,
-    /// It may answer.
+    /// Opens when the compactor may answer.
     may_answer: Arc<Door>,
-    /// The last call of the other branch may be answered.
+    /// Opens when the last call of the other branch may be answered.
     may_finish: Arc<Door>,
     _folder: tempfile::TempDir,
 }
@@ -125,7 +127,7 @@ async fn house() -> House {
     }
 }
 
-/// Holds only what is asked for one task.
+/// Holds only the requests for one task.
 #[derive(Debug)]
 struct OfOneTask {
     held: Held,
@@ -149,7 +151,7 @@ impl House {
         tokio::spawn(async move { runner.drive(run).await })
     }
 
-    /// Waits until the journal says what `is_so` looks for.
+    /// Waits until `is_so` holds for an event of the journal.
     async fn until(&self, is_so: impl Fn(&Run, &Event) -> bool) {
         let workspace = self.runner.workspace();
         let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), self.run);
@@ -161,7 +163,7 @@ impl House {
         panic!("the run has ended before");
     }
 
-    /// Lets the compactor answer as often as it is asked from now on.
+    /// Lets the compactor answer every request from now on.
     fn answer_always(&self) {
         self.may_answer.0.add_permits(1_000);
     }

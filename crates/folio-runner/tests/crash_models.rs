@@ -1,5 +1,6 @@
-//! The store is gone at every commit of a suite of runs that models work on, and somebody else goes on: the end is the same,
-//! what was answered is not asked again, and no effect is made twice whose end was recorded, nor under two keys (E9.9).
+//! The store fails at every commit of a suite of runs with models, and another process resumes them: the end is the
+//! same, what was answered is not asked again, and no effect whose end was recorded happens twice, nor under two keys
+//! (E9.9).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -21,30 +22,30 @@ use folio_tools::ShellPolicy;
 use models_support::*;
 use serde_json::{Value, json};
 
-/// A kind of run that is cut off everywhere.
+/// A kind of run that is interrupted everywhere.
 struct Scenario {
     name: &'static str,
     goal: &'static str,
     extra: Value,
     cues: fn() -> Vec<Cue>,
-    /// What somebody does from outside once it has begun.
+    /// What a person does once it has begun.
     outside: Outside,
-    /// Tokens of the model's window.
+    /// The model's context window in tokens.
     window: u32,
-    /// Whether there is a model that puts summaries.
+    /// Whether there is a compactor.
     has_compactor: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outside {
     Nothing,
-    /// Answers whatever is asked.
+    /// Answers every question.
     Answers,
-    /// Says yes to whatever waits for it.
+    /// Approves everything that waits for approval.
     Approves,
-    /// Adds a step to the plan that waits.
+    /// Adds a step to the plan that waits for approval.
     Edits,
-    /// Raises a limit of the run whose plan waits, and says yes then.
+    /// Raises a limit of the run whose plan waits, and then approves it.
     Raises,
 }
 
@@ -95,7 +96,7 @@ fn judged() -> Vec<Cue> {
     vec![judging("the gate is shut", "met"), judging("the house is safe", "met")]
 }
 
-/// What was done is checked by programs, so nobody is asked; the plan's own criterion is, too.
+/// Criteria that are checked by programs, so that no model is asked; so is the plan's own criterion.
 fn checked_by_programs() -> Value {
     let check = |id: &str, argv: Value| json!({"id": id, "text": "it holds", "check": {"command": argv}});
     let gate = |name: &str| {
@@ -229,7 +230,7 @@ fn run_of(scenario: &Scenario, folder: &Path) -> NewRun {
     }
 }
 
-/// A runner for `scenario`, in whose process nothing else is.
+/// A runner for `scenario`, as in a process of its own.
 fn runner_for(scenario: &Scenario, store: Arc<dyn Store>, model: &Arc<ScriptedModel>, effects: &Effects) -> Runner {
     let compactor = scenario.has_compactor.then(|| {
         let said = json!({"summary": "The letters so far are sorted.", "next_actions": ["sort the rest"]});
@@ -243,7 +244,7 @@ fn runner_for(scenario: &Scenario, store: Arc<dyn Store>, model: &Arc<ScriptedMo
     runner_of(scenario.window, store, model, compactor, effects, true)
 }
 
-/// Everything that a run came to, times and how often it was tried aside.
+/// All results of a run, except times and the number of attempts.
 fn outcome(run: &Run) -> BTreeMap<String, Value> {
     let of = |node: folio_engine::NodeView<'_>| {
         let result = node.result.expect("a run that has ended has results");
@@ -268,7 +269,7 @@ async fn answered_calls(runner: &Runner, id: RunId) -> BTreeSet<(NodeId, u32)> {
     answered.collect()
 }
 
-/// The calls that had begun and of whose end nothing is recorded.
+/// The calls that had begun and whose end is not recorded.
 async fn in_flight(runner: &Runner, id: RunId) -> BTreeSet<NodeId> {
     let journal = runner.workspace().journal(id, Seq(0)).await.unwrap();
     let mut open = BTreeSet::new();
@@ -284,7 +285,7 @@ async fn in_flight(runner: &Runner, id: RunId) -> BTreeSet<NodeId> {
     open
 }
 
-/// How often the effect of each part of `run` was made.
+/// How often the effect of each node of `run` happened.
 fn by_path(effects: &Effects, run: &Run) -> BTreeMap<String, u32> {
     let effects = effects.lock().unwrap();
     let of = |(key, times): (&String, &u32)| {
@@ -294,7 +295,7 @@ fn by_path(effects: &Effects, run: &Run) -> BTreeMap<String, u32> {
     effects.iter().map(of).collect()
 }
 
-/// Drives, and answers what is asked meanwhile.
+/// Drives the run, and acts as the person meanwhile.
 async fn drive(runner: &Runner, run: RunId, outside: Outside) -> Result<(), folio_runner::RunnerError> {
     let driver = runner.clone();
     let mut driving = tokio::spawn(async move { driver.drive(run).await });
@@ -314,7 +315,7 @@ async fn drive(runner: &Runner, run: RunId, outside: Outside) -> Result<(), foli
     }
 }
 
-/// Does what somebody does from outside, if it is time for it.
+/// Acts as the person, if it is time.
 async fn steered(runner: &Runner, run: &Run, outside: Outside) -> Result<(), folio_runner::RunnerError> {
     let (id, ada) = (run.id(), Actor::new(Role::Human, "ada"));
     if let Some((node, question)) = run.questions().first() {
@@ -346,7 +347,7 @@ async fn steered(runner: &Runner, run: &Run, outside: Outside) -> Result<(), fol
     }
 }
 
-/// Drives a run whose driver is gone, as soon as what it still had under way has ended and let go of the run.
+/// Drives a run whose driver is gone, as soon as the driver's remaining work has ended and released the run.
 async fn taken_up(runner: &Runner, run: RunId, outside: Outside, told: &str) {
     for _ in 0..10_000 {
         match drive(runner, run, outside).await {

@@ -1,4 +1,4 @@
-//! Runs that others are to drive, and what becomes of whoever waits for them.
+//! Runs that other processes are to drive, and what happens to those that wait for them.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,12 +17,12 @@ use folio_tools::Registry;
 use serde_json::json;
 use tokio::time::Instant;
 
-/// What is answered, one after the other, to whoever asks what became of a run; the last answer holds on.
+/// The answers, in order, to queries for the fate of a run; the last one is repeated.
 #[derive(Debug)]
 struct Scripted {
     fates: Mutex<VecDeque<Result<Fate, ()>>>,
     asked: Mutex<u32>,
-    /// Who drives the run after all, once so many have asked.
+    /// The runner that drives the run after so many queries.
     worker: Option<(Runner, u32)>,
 }
 
@@ -61,7 +61,7 @@ struct House {
 }
 
 impl House {
-    /// Others who say `fates` of a run, and drive it once `driven_after` have asked, if ever.
+    /// Others that report `fates` of a run, and drive it after `driven_after` queries, if ever.
     fn new(fates: impl IntoIterator<Item = Result<Fate, ()>>, driven_after: Option<u32>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = models_support::sqlite(&folder.path().join("folio.db"));

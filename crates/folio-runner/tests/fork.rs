@@ -1,4 +1,4 @@
-//! Runs that begin at a moment of another one, in a real store.
+//! Forks of runs, in a real store.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -63,7 +63,7 @@ impl House {
         (store.head(space).await.unwrap(), runs.len(), pages)
     }
 
-    /// In how many commits the journal of `run` stands.
+    /// The number of commits with the journal of `run`.
     async fn commits_of(&self, run: RunId) -> usize {
         let (store, space) = (self.runner.workspace().store(), self.runner.workspace().space());
         let log = store.changes(space, Seq(0), 10_000).await.unwrap();

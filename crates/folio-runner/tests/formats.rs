@@ -1,5 +1,5 @@
-//! Runs whose journals another version of the program wrote: an older one's is gone on with and says so, a newer one's is left as
-//! it is (E9.9).
+//! Runs whose journals another version of the program wrote: one of an older version is resumed and the journal
+//! records that, one of a newer version is left as it is (E9.9).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -21,12 +21,13 @@ use folio_tools::Registry;
 use serde::Deserialize;
 use serde_json::json;
 
-/// What a program that writes format 7 had written when it was killed: one call had ended, two had begun, one of which had ended.
+/// What a program with format 7 had written when it was killed: one call had ended, two had begun, one of which had
+/// ended.
 const FORMAT_7: &str = include_str!("fixtures/format-7.jsonl");
-/// The same of format 8.
+/// The same for format 8.
 const FORMAT_8: &str = include_str!("fixtures/format-8.jsonl");
 
-/// A row of the log as it stands in a fixture.
+/// A row of the log in a fixture.
 #[derive(Deserialize)]
 struct Line {
     seq: u64,
@@ -42,7 +43,7 @@ struct House {
 }
 
 impl House {
-    /// A store in which nothing is but what `text` says, and in which it is a second later.
+    /// A store that contains only `text`, one second later.
     async fn of(text: &str) -> Self {
         let lines: Vec<Line> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let run = lines[0].record.run.as_ref().unwrap().run;
@@ -73,7 +74,7 @@ impl House {
         journal.events.into_iter().map(|(_, event)| event).collect()
     }
 
-    /// What the journal says of the format, in order: the place of each, and the format.
+    /// The formats that the journal records, in order: the position and the format of each.
     async fn formats(&self) -> Vec<(usize, u32)> {
         let said = |(at, event)| match event {
             Event::RunStarted { format, .. } | Event::FormatRaised { format } => Some((at, format)),
@@ -82,7 +83,7 @@ impl House {
         self.events().await.into_iter().enumerate().filter_map(said).collect()
     }
 
-    /// Writes to the journal that a version goes on which writes `format`, as that version would.
+    /// Records in the journal that a version with `format` continues, as that version would.
     async fn raise(&self, format: u32) {
         let workspace = self.runner.workspace();
         let head = workspace.run(Ref::Id(self.run)).await.unwrap().head;

@@ -11,7 +11,7 @@ use folio_engine::Run;
 use folio_memory::{RunId, Seq};
 use folio_runner::{Runner, RunnerOptions};
 
-/// Houses in this process, whose runs have as much of large outputs at hand.
+/// Houses in this process, whose runs may keep this much of large outputs in memory.
 struct Here {
     outputs_at_hand: Option<usize>,
 }
@@ -58,7 +58,7 @@ async fn comes_to_what_it_should(case: &Case, outputs_at_hand: Option<usize>) {
     every_commit_says_how_far_the_run_is(&house, run).await;
 }
 
-/// What a commit says for lists is what the journal up to it comes to, whoever wrote it.
+/// The state that a commit records for lists is that of the journal up to it, whoever wrote it.
 async fn every_commit_says_how_far_the_run_is(house: &House, run: RunId) {
     let workspace = house.runner.workspace();
     let (mut folded, mut since) = (Run::new(run, Arc::default()), Seq(0));

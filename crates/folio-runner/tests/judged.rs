@@ -1,4 +1,4 @@
-//! Results that are checked before they are theirs: by a judge, by commands (E9.6).
+//! Results that are checked before they count: by a judge, by commands (E9.6).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -16,7 +16,7 @@ use folio_tools::ShellPolicy;
 use models_support::*;
 use serde_json::json;
 
-/// What is observed of a call that answers with a text of so many characters, and how the run ends.
+/// What is observed of a call with a text of so many characters, and how the run ends.
 async fn observed_of(characters: usize, finding: &str) -> (Outcome, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let model = Arc::new(ScriptedModel::new([judging("it is long enough", finding)]));
@@ -90,7 +90,7 @@ async fn what_a_plan_wants_observed_is_observed_of_whoever_does_the_task_and_how
     assert_eq!(texts, ["checked 2", "commanded 3", "item 4", "model 5", "part 1"]);
 }
 
-/// The number of the process that wrote it into `file`, once it did.
+/// The id of the process that wrote it into `file`, once it did.
 async fn process_in(file: &Path) -> u32 {
     for _ in 0..1_500 {
         let text = std::fs::read_to_string(file).unwrap_or_default();

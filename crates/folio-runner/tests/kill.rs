@@ -1,4 +1,4 @@
-//! `kill -9` at two hundred moments of one run: every time it goes on where it was and comes to the same end.
+//! `kill -9` at two hundred moments of one run: each time it resumes where it was and ends the same way.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,10 +19,10 @@ use folio_tools::Registry;
 use only_run::only_run;
 use serde_json::{Value, json};
 
-/// How many moments; the commits of an undisturbed run are divided into as many.
+/// The number of moments; the commits of an undisturbed run are divided into as many.
 const MOMENTS: u32 = 200;
 
-/// Names the store of a child process; without it the child's test has nothing to do.
+/// The variable with the store of a child process; without it the child's test does nothing.
 const CHILD: &str = "FOLIO_TEST_KILL_STORE";
 
 const PLAN: &str = "
@@ -82,7 +82,7 @@ fn start_child(store: &Path) -> std::process::Child {
         .unwrap()
 }
 
-/// Everything that a run left behind, without what differs from run to run: ids, handles, times.
+/// Everything that a run left behind, without what differs between runs: ids, handles, times.
 #[derive(Debug, PartialEq)]
 struct Remains {
     nodes: BTreeMap<String, Value>,
@@ -164,7 +164,7 @@ async fn remains(runner: &Runner, id: RunId) -> Remains {
     }
 }
 
-/// Looks for a task that was begun again although it had not been in flight when a process died.
+/// Looks for a task that was started again although it had not been in flight when a process died.
 async fn calls_again(runner: &Runner, id: RunId) -> (usize, Vec<NodeId>) {
     let workspace = runner.workspace();
     let journal = workspace.store().journal(workspace.space(), id, Seq(0)).await.unwrap();

@@ -1,4 +1,5 @@
-//! `kill -9` while a command checks what a call came to: the call, which had ended, is not made again, whatever its class (E9.9).
+//! `kill -9` while a command checks the result of a call: the call, which had ended, is not made again, whatever its
+//! effect (E9.9).
 
 mod models_support;
 mod only_run;
@@ -15,7 +16,7 @@ use models_support::{Effects, of_goal, registry, sqlite, submit, workspace};
 use only_run::only_run;
 use serde_json::json;
 
-/// Names the folder of a child process; without it the child's test has nothing to do.
+/// The variable with the folder of a child process; without it the child's test does nothing.
 const CHILD: &str = "FOLIO_TEST_KILL_CHECKS_FOLDER";
 
 fn runner_in(folder: &Path) -> Runner {
@@ -27,8 +28,8 @@ fn runner_in(folder: &Path) -> Runner {
     Runner::new(workspace(store), registry(&Effects::default()), options)
 }
 
-/// A call that may not be made twice, and a step behind it. What it came to is checked by a command that writes down that it has begun, and ends
-/// when somebody says so.
+/// A call that must not be made twice, and a step after it. Its result is checked by a command that records that it
+/// has begun, and ends when released.
 fn checked(folder: &Path) -> NewRun {
     let sh = |script: &str| json!(["sh", "-c", script]);
     let check = sh("echo check >> checks; until [ -e go ]; do sleep 0.02; done");

@@ -1,6 +1,6 @@
-//! `kill -9` at every commit of a run that models work on: planner, executor and judge are asked over HTTP, of a provider in another
-//! process, which counts (E9.9). Every time the run comes to the same end, nothing that was answered is asked again, and what is
-//! planned is not planned again.
+//! `kill -9` at every commit of a run with models: planner, executor and judge are asked over HTTP, at a provider in
+//! another process, which counts (E9.9). Each time the run ends the same way, nothing that was answered is asked
+//! again, and nothing that was planned is planned again.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -22,11 +22,11 @@ use serde_json::{Value, json};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, Respond, ResponseTemplate};
 
-/// Name the store of a child process and its provider; without them the child's test has nothing to do.
+/// The variables with the store of a child process and its provider; without them the child's test does nothing.
 const STORE: &str = "FOLIO_TEST_KILL_MODELS_STORE";
 const PROVIDER: &str = "FOLIO_TEST_KILL_MODELS_PROVIDER";
 
-/// A provider that takes the house apart: what it says follows from what it reads.
+/// A provider that plans the house: its answers follow from what it reads.
 struct House;
 
 impl Respond for House {
@@ -57,7 +57,7 @@ impl Respond for House {
     }
 }
 
-/// What a model is asked for, as its rules say.
+/// What a model is asked for, according to its rules.
 fn what_for(read: &str) -> &'static str {
     let found = [
         ("You decide how", "decide"),
@@ -156,7 +156,7 @@ fn start_child(store: &Path, provider: &str) -> Child {
         .unwrap()
 }
 
-/// What the provider was asked since it was last looked at: the key of each request, and what for.
+/// The requests to the provider since the last look: the key of each, and its purpose.
 async fn asked(provider: &MockServer) -> Vec<(String, &'static str)> {
     let requests = provider.received_requests().await.unwrap();
     let of = |request: &Request| {
@@ -173,7 +173,7 @@ async fn provider() -> MockServer {
     server
 }
 
-/// Everything that the run came to, times aside.
+/// All results of the run, except times.
 fn outcome(run: &Run) -> BTreeMap<String, Value> {
     let of = |node: folio_engine::NodeView<'_>| {
         let result = node.result.expect("a run that has ended has results");
@@ -189,7 +189,7 @@ fn outcome(run: &Run) -> BTreeMap<String, Value> {
     run.tree().into_iter().map(of).collect()
 }
 
-/// What of a run is in its journal: the keys of calls that were answered, and the nodes that were planned or decided.
+/// What the journal of a run records: the keys of answered requests, and the nodes that were planned or decided.
 #[derive(Default)]
 struct Known {
     answered: BTreeSet<String>,

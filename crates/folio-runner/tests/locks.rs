@@ -1,4 +1,4 @@
-//! Calls of different runs that write the same (E9.15).
+//! Calls of different runs that write the same resource (E9.15).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -35,7 +35,8 @@ fn runner(registry: Registry) -> Runner {
     Runner::new(workspace, registry, RunnerOptions::default())
 }
 
-/// The most that wrote at one time, of `runs` that each write twice: on the desks that `desk` gives them.
+/// The largest number of concurrent writers among `runs` runs that each write twice, on the desks that `desk` gives
+/// them.
 async fn most_at_one_time(runs: usize, desk: fn(usize) -> String) -> usize {
     let most = Arc::new(AtomicUsize::new(0));
     let mut registry = Registry::with_builtins();
@@ -87,7 +88,7 @@ async fn runs_that_write_the_same_do_so_one_after_the_other_e9_15() {
     assert!(apart > 1, "nobody waits for what others write elsewhere");
 }
 
-/// A runner whose calls of `write_on` end when they are told to.
+/// A runner whose calls of `write_on` end when released.
 fn holding(ends: &Arc<Semaphore>) -> Runner {
     let mut registry = Registry::with_builtins();
     let ends = Arc::clone(ends);
@@ -101,7 +102,7 @@ fn holding(ends: &Arc<Semaphore>) -> Runner {
     runner(registry)
 }
 
-/// A run that writes on `desk`, and who drives it.
+/// A run that writes on `desk`, and its driver.
 async fn begun(runner: &Runner, desk: &str) -> (RunId, JoinHandle<Result<NodeResult, RunnerError>>) {
     let steps = json!({"title": "t", "steps": [{"id": "a", "do": {"tool": "write_on", "args": {"desk": desk}}}]});
     let plan = plan::from_value(&steps, &runner.known()).unwrap();

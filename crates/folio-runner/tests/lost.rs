@@ -1,4 +1,4 @@
-//! Calls that had begun when the store was gone, and whoever drives the run then (E9.12).
+//! Calls that had begun when the store failed, and what the next driver of the run does (E9.12).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +17,7 @@ use folio_testkit::{Fault, FaultyStore};
 use folio_tools::{Effect, Reconciled, Registry, Tool, ToolContext, ToolRequest, ToolResponse, ToolSpec};
 use serde_json::json;
 
-/// What the tool says when it is asked what became of a call.
+/// What the tool answers when it is asked what became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Says {
     Done,
@@ -25,7 +25,7 @@ enum Says {
     Nothing,
 }
 
-/// Sends a letter, and notes under which key; and under which it was asked what became of one.
+/// Sends a letter, and records the key of each; also the keys of which it was asked what became.
 #[derive(Debug)]
 struct Sends {
     spec: ToolSpec,
@@ -106,7 +106,7 @@ async fn driven(runner: &Runner, run: RunId) -> NodeResult {
     ended.node_at("letter").unwrap().result.unwrap().clone()
 }
 
-/// A run that sends a letter, whose store at `path` was gone before the end of that was recorded.
+/// A run that sends a letter, whose store at `path` failed before the end of the call was recorded.
 async fn cut_off(path: &Path, effect: Effect, says: Says, what: Option<(&str, LostCall)>, log: &Log) -> RunId {
     let faulty = Arc::new(FaultyStore::new(sqlite(path)));
     let first = runner(Arc::clone(&faulty) as Arc<dyn Store>, effect, says, what, log);
@@ -124,8 +124,8 @@ async fn cut_off(path: &Path, effect: Effect, says: Says, what: Option<(&str, Lo
     run
 }
 
-/// A run that sends a letter, whose store was gone before the end of that was recorded; what it came to then, and what the tool
-/// was asked, with `KEY` for the key of the call.
+/// A run that sends a letter, whose store failed before the end of the call was recorded; returns its result, and what
+/// the tool was asked, with `KEY` for the key of the call.
 async fn lost(effect: Effect, says: Says, what: Option<(&str, LostCall)>) -> (NodeResult, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");

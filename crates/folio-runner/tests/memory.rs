@@ -1,4 +1,4 @@
-//! What tools that a run calls know of memory, and what of their answers is taken in.
+//! What tools in a run see of memory, and what is stored of their answers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -28,7 +28,7 @@ struct House {
     told: Arc<Mutex<Vec<Value>>>,
 }
 
-/// One with a tool that asks for observations about wine and answers with `answer`.
+/// A house with a tool that queries observations about wine and returns `answer`.
 fn house(answer: Value) -> House {
     let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
     let (clock, ids) = (SimClock::default(), Arc::new(SeededIds::default()));

@@ -161,7 +161,7 @@ async fn whoever_plans_anew_knows_what_was_noticed_and_written_meanwhile_e9_16()
     }
 }
 
-/// Who asks a person something, once somebody does.
+/// Waits until a node asks a person something, and returns it.
 async fn asking(house: &House, run: RunId) -> NodeId {
     loop {
         let loaded = house.runner.load(run).await.unwrap();
@@ -420,7 +420,7 @@ async fn models_keep_within_the_calls_at_a_time_also_while_a_confirmation_is_wai
     assert_eq!(most, 2);
 }
 
-/// A house whose model does every task in one call, for `reason`.
+/// A house whose model does every task in one call, giving `reason`.
 fn who_does_at_once(reason: &str) -> House {
     let cue = When::any().json(&json!({
         "decision": "execute", "reason": reason, "low_complexity": true, "resources_available": true,
@@ -486,7 +486,7 @@ async fn long_answers_that_come_at_once_are_not_all_in_one_commit() {
     assert!(replies.iter().all(|replies| *replies <= 2), "{replies:?}");
 }
 
-/// A runner whose model answers by a script with such `calls` and then is done, and what is on its disk.
+/// A runner whose model makes such `calls` by a script and then is done, and its cassette.
 async fn with_calls(calls: serde_json::Value) -> (House, RunId, folio_model::Cassette) {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script.json");
@@ -521,7 +521,7 @@ async fn with_calls(calls: serde_json::Value) -> (House, RunId, folio_model::Cas
     (house, run, cassette)
 }
 
-/// What the model was answered last, call by call.
+/// The latest results that the model got, call by call.
 fn answers(house: &House) -> Vec<(String, String)> {
     let asked = house.model.asked();
     let messages = &asked.last().unwrap().messages;

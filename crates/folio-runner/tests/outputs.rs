@@ -1,4 +1,4 @@
-//! What a run comes to does not depend on which of its large outputs are in memory (decision 0087).
+//! The results of a run do not depend on which of its large outputs are in memory (decision 0087).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -20,13 +20,13 @@ use folio_testkit::{Fault, FaultyStore, SeededIds, SimClock};
 use models_support::*;
 use serde_json::{Value, json};
 
-/// More than may stand in a journal.
+/// A text that is too long for a journal.
 fn long(word: &str) -> String {
     format!("{word} ").repeat(80_000 / word.len())
 }
 
-/// Everything that reads outputs reads large ones: arguments, lists, titles, criteria of every kind, what is observed, outputs of plans, the
-/// report, models and judges.
+/// Everything that can read outputs reads large ones: arguments, lists, titles, criteria of every kind, observations,
+/// outputs of plans, the report, models and judges.
 fn steps() -> Value {
     let rows: Vec<Value> = (0..100).map(|n| json!({"n": n, "text": "row ".repeat(200)})).collect();
     json!([
@@ -76,7 +76,7 @@ fn plan(runner: &Runner, folder: &Path) -> NewRun {
     }
 }
 
-/// A runner that keeps no more than so many bytes of large outputs in memory. Its ids and its time are always the same.
+/// A runner that keeps at most so many bytes of large outputs in memory. Its ids and its time are deterministic.
 fn runner(store: Arc<dyn Store>, seed: u16, outputs_at_hand: Option<usize>) -> Runner {
     let clock = Arc::new(SimClock::at(Timestamp::from_millis(1_000_000)));
     let workspace = Workspace::new(store, clock, Arc::new(SeededIds::new(seed)), SpaceName::main());
@@ -89,10 +89,10 @@ fn runner(store: Arc<dyn Store>, seed: u16, outputs_at_hand: Option<usize>) -> R
     Runner::new(workspace, registry(&Effects::default()), options)
 }
 
-/// Nothing at all, less than two outputs, and what is usual.
+/// Nothing, less than two outputs, and the default.
 const AT_HAND: [Option<usize>; 3] = [Some(0), Some(150_000), None];
 
-/// What there is of a run: its events, its pages with their entries, and what was observed, without what is another each time.
+/// The events of a run, its pages with their entries, and its observations, without what differs each time.
 async fn seen(runner: &Runner, run: RunId, folder: &Path) -> Vec<String> {
     let workspace = runner.workspace();
     let mut seen = Vec::new();
@@ -129,7 +129,7 @@ fn without_durations(value: &mut Value) {
     }
 }
 
-/// What each node came to.
+/// The result of each node.
 fn outcomes(run: &Run) -> Vec<Value> {
     let (mut outcomes, mut rest) = (Vec::new(), vec![NodeId::root(run.id())]);
     while let Some(node) = rest.pop() {
@@ -197,7 +197,7 @@ async fn a_run_has_the_same_events_and_pages_whatever_is_at_hand() {
     }
 }
 
-/// Drives a run whose first driver is about to let go of it.
+/// Drives a run whose first driver is about to release it.
 async fn taken_up(runner: &Runner, run: RunId) -> NodeResult {
     for _ in 0..500 {
         match runner.drive(run).await {

@@ -1,4 +1,4 @@
-//! What breaks off, or is dropped, takes nothing from what runs beside it or goes on later.
+//! What panics, or is dropped, does not affect what runs beside it or continues later.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -114,7 +114,7 @@ async fn a_model_that_panics_has_not_answered_and_its_run_ends() {
     assert!(notes.contains("it panicked: no words today"), "{notes}");
 }
 
-/// Reads what it writes from an argument that is not there.
+/// Panics because it reads a missing argument.
 #[derive(Debug)]
 struct Careless {
     spec: ToolSpec,
@@ -150,7 +150,7 @@ async fn a_tool_that_panics_when_it_is_asked_what_it_writes_is_called_as_one_tha
     assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
 }
 
-/// Says that it is at work, and is done when it is let go.
+/// Signals that it is running, and ends when released.
 #[derive(Debug)]
 struct Waits {
     spec: ToolSpec,
@@ -206,7 +206,7 @@ async fn who_drops_what_drives_a_run_gives_it_up_and_anybody_goes_on_with_it() {
     assert_eq!(ended.unwrap().status, Outcome::Ok);
 }
 
-/// Waits until nobody drives `run`.
+/// Waits until `run` is no longer driven.
 async fn is_given_up(workspace: &Workspace, run: RunId) {
     let mut tries = 0;
     while workspace.run(Ref::Id(run)).await.unwrap().driven {
@@ -282,7 +282,7 @@ fn who_drives_in_another_runtime_hears_what_people_want_although_the_first_one_i
     );
 }
 
-/// Is at work for ever, and so is finding out what became of it.
+/// Never ends, and neither does its reconciliation.
 #[derive(Debug)]
 struct Deaf {
     spec: ToolSpec,

@@ -1,4 +1,4 @@
-//! Processes that drive runs of one shared store, whose calls write the same (E9.15).
+//! Processes that drive runs of one shared store, whose calls write the same resource (E9.15).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

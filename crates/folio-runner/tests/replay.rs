@@ -1,4 +1,4 @@
-//! A journal is folded again from its first event, and what is kept is compared with it.
+//! A journal is folded again from its first event, and the stored state is compared with it.
 
 mod models_support;
 

@@ -1,4 +1,4 @@
-//! What a driver does while a call that is to be tried again waits for room (E9.9).
+//! What a driver does while a call that is to be retried waits for room (E9.9).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,7 +17,7 @@ use folio_tools::{Effect, FailureKind, Registry, Tool, ToolContext, ToolError, T
 use serde_json::json;
 use tokio::sync::Semaphore;
 
-/// A clock that knows how often somebody looked at it: a driver does whenever it goes round.
+/// A clock that counts how often it is read: a driver reads it in every iteration.
 #[derive(Debug, Default)]
 struct Looked {
     clock: SimClock,
@@ -31,7 +31,7 @@ impl Clock for Looked {
     }
 }
 
-/// Says that it has begun, and ends when it is let.
+/// Signals that it has begun, and ends when released.
 #[derive(Debug)]
 struct Holds {
     spec: ToolSpec,

@@ -429,7 +429,8 @@ async fn who_allows_shell_by_its_name_allows_every_command() {
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
 }
 
-/// How a run ends whose criterion is checked by a command, after a person said yes or no to it; and how often the command ran.
+/// How a run ends whose criterion is checked by a command, after a person approved or rejected it; and how often the
+/// command ran.
 async fn checked_by_a_command(is_approved: bool) -> (NodeResult, usize) {
     let house = House::with(RunnerOptions {
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
@@ -480,7 +481,7 @@ async fn the_command_of_a_criterion_that_the_run_does_not_allow_runs_if_a_person
     assert_eq!((result.status, ran), (Outcome::Partial, 0), "{}", result.notes);
 }
 
-/// How often a call begins while another one, whose beginning says that it writes the same, is under way.
+/// How often a call begins while another one that declared the same resource is under way.
 async fn overlaps(house: &House, run: RunId) -> usize {
     let workspace = house.runner.workspace();
     let journal = workspace.store().journal(workspace.space(), run, Seq(0)).await.unwrap();

@@ -117,7 +117,7 @@ async fn a_run_in_nobodys_turn_is_a_turn_of_its_own_m7_11_1() {
     assert_eq!(house.turns().await[0].ended.as_ref().unwrap().seq, ended.seq);
 }
 
-/// Time passes whenever somebody looks.
+/// A clock that advances whenever it is read.
 #[derive(Debug, Default)]
 struct Ticking(SimClock);
 
@@ -272,7 +272,7 @@ async fn what_a_confirmation_needs_is_done_first_when_not_all_can_be_m7_11_2() {
     assert_eq!(begun(&house).await, ["verify-email", "send-email", "weather"]);
 }
 
-/// Keeps the order, and how many there were to choose from.
+/// Keeps the order, and records how many there were to choose from.
 #[derive(Debug, Default)]
 struct Counting(Mutex<Vec<usize>>);
 

@@ -1,4 +1,4 @@
-//! A client of `folio mcp` that writes lines and reads lines, and assumes nothing else.
+//! A client of `folio mcp` that writes and reads lines, and assumes nothing else.
 
 #![allow(dead_code, reason = "every test file uses a part of it")]
 #![allow(clippy::allow_attributes, reason = "an unused part cannot be expected in every file")]
@@ -13,12 +13,12 @@ pub(crate) struct Host {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     next: u64,
-    /// What the server said of itself.
+    /// The server's answer to the initialization.
     pub(crate) began: Value,
 }
 
 impl Host {
-    /// Starts the server with `command` and begins a conversation of the generation with sessions.
+    /// Starts the server with `command` and begins a conversation with the session-based protocol.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
@@ -49,7 +49,7 @@ impl Host {
         writeln!(stdin, "{message}").unwrap();
     }
 
-    /// Asks, and gives the result.
+    /// Sends a request, and returns the result.
     pub(crate) fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.next;
         self.next += 1;
@@ -65,19 +65,19 @@ impl Host {
         }
     }
 
-    /// Calls a tool, and gives the text of its answer.
+    /// Calls a tool, and returns the text of its answer.
     pub(crate) fn call(&mut self, name: &str, arguments: Value) -> String {
         let result = self.ask("tools/call", json!({"name": name, "arguments": arguments}));
         result["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
-    /// Closes the server's input; how it ends, what else it wrote to its output, and to standard error.
+    /// Closes the server's input. Returns its exit code, the rest of its output, and its standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String, String) {
         drop(self.stdin.take());
         self.wait()
     }
 
-    /// The same without closing it.
+    /// Like [`Self::end`], without closing the input.
     pub(crate) fn wait(mut self) -> (Option<i32>, String, String) {
         let (mut rest, mut errors) = (String::new(), String::new());
         self.stdout.read_to_string(&mut rest).unwrap();

@@ -16,12 +16,12 @@ use regex::Regex;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A folder with nothing in it, a home, and a store.
+/// An empty folder, a home, and a store.
 pub(crate) struct Folio {
     folder: TempDir,
 }
 
-/// What a call came to.
+/// The result of a call.
 pub(crate) struct Called {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -46,7 +46,7 @@ impl Folio {
         std::fs::write(path, content).unwrap();
     }
 
-    /// The program with `arguments`, which sees nothing of the environment of the tests.
+    /// The program with `arguments`, without the environment of the tests.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("folio"));
         command.env_clear().current_dir(self.path()).args(arguments);
@@ -54,7 +54,7 @@ impl Folio {
         command
     }
 
-    /// The same for a process that is talked with.
+    /// The same as a process with pipes.
     pub(crate) fn process(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("folio"));
         command
@@ -65,7 +65,7 @@ impl Folio {
         command
     }
 
-    /// The same as a process that goes on while the test does something else.
+    /// The same as a process that runs while the test does something else.
     pub(crate) fn spawn(&self, arguments: &[&str]) -> Running {
         let mut command = self.process(arguments);
         let (stdout, stderr) = (Stdio::piped(), Stdio::piped());
@@ -79,7 +79,7 @@ impl Folio {
         }
     }
 
-    /// Calls it again and again until what it answers is as `wanted`.
+    /// Repeats the call until its answer is as `wanted`.
     pub(crate) fn until(&self, arguments: &[&str], wanted: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..400 {
             let seen = self.json(arguments);
@@ -95,25 +95,25 @@ impl Folio {
         Called::of(self.command(arguments).output().unwrap())
     }
 
-    /// Calls it, expects that it succeeds, and gives standard output.
+    /// Calls the program, asserts that it succeeds, and returns standard output.
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let called = self.call(arguments);
         assert_eq!(called.code, 0, "{arguments:?}: {}", called.stderr);
         called.stdout
     }
 
-    /// The same with `--json`, read.
+    /// The same with `--json`, parsed.
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let text = self.ok(&[arguments, &["--json"]].concat());
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
     }
 
-    /// Everything that a person sees of a call, without what changes from one to the next.
+    /// Everything that a person sees of a call, without what varies between calls.
     pub(crate) fn seen(&self, arguments: &[&str]) -> String {
         self.without_accidents(&self.call(arguments).to_string())
     }
 
-    /// `text` without ids, instants and the name of the folder.
+    /// `text` without ids, times and the name of the folder.
     pub(crate) fn without_accidents(&self, text: &str) -> String {
         let text = text.replace(&*self.path().to_string_lossy(), "FOLDER");
         let rules = [
@@ -138,19 +138,19 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// What a terminal sends for Ctrl-C.
+    /// Sends the signal of Ctrl-C.
     pub(crate) fn interrupt(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     }
 
-    /// What the system sends to have it end.
+    /// Sends the signal to terminate.
     pub(crate) fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     }
 
-    /// What cannot be caught.
+    /// Sends the signal that cannot be caught.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -203,7 +203,7 @@ pub(crate) fn session(folio: &Folio, lines: &[&str]) -> String {
     text
 }
 
-/// What a file holds, as soon as there is a whole line in it.
+/// Waits until the file contains a whole line, and returns it.
 pub(crate) fn line_of(folio: &Folio, file: &str) -> String {
     for _ in 0..2_000 {
         match std::fs::read_to_string(folio.path().join(file)) {
@@ -214,7 +214,7 @@ pub(crate) fn line_of(folio: &Folio, file: &str) -> String {
     panic!("{file} was not written");
 }
 
-/// Waits until there is no process `pid` any more.
+/// Waits until the process `pid` is gone.
 pub(crate) fn is_gone(pid: &str) {
     for _ in 0..2_000 {
         match std::fs::read_to_string(format!("/proc/{pid}/stat")) {

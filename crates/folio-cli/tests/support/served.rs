@@ -1,4 +1,4 @@
-//! `folio serve` as a process, asked over plain HTTP and killed at the end of its test, however that ends.
+//! `folio serve` as a process, queried over plain HTTP and killed at the end of its test, however that ends.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use super::Folio;
 
-/// A server, and where it is.
+/// A server, and its address.
 pub(crate) struct Served {
     pub(crate) child: Child,
     pub(crate) port: u16,
 }
 
 impl Served {
-    /// One that listens at `listen`, with the store `f.db` of `folio`.
+    /// Starts a server that listens on `listen`, with the store `f.db` of `folio`.
     pub(crate) fn new(folio: &Folio, listen: &str) -> Self {
         Self::of(folio.process(&["--store", "sqlite:f.db", "serve", "--listen", listen]))
     }
 
-    /// The one that `command` starts.
+    /// Starts the server with `command`.
     pub(crate) fn of(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -42,7 +42,7 @@ impl Served {
         Self { child, port }
     }
 
-    /// A connection that has asked for `path`.
+    /// Opens a connection that has requested `path`.
     pub(crate) fn open(&self, path: &str, token: Option<&str>) -> TcpStream {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -51,14 +51,14 @@ impl Served {
         stream
     }
 
-    /// The status with which `path` is answered.
+    /// The status of the answer for `path`.
     pub(crate) fn status(&self, path: &str, token: Option<&str>) -> String {
         let mut answer = String::new();
         self.open(path, token).read_to_string(&mut answer).unwrap();
         answer.split(' ').nth(1).unwrap().to_owned()
     }
 
-    /// The whole answer, with its head, when `body` is sent to `path`.
+    /// Posts `body` to `path`, and returns the whole answer with its head.
     pub(crate) fn post(&self, path: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let bytes = body.len();

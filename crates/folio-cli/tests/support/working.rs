@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 pub(crate) struct Worker(Child);
 
 impl Worker {
-    /// The one that `command` starts. Restate knows it when this returns.
+    /// Starts a worker with `command`. Restate knows it when this returns.
     pub(crate) fn start(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -38,7 +38,7 @@ impl Worker {
         self.0.wait().unwrap();
     }
 
-    /// Tells it to end, and waits until it has.
+    /// Tells the worker to end, and waits for it.
     pub(crate) fn end(mut self) {
         self.signal(Signal::TERM);
         self.0.wait().unwrap();
@@ -57,7 +57,7 @@ impl Drop for Worker {
     }
 }
 
-/// How a worker is told where to listen, and where Restate is.
+/// The arguments of a worker: where to listen, and where Restate is.
 pub(crate) fn worker<'a>(ingress: &'a str, listen: &'a str, admin: &'a str) -> [&'a str; 8] {
     [
         "worker",
@@ -71,7 +71,7 @@ pub(crate) fn worker<'a>(ingress: &'a str, listen: &'a str, admin: &'a str) -> [
     ]
 }
 
-/// How the plan in the file `name` is handed to Restate.
+/// The arguments that submit the plan in the file `name` through Restate.
 pub(crate) fn submitting<'a>(ingress: &'a str, name: &'a str) -> [&'a str; 8] {
     [
         "run",
@@ -85,8 +85,8 @@ pub(crate) fn submitting<'a>(ingress: &'a str, name: &'a str) -> [&'a str; 8] {
     ]
 }
 
-/// The plan of run number `run`: in each of `rounds` it waits `ms` milliseconds, notes something, and has an effect outside that must
-/// not be made twice. In the round `held` that effect comes once there is a file `go`.
+/// The plan of run number `run`: each of `rounds` rounds waits `ms` milliseconds, notes something, and has an external
+/// effect that must not happen twice. In the round `held`, the effect waits for a file `go`.
 pub(crate) fn plan_of(run: usize, rounds: usize, ms: u32, held: Option<usize>) -> String {
     let rounds = (0..rounds).map(|round| {
         let hold = if held == Some(round) {

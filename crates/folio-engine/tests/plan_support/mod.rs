@@ -1,4 +1,4 @@
-//! Makes plans for property tests: any shape, every name right.
+//! Generates plans for property tests: any shape, with every name correct.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use folio_engine::plan::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// What a step looks like before it has a name and a place.
+/// A step before it has a name and a place.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
     Task(Detail),
@@ -21,7 +21,7 @@ pub(crate) enum Shape {
     ForEach(Detail, Box<Self>),
 }
 
-/// Choices that every kind of step uses as it likes.
+/// Random choices that every kind of step uses as it likes.
 #[derive(Debug, Clone)]
 pub(crate) struct Detail {
     pub(crate) words: String,

@@ -1,4 +1,4 @@
-//! A server that adds two numbers, made with the official library, and who calls it.
+//! A server that adds two numbers, built with the official library, and a client of it.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 #[derive(Clone)]
 struct Adder {
-    /// What the server says that its first number is.
+    /// The server's description of its first number.
     first: Arc<Mutex<&'static str>>,
 }
 
@@ -57,12 +57,12 @@ impl ServerHandler for Adder {
     }
 }
 
-/// It, at `/mcp`. One with sessions answers in events, the other in plain JSON.
+/// The server, at `/mcp`. With sessions it answers in events, otherwise in plain JSON.
 pub(crate) fn adder(is_legacy: bool) -> axum::Router {
     adder_of(Arc::new(Mutex::new("one of the numbers")), is_legacy)
 }
 
-/// The same, that says of its first number what stands in `first`.
+/// The same, with `first` as the description of its first number.
 pub(crate) fn adder_of(first: Arc<Mutex<&'static str>>, is_legacy: bool) -> axum::Router {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(is_legacy)

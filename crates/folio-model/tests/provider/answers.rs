@@ -1,4 +1,4 @@
-//! What is made of an answer.
+//! How answers are read.
 
 use folio_model::{Delta, ModelErrorKind, StopCause, Usage};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ async fn text_comes_in_pieces_and_whole_and_with_what_it_cost() {
     }
 }
 
-/// An OpenAI answer with calls whose arguments are `args`, which ends as `finish`.
+/// An OpenAI answer with calls that have `args`, and the finish reason `finish`.
 fn calls(args: &[&str], finish: &str) -> ResponseTemplate {
     let mut frames: Vec<Value> = Vec::new();
     for (index, args) in args.iter().enumerate() {

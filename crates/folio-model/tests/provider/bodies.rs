@@ -1,4 +1,4 @@
-//! What is sent.
+//! Request bodies.
 
 use folio_model::{SchemaForm, Speaker};
 use serde_json::{Value, json};

@@ -255,7 +255,7 @@ async fn a_failure_in_the_middle_of_an_answer_is_one() {
     }
 }
 
-/// What is said of a server that sends `head` and then nothing more.
+/// The error for a server that sends `head` and then nothing more.
 async fn of_silence(head: &'static str, patience: Patience) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect(TEST);
     let port = listener.local_addr().expect(TEST).port();

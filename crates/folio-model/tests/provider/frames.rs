@@ -1,4 +1,4 @@
-//! Answers in the forms that servers send which speak nearly as a provider does, and as they come apart on the way.
+//! Answers in the forms of servers that nearly follow a provider's protocol, split at any place on the way.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use wiremock::ResponseTemplate;
 
 use crate::house::{TEST, WIRES, ask, event_text, named, options, raw, request};
 
-/// Frames of a Chat answer with these pieces of calls, each in a frame of its own.
+/// The frames of a Chat answer with these pieces of calls, one per frame.
 fn chat(pieces: &[Value]) -> ResponseTemplate {
     let mut text: String = pieces
         .iter()
@@ -236,7 +236,7 @@ async fn nothing_is_unpacked() {
     }
 }
 
-/// Sends each of `answers`, a list of pieces, to whoever asks, one after the other.
+/// Sends each of `answers`, lists of pieces, to the clients in turn.
 fn serve(answers: Vec<Vec<u8>>) -> (u16, std::thread::JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect(TEST);
     let port = listener.local_addr().expect(TEST).port();
@@ -254,7 +254,7 @@ fn serve(answers: Vec<Vec<u8>>) -> (u16, std::thread::JoinHandle<()>) {
     (port, server)
 }
 
-/// A body of these pieces: each comes by itself, whatever the network does. What says that it is all is not there yet.
+/// A chunked body of these pieces, each of which arrives by itself. The final chunk is missing.
 fn chunked(pieces: &[Vec<u8>]) -> Vec<u8> {
     let mut sent = Vec::new();
     for piece in pieces.iter().filter(|piece| !piece.is_empty()) {

@@ -1,4 +1,4 @@
-//! A server that answers what it is told to, and a model that asks it.
+//! A server with given answers, and a model that asks it.
 
 use folio_model::{
     Delta, Message, ModelError, ModelKeys, ModelOptions, Reply, Request, Role, SchemaForm, Secret, Speaker, ToolCall,
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-/// The languages, as their addresses begin.
+/// The wires, as model addresses begin.
 pub(crate) const WIRES: [&str; 5] = ["openai", "openai-responses", "anthropic", "gemini", "ollama"];
 
-/// Why nothing is done about failures here.
+/// Why failures are not handled here.
 pub(crate) const TEST: &str = "a test fails by it";
 
-/// Not for eyes.
+/// A secret key.
 pub(crate) const KEY: &str = "sk-test-not-for-eyes-4711";
 
-/// What was asked for, and what came of it.
+/// The requests and the outcome.
 pub(crate) struct Asked {
     pub(crate) result: Result<Reply, ModelError>,
     pub(crate) pieces: Vec<Delta>,
@@ -55,7 +55,7 @@ pub(crate) fn options() -> ModelOptions {
     }
 }
 
-/// Asks a model of `wire` with the name `m`, whose server answers `answer`.
+/// Asks the model `m` over `wire`, whose server sends `answer`.
 pub(crate) async fn ask(wire: &str, request: &Request, answer: ResponseTemplate) -> Asked {
     ask_with(wire, "m", request, answer, &options()).await
 }
@@ -97,7 +97,7 @@ pub(crate) fn said(speaker: Speaker, text: &str) -> Message {
     }
 }
 
-/// Rules and one thing that is asked.
+/// A request with rules and one message.
 pub(crate) fn request() -> Request {
     Request {
         role: Role::Executor,
@@ -147,7 +147,7 @@ fn text_of(frames: impl IntoIterator<Item = Value>) -> String {
     frames.into_iter().map(|frame| named(&frame)).collect()
 }
 
-/// One event, with the name that Anthropic's have.
+/// One event with a name, as Anthropic sends it.
 pub(crate) fn named(frame: &Value) -> String {
     match frame["type"].as_str() {
         Some(name) => format!("event: {name}\ndata: {frame}\n\n"),
@@ -159,12 +159,13 @@ pub(crate) fn raw(text: String) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_raw(text, "text/event-stream")
 }
 
-/// An answer that says `text` and costs 20 tokens to read, of which 8 were cached, and 5 written, of which 2 thought.
+/// An answer with `text` that cost 20 input tokens, of which 8 were cached, and 5 output tokens, of which 2 were for
+/// reasoning.
 pub(crate) fn events(wire: &str, text: &str) -> ResponseTemplate {
     raw(event_text(wire, text))
 }
 
-/// The same as it goes over the wire.
+/// The same answer as sent over the wire.
 pub(crate) fn event_text(wire: &str, text: &str) -> String {
     match wire {
         "openai" | "ollama" => {

@@ -1,4 +1,4 @@
-//! What comes without an end.
+//! Endless answers.
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -9,10 +9,11 @@ use serde_json::json;
 use crate::frames::read_request;
 use crate::house::{TEST, WIRES, ask, named, options, raw, request};
 
-/// More than anybody would read of what is wrong.
+/// More bytes than should be read of a wrong answer.
 const SENT_MAX: usize = 128 * 1024 * 1024;
 
-/// What is made of an answer that begins with `head` and goes on with `block` for as long as anybody reads; and how much was sent.
+/// The error for an answer that begins with `head` and repeats `block` for as long as it is read; and how much was
+/// sent.
 async fn of_endless(wire: &str, head: &'static str, block: &'static str) -> (ModelError, usize) {
     let listener = TcpListener::bind("127.0.0.1:0").expect(TEST);
     let port = listener.local_addr().expect(TEST).port();

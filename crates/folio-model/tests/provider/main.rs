@@ -1,4 +1,4 @@
-//! What is sent to providers, to the byte, and what is made of what they answer.
+//! Requests to providers, to the byte, and how their answers are read.
 
 mod answers;
 mod bodies;

@@ -1,4 +1,4 @@
-//! Answers as servers give them that speak as OpenAI or Anthropic do, or nearly.
+//! Answers of servers that follow the protocol of OpenAI or Anthropic, or nearly.
 
 use folio_model::{Delta, ModelErrorKind, StopCause, Usage, UsedUp};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn done(frames: &[Value]) -> ResponseTemplate {
     raw(frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n")
 }
 
-/// One frame of an answer with this as what is new in it.
+/// One frame of an answer with this delta.
 fn new(delta: Value) -> Value {
     json!({"id": "c", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
 }

@@ -1,4 +1,4 @@
-//! All five ways to ask a model, against a server that nobody here wrote: aimock, which `./test` installs.
+//! All five wires, with a third-party server: aimock, which `./test` installs.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -32,7 +32,7 @@ fn request(text: &str) -> Request {
     }
 }
 
-/// The reply and the text that came in pieces.
+/// The reply, and the text that was streamed.
 async fn ask(server: &Server, wire: &str, request: &Request) -> (Result<Reply, ModelError>, String) {
     let mut pieces = String::new();
     let model = server.model(wire, KEY, SchemaForm::Strict);

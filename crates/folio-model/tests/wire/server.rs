@@ -1,4 +1,4 @@
-//! The server, for as long as a test lasts.
+//! The server, for the duration of a test.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use folio_model::{Model, ModelKeys, ModelOptions, SchemaForm, Secret, open};
 
-/// The languages, as their addresses begin.
+/// The wires, as model addresses begin.
 pub(crate) const WIRES: [&str; 5] = ["openai", "openai-responses", "anthropic", "gemini", "ollama"];
 
-/// The key that the server takes.
+/// The key that the server accepts.
 pub(crate) const KEY: &str = "sk-test-4711";
 
-/// Lines of the server's output in which its address must stand.
+/// How many lines of the server's output may precede its address.
 const LINES_MAX: usize = 50;
 
 /// A server on a port of its own.

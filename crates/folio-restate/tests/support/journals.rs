@@ -7,7 +7,7 @@ use folio_runner::Runner;
 use regex::Regex;
 use serde_json::Value;
 
-/// The events of a run without what no two runs have in common: ids are numbered as they appear, times are left out.
+/// The events of a run without what differs between runs: ids are numbered in order of appearance, times are left out.
 pub(crate) async fn in_order(runner: &Runner, run: RunId) -> Vec<Value> {
     let journal = runner.workspace().journal(run, Seq(0)).await.unwrap();
     let mut names = Names::default();
@@ -19,8 +19,8 @@ pub(crate) async fn in_order(runner: &Runner, run: RunId) -> Vec<Value> {
     events.collect()
 }
 
-/// The same by the path of the node that each event is of: in whatever order calls end, those of one node have one. Nodes are
-/// called by their paths, and everything else that has an id by its kind.
+/// The same, grouped by the path of each event's node: calls may end in any order, but the events of one node have a
+/// fixed order. Nodes are named by their paths, and everything else with an id by its kind.
 pub(crate) async fn by_node(runner: &Runner, run: RunId) -> BTreeMap<String, Vec<Value>> {
     let journal = runner.workspace().journal(run, Seq(0)).await.unwrap();
     let tree = runner.load(run).await.unwrap();

@@ -1,4 +1,4 @@
-//! A store that several share, and workers on it.
+//! A shared store, and workers on it.
 
 #![allow(
     dead_code,
@@ -21,7 +21,7 @@ use folio_testkit::restate::Restate;
 use folio_tools::Registry;
 use tokio::sync::oneshot;
 
-/// How long everything in a run waits here until the run is given up: shorter than any person answers.
+/// How long everything in a run waits here until the run is given up: shorter than any person takes to answer.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A database, and where Restate is.
@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) folio: Folio,
     ingress: Place,
     admin: Place,
-    /// Where all workers listen: Restate knows them by one address.
+    /// The address of all workers: Restate knows them by one address.
     listen: SocketAddr,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Working {
 }
 
 impl Working {
-    /// What it told people.
+    /// The worker's notes to people.
     pub(crate) fn told(&self) -> Vec<String> {
         self.told.lock().unwrap().clone()
     }
@@ -63,12 +63,12 @@ impl Shared {
         }
     }
 
-    /// Workers listen elsewhere from now on.
+    /// Makes workers listen on another address from now on.
     pub(crate) fn moves(&mut self) {
         self.listen = free();
     }
 
-    /// Where workers listen.
+    /// The address of the workers.
     pub(crate) fn listen(&self) -> SocketAddr {
         self.listen
     }
@@ -81,7 +81,7 @@ impl Shared {
         known["deployments"].as_array().unwrap().iter().map(address).collect()
     }
 
-    /// Has Restate forget all workers.
+    /// Makes Restate forget all workers.
     pub(crate) async fn forget_all(&self) {
         let answer = reqwest::get(format!("{}/deployments", self.admin)).await.unwrap();
         let known: serde_json::Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
@@ -96,12 +96,12 @@ impl Shared {
         }
     }
 
-    /// A worker that Restate knows when this returns.
+    /// Starts a worker; Restate knows it when this returns.
     pub(crate) async fn worker(&self, registry: Registry, runner: RunnerOptions) -> Working {
         self.worker_with(registry, runner, |_| ()).await
     }
 
-    /// The same with options that are otherwise.
+    /// The same with other options.
     pub(crate) async fn worker_with(
         &self,
         registry: Registry,
@@ -137,7 +137,7 @@ impl Shared {
         Working { _end: end, told }
     }
 
-    /// Submits runs that workers drive.
+    /// A runner that submits runs for workers.
     pub(crate) fn runner(&self, registry: Registry, options: RunnerOptions) -> Runner {
         let options = RunnerOptions {
             dispatch: Some(Arc::new(Ingress::at(self.ingress.clone()).unwrap())),

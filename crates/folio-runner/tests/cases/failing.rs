@@ -1,4 +1,4 @@
-//! What a failure leaves of a run, whoever drives it.
+//! What a failure leaves of a run, whatever drives it.
 
 use folio_engine::{Event, Outcome};
 use folio_memory::RunId;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::steering::wait;
 use super::{House, Houses, echo, house, journal, result_at, submit};
 
-/// A step that takes longer than it may.
+/// A step that exceeds its timeout.
 fn broken(id: &str) -> Value {
     json!({"id": id, "timeout": "50ms", "do": {"tool": "wait", "args": {"ms": 60_000}}})
 }

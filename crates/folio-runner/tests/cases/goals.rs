@@ -1,4 +1,4 @@
-//! What models do, whoever drives it.
+//! What models do, whatever drives the run.
 
 use folio_engine::{Outcome, StopReason};
 use folio_memory::{EntryQuery, RunId};

@@ -1,4 +1,4 @@
-//! What a run comes to, whoever drives it: cases for every runner, each in a house of its own.
+//! The results of runs, whatever drives them: cases for every runner, each in a house of its own.
 
 #![allow(
     dead_code,
@@ -28,23 +28,23 @@ use serde_json::{Value, json};
 
 use crate::models_support::{self, Effects, aggregating, calling, deciding, doing, finishing, nested, of_goal};
 
-/// A runner, the effects that its tools had, and all that has to be there meanwhile.
+/// A runner, the effects of its tools, and everything that has to live meanwhile.
 pub(crate) struct House {
-    /// Submits runs, and says what becomes of them.
+    /// Submits runs, and reports their results.
     pub(crate) runner: Runner,
-    /// How often each effect was made.
+    /// How often each effect happened.
     pub(crate) effects: Effects,
-    /// What the runner needs.
+    /// What has to live as long as the runner.
     pub(crate) keeps: Box<dyn Any + Send + Sync>,
 }
 
-/// What drives runs: models that answer by a script, tools that count.
+/// What runs need: models that answer by a script, tools that count.
 pub(crate) struct Equipment {
-    /// Its models; a person is there.
+    /// The options, with the models; a person is there.
     pub(crate) options: RunnerOptions,
-    /// Its tools.
+    /// The tools.
     pub(crate) registry: Registry,
-    /// What they did.
+    /// The effects of the tools.
     pub(crate) effects: Effects,
 }
 
@@ -65,14 +65,14 @@ impl Equipment {
     }
 }
 
-/// Makes houses.
+/// Creates houses.
 #[async_trait]
 pub(crate) trait Houses: Sync {
-    /// One with an empty store.
+    /// Creates a house with an empty store.
     async fn house(&self, equipment: Equipment) -> House;
 
-    /// Has who drives the runs of `house` begin nothing more, and puts another driver in its place: its own runner, unless it is
-    /// somebody else who drives them.
+    /// Makes the driver of the runs of `house` begin nothing more, and puts another driver in its place: its own
+    /// runner, unless another process drives them.
     async fn another(&self, house: &mut House, equipment: Equipment) {
         house.runner.leave();
         let workspace = house.runner.workspace().clone();
@@ -82,7 +82,7 @@ pub(crate) trait Houses: Sync {
 
 type Done<'h> = Pin<Box<dyn Future<Output = (House, RunId)> + Send + 'h>>;
 
-/// A case: what is done, and whether there is one order in which it can happen.
+/// A case: what is done, and whether it can happen in only one order.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) run: for<'h> fn(&'h dyn Houses) -> Done<'h>,
@@ -91,7 +91,7 @@ pub(crate) struct Case {
 
 macro_rules! cases {
     ($($name:path $(, $how:ident)?;)*) => {
-        /// All of them.
+        /// All cases.
         pub(crate) const ALL: &[Case] = &[
             $(Case { name: stringify!($name), run: |houses| Box::pin($name(houses)), same_order: cases!(@ $($how)?) }),*
         ];
@@ -157,7 +157,7 @@ async fn drive(house: &House, run: RunId) -> NodeResult {
     result
 }
 
-/// Drives `run`, and does what `steer` does with it once `moment` has come.
+/// Drives `run`, and applies `steer` to it once `moment` has come.
 async fn steered<S>(
     house: &House,
     run: RunId,
@@ -182,20 +182,20 @@ where
     driving.await.unwrap().unwrap()
 }
 
-/// The run as its journal says, at its end.
+/// The run at its end, as its journal says.
 async fn ended(house: &House, run: RunId) -> Folded {
     let run = house.runner.load(run).await.unwrap();
     assert!(run.result().is_some());
     run
 }
 
-/// What happened in the run, in order.
+/// The events of the run, in order.
 async fn journal(house: &House, run: RunId) -> Vec<Event> {
     let journal = house.runner.workspace().journal(run, Seq(0)).await.unwrap();
     journal.events.into_iter().map(|(_, event)| event).collect()
 }
 
-/// What the node at `path` came to, in a run that has ended.
+/// The result of the node at `path`, in a run that has ended.
 async fn result_at(house: &House, run: RunId, path: &str) -> NodeResult {
     let ended = ended(house, run).await;
     ended.node_at(path).and_then(|node| node.result.cloned()).unwrap()
@@ -447,7 +447,7 @@ async fn ten_thousand_items(houses: &dyn Houses) -> (House, RunId) {
     (house, run)
 }
 
-/// How many calls there were, each of which ended once.
+/// How many calls there were; asserts that each ended once.
 async fn once(house: &House, run: RunId) -> usize {
     let mut ended = std::collections::BTreeMap::<NodeId, u32>::new();
     let mut begun = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What people do with a run that goes on, and what time does, whoever drives it.
+//! What people, and time, do to a running run, whatever drives it.
 
 use std::sync::Arc;
 
@@ -111,7 +111,7 @@ pub(super) async fn a_whole_run_is_stopped(houses: &dyn Houses) -> (House, RunId
     (house, run)
 }
 
-/// A call that was told to stop ends when somebody says so.
+/// A call that ends only when it is released, even if it was cancelled.
 #[derive(Debug, Clone)]
 struct Stubborn {
     spec: ToolSpec,

@@ -1,4 +1,4 @@
-//! A house with a model in it that answers by a script, and a tool that counts its effects.
+//! A house with a model that answers by a script, and a tool that counts its effects.
 
 #![allow(
     dead_code,
@@ -19,10 +19,10 @@ use folio_store::{RandomIds, SqliteStore, Store, SystemClock, Workspace};
 use folio_tools::{Effect, Registry, ToolResponse, ToolSpec};
 use serde_json::{Value, json};
 
-/// Effects by key: how often each was made.
+/// How often each effect happened, by key.
 pub(crate) type Effects = Arc<Mutex<BTreeMap<String, u32>>>;
 
-/// The tools with two that do something outside, and count what they did by key; one of them waits for a yes.
+/// The tools, and two with external effects that count by key; one of them needs approval.
 pub(crate) fn registry(effects: &Effects) -> Registry {
     let mut registry = Registry::with_builtins();
     let mend = ToolSpec::new("mend", Effect::Idempotent, "Mends something outside.");
@@ -56,7 +56,7 @@ pub(crate) fn runner(store: Arc<dyn Store>, model: &Arc<ScriptedModel>, effects:
     runner_within(128_000, store, model, effects, has_person)
 }
 
-/// A runner whose model has a window of so many tokens.
+/// A runner whose model has a context window of so many tokens.
 pub(crate) fn runner_within(
     window: u32,
     store: Arc<dyn Store>,
@@ -67,7 +67,7 @@ pub(crate) fn runner_within(
     runner_of(window, store, model, None, effects, has_person)
 }
 
-/// The same, with somebody who puts summaries.
+/// The same, with a compactor.
 pub(crate) fn runner_of(
     window: u32,
     store: Arc<dyn Store>,
@@ -137,7 +137,7 @@ pub(crate) fn deciding(title: &str, answer: &Value) -> Cue {
         .always()
 }
 
-/// It is done directly, and this is the first call.
+/// The task is done directly, and this is the first call.
 pub(crate) fn doing(title: &str, tool: &str, args: Value) -> Cue {
     deciding(
         title,
@@ -145,7 +145,7 @@ pub(crate) fn doing(title: &str, tool: &str, args: Value) -> Cue {
     )
 }
 
-/// It is taken apart.
+/// The task is planned.
 pub(crate) fn planning(title: &str, steps: Value) -> Cue {
     deciding(title, &json!({"decision": "plan", "steps": steps}))
 }
@@ -199,7 +199,7 @@ pub(crate) fn handing_back(notes: &str) -> Cue {
         .always()
 }
 
-/// A goal in two steps and a group, one member of which is taken apart once more; each leaf mends something.
+/// A goal with two steps and a group, one member of which has a plan of its own; each leaf mends something.
 pub(crate) fn nested() -> Vec<Cue> {
     let leaf = |title: &str| [doing(title, "mend", json!({"what": title})), finishing(title)];
     let mut cues = vec![
@@ -226,7 +226,7 @@ pub(crate) fn nested() -> Vec<Cue> {
     cues
 }
 
-/// A window that holds what `letters` begins with, and not what it comes to.
+/// A window that holds the beginning of `letters`, but not all of it.
 pub(crate) const LETTERS_WINDOW: u32 = 20_000;
 
 /// Mends one letter after the other, each of so many sentences, and names what it must not forget.
@@ -264,7 +264,7 @@ pub(crate) fn keys(asked: &[Request]) -> Vec<String> {
     asked.iter().map(|request| request.idempotency_key.clone()).collect()
 }
 
-/// A clock one of whose wheels is broken: the plan that did not know it is followed by one that does.
+/// A clock with a broken wheel: a plan that did not know that is followed by one that does.
 pub(crate) fn mending() -> Vec<Cue> {
     vec![
         planning(
@@ -290,7 +290,7 @@ pub(crate) fn mending() -> Vec<Cue> {
     ]
 }
 
-/// What models say of the goal to visit three towns, each of which is a task once they are found: it has an effect.
+/// The answers for a goal to visit three towns, each of which becomes a task once they are found, and has an effect.
 pub(crate) fn three_towns() -> Vec<Cue> {
     let towns = ["Ulm", "Rom", "Wien"];
     let mut cues = vec![

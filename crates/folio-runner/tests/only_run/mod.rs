@@ -4,7 +4,7 @@ use folio_memory::RunId;
 use folio_runner::Runner;
 use folio_store::RunQuery;
 
-/// The one run that there is, if there is one already.
+/// The only run, if it exists already.
 pub(crate) async fn only_run(runner: &Runner) -> Option<RunId> {
     let workspace = runner.workspace();
     let rows = workspace

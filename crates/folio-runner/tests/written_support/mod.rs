@@ -16,15 +16,15 @@ use folio_tools::{ArgKind, Effect, Registry, Tool, ToolContext, ToolRequest, Too
 use rustix::process::Signal;
 use serde_json::json;
 
-/// Longer than what a busy machine needs to say that it goes on.
+/// Longer than a busy machine needs to renew its lease.
 const LEASE: Duration = Duration::from_millis(1500);
 const RUNS: usize = 3;
 
-/// The process that begins first and is not let go on before the file `go` is there.
+/// The process that begins first and waits for the file `go`.
 const FIRST: u16 = 1;
-/// One that writes at once, and ends.
+/// A process that writes immediately, and ends.
 const SECOND: u16 = 2;
-/// Ones that drive several runs at a time; they have this number or a higher one.
+/// Processes that drive several runs at a time have this number or a higher one.
 const SEVERAL: u16 = 3;
 
 /// A folder, and a store that processes share.
@@ -73,7 +73,7 @@ impl Place {
     }
 }
 
-/// Writes on a desk for a while, and notes whether it is alone there.
+/// Writes on a desk for a while, and records whether it is alone there.
 #[derive(Debug)]
 struct Writes {
     spec: ToolSpec,
@@ -166,7 +166,7 @@ pub(crate) async fn one_after_the_other(place: &Place) {
     assert!(!place.0.join("met").exists(), "two were at it at one time");
 }
 
-/// What a process had that is killed, another one takes; until then it waits.
+/// Another process takes over the name of a killed process; until then it waits.
 pub(crate) async fn who_dies_with_a_name(place: &Place) {
     let store = place.store();
     let mut first = place.start(FIRST);
@@ -182,7 +182,8 @@ pub(crate) async fn who_dies_with_a_name(place: &Place) {
     assert!(second.ends_well());
 }
 
-/// What a process had that is stopped for longer than its lease, another one takes. When it goes on, it writes nothing more.
+/// Another process takes over the name of a process that is stopped for longer than its lease. When the stopped one
+/// continues, it writes nothing more.
 pub(crate) async fn who_is_stopped_with_a_name(place: &Place) {
     let store = place.store();
     let mut first = place.start(FIRST);
