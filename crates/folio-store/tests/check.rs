@@ -1,4 +1,4 @@
-//! What the doctor finds in a file that somebody changed behind the store's back.
+//! What the doctor finds in a file that was changed behind the store's back.
 
 use std::path::Path;
 use std::sync::Arc;

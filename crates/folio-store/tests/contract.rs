@@ -1,4 +1,4 @@
-//! The embedded store keeps every promise of the seam, in a file and in memory.
+//! The embedded store fulfils the store contract, in a file and in memory.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Home for InFile {
     }
 }
 
-/// A file, with an index of the live entries in memory from the first question on.
+/// A file, with an in-memory index of the live entries from the first query on.
 struct Indexed(InFile);
 
 impl Home for Indexed {
@@ -43,7 +43,7 @@ impl Home for Indexed {
     }
 }
 
-/// Nothing but memory.
+/// A store in memory.
 struct InMemory;
 
 impl Home for InMemory {

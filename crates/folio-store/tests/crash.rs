@@ -1,4 +1,4 @@
-//! Whatever dies when: what was acknowledged is there, once, and the file is whole.
+//! Whatever is killed when: what was acknowledged is stored, once, and the file is undamaged.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,9 +13,9 @@ use folio_testkit::contract::scene::{Scene, asked_by, patch, started, tag};
 use folio_testkit::process::{Process, orders, say};
 use folio_testkit::whole_log;
 
-/// How often a process is killed at work.
+/// How often a process is killed while it writes.
 const KILLS: u16 = 30;
-/// How often one is killed while it makes the file.
+/// How often one is killed while it creates the file.
 const EARLY_KILLS: u16 = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -111,7 +111,7 @@ async fn child_writes_until_it_is_killed() {
     }
 }
 
-/// Adds, patches, pages, events and bodies, each acknowledged aloud.
+/// Writes additions, patches, pages, events and bodies, and prints each acknowledgement.
 async fn write_for_ever(scene: &Scene, name: &str) {
     let page = folio_memory::NewPage {
         id: PageId::derived(&[name]),
@@ -216,7 +216,7 @@ async fn child_runs_into_a_limit() {
     say("fine");
 }
 
-/// The space `main` of a store, with ids that no other process draws.
+/// The space `main` of a store, with ids that no other process uses.
 fn scene(options: &OpenOptions, number: u16) -> Scene {
     Scene {
         ids: SeededIds::new(number),

@@ -1,4 +1,4 @@
-//! Large results: what is kept of them, what stands for them, and how they are read (M7.8 V9, seed 003 A7).
+//! Large results: what is stored of them, their previews, and how they are read (M7.8 V9, seed 003 A7).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -42,7 +42,7 @@ fn text(read: PartRead) -> String {
     }
 }
 
-/// Lines that are all different, `bytes` of them or a little more.
+/// Different lines, `bytes` bytes of them or a little more.
 fn lines(bytes: usize) -> String {
     let mut text = String::new();
     let mut n = 0;
@@ -280,7 +280,7 @@ async fn a_result_that_was_forgotten_is_gone_with_all_its_pieces_m7_6_50() {
     assert_eq!(evicted(&house, &long, 20).await.kept, Some(again));
 }
 
-/// Fails after some bytes.
+/// A reader that fails after some bytes.
 struct Broken(u64);
 
 impl Read for Broken {
@@ -311,7 +311,7 @@ async fn a_result_that_cannot_be_read_to_its_end_leaves_no_entry_m7_8_v9() {
     assert_eq!(house.all().await, []);
 }
 
-/// Gives lines, one after the other, and holds none.
+/// A reader that generates lines without holding them.
 struct Endless {
     left: usize,
     number: u64,

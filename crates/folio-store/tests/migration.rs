@@ -1,4 +1,4 @@
-//! Files that are old, new, damaged, or none of ours.
+//! Files that are old, new, damaged, or not stores at all.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -18,18 +18,18 @@ use folio_store::{Blob, Commit, Compaction, ErrorKind, Record, RunQuery, Store, 
 use folio_testkit::contract::scene::{Scene, patch, tag};
 use rusqlite::Connection;
 
-/// Damages that are tried.
+/// The number of damages that are tried.
 const ROUNDS: usize = 40;
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// A file as the first published version made it, as SQL.
+/// A file in the format of the first published version, as SQL.
 const FORMAT_1: &str = include_str!("fixtures/format-1.sql");
 
 fn open(path: &Path) -> Result<Arc<SqliteStore>, StoreError> {
     SqliteStore::open(&OpenOptions::at(path))
 }
 
-/// What the store at `path` says when it is opened.
+/// The error when the store at `path` is opened.
 fn refusal(path: &Path) -> StoreError {
     open(path).expect_err("it cannot be opened")
 }
@@ -304,7 +304,7 @@ async fn a_damaged_file_is_told_and_nothing_panics() {
     assert!(found >= 30, "only {found} of {ROUNDS} damages were found");
 }
 
-/// Whatever can be read is read; whatever cannot is told.
+/// Reads everything; what cannot be read must be reported.
 async fn read_everything(scene: &Scene) {
     let told = |error: StoreError| {
         assert!(

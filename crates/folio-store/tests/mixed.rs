@@ -1,4 +1,4 @@
-//! Eight processes do a thousand different things each to one file, without anybody in between.
+//! Eight processes each do a thousand different operations on one file, without a server.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -114,7 +114,7 @@ async fn child_does_its_share() {
     say(format_args!("{} {}", took.len(), p99.as_micros()));
 }
 
-/// Operation number `operation`: five of a kind, in turn.
+/// Operation number `operation`: five kinds, in turn.
 async fn one(memory: &Workspace, actor: &Actor, operation: u32, guard: Guard, own: &mut Option<Entry>) {
     let text = format!("{} {operation}", actor.name);
     let patch = |value: Value| -> ObservationPatch { serde_json::from_value(value).unwrap() };
@@ -150,7 +150,7 @@ async fn one(memory: &Workspace, actor: &Actor, operation: u32, guard: Guard, ow
     }
 }
 
-/// Sixteen who want the same piece of work at once.
+/// Sixteen claimants of the same piece of work at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_of_many_gets_the_work_m7_4_35() {
     let folder = tempfile::tempdir().unwrap();

@@ -41,7 +41,7 @@ impl House {
     }
 }
 
-/// Commits a page, or says why not.
+/// Commits a page, or returns why it could not.
 async fn try_to_write(scene: &Scene) -> Result<Committed, StoreError> {
     let page = scene.page(PageRole::Note);
     scene.try_commit(vec![Change::EnsurePage(Box::new(page))]).await

@@ -1,5 +1,5 @@
-//! A run with which a newer version has gone on, and everybody who reads the log without folding a run: they say who wrote it, and
-//! whoever takes something out of the log leaves what happened in the run as it is (E9.9).
+//! A run that a newer version has continued, and everything that reads the log without folding a run: it reports who
+//! wrote it, and whatever removes something from the log leaves the events of the run as they are (E9.9).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -19,12 +19,12 @@ use folio_testkit::SeededIds;
 use folio_testkit::contract::scene::{Scene, asked_by, patch};
 use folio_testkit::postgres::Database;
 
-/// A store, and somebody who changes its tables behind its back.
+/// A store, and a connection that changes its tables behind its back.
 struct House {
     scene: Scene,
     sql: Box<dyn Fn(&str) -> String>,
     run: RunId,
-    /// What a run added, with a commit that also says what happened in it.
+    /// An entry that a run added, in a commit that also has events of the run.
     entry: EntryId,
 }
 
@@ -59,12 +59,12 @@ impl House {
         house
     }
 
-    /// How many commits say in plain text what nobody knows here.
+    /// How many commits contain, in plain text, something unknown to this version.
     fn unknown(&self) -> String {
         (self.sql)("SELECT count(*) FROM log WHERE record LIKE '%\"frobnicated\"%' AND record LIKE '%\"ada\"%'")
     }
 
-    /// Everything that reads the log, with what it comes to.
+    /// Everything that reads the log, with its result.
     async fn read(&self) -> Vec<(&'static str, Result<(), StoreError>)> {
         let (store, space) = (&self.scene.store, &self.scene.space);
         let workspace = Workspace::new(

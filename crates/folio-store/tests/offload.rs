@@ -1,4 +1,4 @@
-//! Conversations that outgrow their window (M7.8 V8, seed 003 A6).
+//! Conversations that outgrow their context window (M7.8 V8, seed 003 A6).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -243,7 +243,7 @@ async fn repeated_offloads_are_a_chain_of_which_the_last_is_pinned_m7_8_v8() {
     assert_eq!(problems, Vec::<String>::new());
 }
 
-/// A compactor that does as it is told.
+/// A compactor that follows instructions.
 #[derive(Debug)]
 enum Told {
     Well,
@@ -390,7 +390,7 @@ async fn a_thread_may_have_a_long_name_m7_8_v8() {
     assert!(put_away.unwrap().block.is_some());
 }
 
-/// What is said before anything is done.
+/// The messages before anything is done.
 fn wishes() -> Vec<Value> {
     vec![
         json!({"role": "system", "content": "Be brief."}),
@@ -399,13 +399,13 @@ fn wishes() -> Vec<Value> {
     ]
 }
 
-/// Calls with their results, and nothing that a person says.
+/// Calls with their results, without messages of a person.
 fn calls(name: &str) -> Vec<Value> {
     let of_nobody = |message: &Value| message["role"] != "user" && message["role"] != "system";
     conversation(name, 3).into_iter().filter(of_nobody).collect()
 }
 
-/// The first offload of what was wished for and done, and what goes on behind it.
+/// The first offload of the wishes and the work, and the messages after it.
 async fn first_offload(house: &House) -> (folio_store::workspace::Block, Vec<Value>) {
     let gone = offload(house, &[wishes(), calls("a")].concat(), &at_once()).await;
     (gone.block.unwrap(), [gone.messages, calls("b")].concat())
@@ -631,7 +631,7 @@ async fn a_summary_is_believed_as_far_as_what_it_was_made_of_m7_8_v11() {
     }
 }
 
-/// A compactor that says one thing.
+/// A compactor with a fixed answer.
 #[derive(Debug)]
 struct Says;
 

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use house::{House, answer, codes, contents, turn};
 
-/// A store in which one answer waits, because it failed with `fault`.
+/// A store with one waiting answer, because writing it failed with `fault`.
 async fn waiting(fault: Fault) -> (TempDir, House) {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());

@@ -1,5 +1,5 @@
-//! What waits in the outbox is as private as what is stored: redacted before it waits, and forgotten with the rest
-//! (M7.3.26, M7.6.50).
+//! What waits in the outbox is as private as what is stored: redacted before it is written there, and forgotten with
+//! the rest (M7.3.26, M7.6.50).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -48,7 +48,7 @@ async fn forget(space: &Workspace, filter: &ForgetFilter) -> Forgotten {
 }
 
 impl House {
-    /// Has `observations` wait, as one answer.
+    /// Makes `observations` wait, as one answer.
     async fn wait(&self, number: u32, observations: Value) {
         self.store.fail_next(Fault::Gone);
         let ingested = self.ingest_in(turn(number), answer(observations)).await;
@@ -123,8 +123,8 @@ async fn what_is_forgotten_waits_no_more_and_the_rest_does_m7_6_50() {
     assert_eq!(contents(&house.all().await), ["a", "b"]);
 }
 
-/// Whatever was written of it when the process died: who asks again leaves nothing of what is to be forgotten, and loses and
-/// doubles nothing else.
+/// Whatever was written when the process died: repeating the request leaves nothing of what is to be forgotten, and
+/// loses or doubles nothing else.
 #[tokio::test]
 async fn who_dies_while_a_line_is_rewritten_asks_again_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The shared store keeps every promise of the seam.
+//! The shared store fulfils the store contract.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use folio_testkit::contract::Home;
 use folio_testkit::contract::scene::Scene;
 use folio_testkit::postgres::Database;
 
-/// A database of its own, with an index of the live entries in memory from the first question on.
+/// A database of its own, with an in-memory index of the live entries from the first query on.
 struct Indexed(InDatabase);
 
 impl Home for Indexed {

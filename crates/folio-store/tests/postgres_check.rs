@@ -1,4 +1,4 @@
-//! What the doctor finds in a database that somebody changed behind the store's back.
+//! What the doctor finds in a database that was changed behind the store's back.
 
 use std::sync::Arc;
 

@@ -1,13 +1,14 @@
-//! What PostgreSQL reads for a commit does not grow with the space, also while it knows nothing of its tables yet.
+//! The amount that PostgreSQL reads for a commit does not grow with the space, even before it has statistics of its
+//! tables.
 
 use folio_memory::{Change, EntryKind, EntryQuery, PageRole};
 use folio_store::postgres::{OpenOptions, PostgresStore};
 use folio_testkit::contract::scene::Scene;
 use folio_testkit::postgres::Database;
 
-/// Entries that are added, one in a commit.
+/// How many entries are added, one per commit.
 const ADDED: u64 = 1_000;
-/// How often it is looked whether connections have ended.
+/// How often to check whether connections have ended.
 const LOOKS_MAX: u32 = 10_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +68,7 @@ async fn lists_read_what_is_there_and_nothing_of_what_was_put_away() {
     assert_eq!(database.ask(read).as_deref(), Ok("2 indexes"));
 }
 
-/// Waits until nobody is connected: what a connection has read is told when it ends.
+/// Waits until all connections have ended: their reads are counted only then.
 fn all_have_left(database: &Database) {
     let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
                   AND backend_type = 'client backend'";

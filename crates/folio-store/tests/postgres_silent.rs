@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 /// No test takes this long.
 const FAR_AWAY: Duration = Duration::from_secs(60);
 
-/// What stands between the program and the server: whoever listens first never hears of it again. Tells of each who listens.
+/// A proxy between the program and the server: the first listener gets nothing any more. Reports each listener.
 async fn between(database: &Database) -> (String, mpsc::UnboundedReceiver<u32>) {
     let url = database.url();
     let (user, place) = url.split_once('@').unwrap();

@@ -1,4 +1,4 @@
-//! What the database itself keeps apart: rows of one space are there for those who named it, and for nobody else (M7.6.51).
+//! Isolation by the database itself: rows of a space are visible to those who named it, and to nobody else (M7.6.51).
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const TABLES: [&str; 19] = [
     "written",
 ];
 
-/// Two spaces with a note each, the second of which nobody but its own may see.
+/// Two spaces with a note each, the second of which only its own users may see.
 async fn two_spaces(database: &Database) -> Arc<PostgresStore> {
     let store = PostgresStore::open(&OpenOptions::at(database.url())).expect("a store");
     let scene = Scene::on(Arc::<PostgresStore>::clone(&store));
@@ -48,7 +48,7 @@ async fn two_spaces(database: &Database) -> Arc<PostgresStore> {
     store
 }
 
-/// One of the pieces of SQL in the documents.
+/// One of the SQL snippets in the documentation.
 fn documented(number: usize) -> &'static str {
     let text = include_str!("../../../docs/postgres.md");
     let piece = text.split("```sql").nth(number);
@@ -57,7 +57,7 @@ fn documented(number: usize) -> &'static str {
         .expect("as the documents have it")
 }
 
-/// A role that may do with the tables what the program does, and owns none of them; its password is its name.
+/// A role with the program's rights to the tables, but not their owner; its password is its name.
 fn hostile(database: &Database) -> String {
     let name = format!("hostile_{}", std::process::id());
     let sql = format!(
@@ -167,7 +167,7 @@ async fn nobody_switches_that_off_or_goes_around_it_m7_6_51() {
         .unwrap();
 }
 
-/// A program that is not the owner of the tables can do all it has to with what the documents say it is granted.
+/// A program that does not own the tables can do its work with the rights that the documentation lists.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_that_owns_nothing_can_use_the_store() {
     let database = Database::fresh();

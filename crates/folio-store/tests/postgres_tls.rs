@@ -1,4 +1,4 @@
-//! TLS: whose certificate is believed for which host, and what is said where it is not.
+//! TLS: which certificates are accepted for which host, and the errors otherwise.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use folio_store::{ErrorKind, Store, StoreError};
 use folio_testkit::cluster::{Cluster, ClusterOptions};
 use folio_testkit::contract::scene::Scene;
 
-/// Runs `openssl` as whoever the server runs as, in its folder.
+/// Runs `openssl` as the user of the server, in its folder.
 fn openssl(cluster: &Cluster, arguments: &str) {
     let mut command = cluster.at("openssl");
     let done = command.args(arguments.split(' ')).output().expect("openssl");
@@ -63,7 +63,7 @@ fn open(cluster: &Cluster, host: &str, settings: &str) -> Result<std::sync::Arc<
     PostgresStore::open(&OpenOptions::at(url))
 }
 
-/// What is said of an open that is refused.
+/// The error when opening is refused.
 fn refused(cluster: &Cluster, host: &str, settings: &str) -> String {
     let error = open(cluster, host, settings).expect_err(settings);
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");

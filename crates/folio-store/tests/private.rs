@@ -1,4 +1,5 @@
-//! Files and copies of them are for their owner alone, and nothing is left of whoever is killed while he makes one.
+//! Files and copies of them are accessible to their owner alone, and a killed process leaves nothing of a file that it
+//! was creating.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -12,7 +13,7 @@ use folio_store::OwnerId;
 use folio_store::sqlite::{Look, OpenOptions, SqliteStore, restore};
 use folio_testkit::contract::scene::Scene;
 
-/// The rights of the file or folder at `path`.
+/// The permissions of the file or folder at `path`.
 fn rights(path: &Path) -> u32 {
     path.metadata().unwrap().permissions().mode() & 0o777
 }

@@ -1,4 +1,4 @@
-//! Several processes on one file, without anybody in between.
+//! Several processes on one file, without a server.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -323,14 +323,14 @@ async fn child_starts_a_run() {
         .expect("a run");
 }
 
-/// What should happen soon, however busy the machine is.
+/// Waits for something that should happen soon, however busy the machine is.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), future)
         .await
         .expect("it should have happened long ago")
 }
 
-/// The space `main` of a store, with ids that no other process draws.
+/// The space `main` of a store, with ids that no other process uses.
 fn scene(options: &OpenOptions, number: u16) -> Scene {
     Scene {
         ids: SeededIds::new(number),

@@ -1,4 +1,4 @@
-//! What models read of scratchbooks and do to them (seed 003; M7.8).
+//! What models read of scratchbooks, and how they change them (seed 003; M7.8).
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -45,7 +45,7 @@ async fn call_in(
     space.call_scratch_tool(&caller, name, &arguments).await
 }
 
-/// What a tool answers, which is never too much.
+/// The answer of a tool, whose size is checked.
 async fn call(space: &Workspace, name: &str, arguments: Value) -> ScratchAnswer {
     let answer = try_call(space, name, arguments.clone()).await.unwrap();
     for said in [answer.text.clone(), answer.structured.to_string()] {
@@ -421,7 +421,7 @@ async fn a_long_answer_to_work_that_was_handed_on_is_a_note_with_all_of_it() {
     );
 }
 
-/// The view of the thread `main`, and what the rules make of all its entries.
+/// The view of the thread `main`, and the view that the rules make from all its entries.
 async fn both(space: &Workspace, budget: u32, max: u32) -> (String, String) {
     let request = ViewRequest {
         view_token_limit: Some(budget),

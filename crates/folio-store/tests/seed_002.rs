@@ -1,4 +1,5 @@
-//! What tools note on the scratch page: the scenarios, edge cases, examples and errors of seed 002 that are about tools.
+//! What tools write on the scratch page: the scenarios, edge cases, examples and errors of seed 002 that concern
+//! tools.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! Tools and the scratch page as seed 004 has them: what they add, what they ask, and what goes wrong.
+//! Tools and the scratch page according to seed 004: what they add, what they query, and what goes wrong.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

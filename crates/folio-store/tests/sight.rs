@@ -1,4 +1,4 @@
-//! How far each role reads (M7.7, the first column), through the workspace.
+//! What each role may read (M7.7, the first column), through the workspace.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -24,8 +24,8 @@ use folio_store::{BlobHash, RunAppend, Workspace, WorkspaceError};
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
 
-/// A space with something for everybody: observations for the agent and for the user, the pages of two runs, and the books
-/// of two threads.
+/// A space with something for every role: observations for the agent and for the user, the pages of two runs, and the
+/// scratchbooks of two threads.
 struct House {
     space: Workspace,
     asks_agent: Entry,
@@ -427,8 +427,8 @@ async fn house_with_run() -> House {
     house
 }
 
-/// A turn of the run, one in the thread, and one that is neither; each decided on an observation for the agent and one for the
-/// user.
+/// A turn of the run, one in the thread, and one that is in neither; each used an observation for the agent and one
+/// for the user.
 async fn turns(house: &House) -> [Turn; 3] {
     let begin = async |name: &str, of: Option<RunId>, key: &str| {
         let decided = |entry: &Entry| Used::of(entry);

@@ -1,4 +1,4 @@
-//! Two spaces in one file (M7.6.51): nothing of the one is reached from the other, whatever is asked and whatever is named.
+//! Two spaces in one file (M7.6.51): nothing of one is reachable from the other, whatever is queried or named.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -24,7 +24,7 @@ use folio_testkit::contract::scene;
 use folio_testkit::{SeededIds, SimClock};
 use serde_json::{Value, json};
 
-/// A word that stands in everything of the first space, and nowhere else.
+/// A word that is in everything of the first space, and nowhere else.
 const SECRET: &str = "zarquon";
 
 struct Houses {
@@ -137,7 +137,7 @@ fn request() -> ContextRequest {
     }
 }
 
-/// Everything that is kept of `space`, in words.
+/// The contents of `space`, as text.
 async fn everything(space: &Workspace) -> String {
     let (store, name) = (space.store(), space.space());
     let query = EntryQuery {
@@ -158,7 +158,7 @@ async fn everything(space: &Workspace) -> String {
     format!("{entries:?}{pages:?}{turns:?}{runs:?}{log:?}{notes:?}{policy:?}")
 }
 
-/// An answer, whatever it is, says nothing of theirs. What the asker said comes back in notes and errors: so ask by ids.
+/// Asserts that an answer reveals nothing of the other space. Notes and errors repeat the query, so query by ids.
 fn clean(what: &str, answer: &impl Debug) {
     let said = format!("{answer:?}").to_lowercase();
     assert!(!said.contains(SECRET), "{what}: {said}");

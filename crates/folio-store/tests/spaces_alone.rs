@@ -1,5 +1,6 @@
-//! A space that shares its file with another answers what it would answer alone (M7.6.51): not only is nothing of the other
-//! told, nothing of it changes an answer either, such as how well a text fits or how often something came true.
+//! A space that shares its file with another gives the same answers as alone (M7.6.51): not only is nothing of the
+//! other revealed, it does not change any answer either, such as how well a text matches or how often something came
+//! true.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -41,7 +42,7 @@ async fn observe(space: &Workspace, word: &str, number: usize) -> Entry {
     space.add_observation(&person(), input, key).await.unwrap().entry
 }
 
-/// Lets a space live through `count` observations with `word`, a goal, an answer of a tool, and a turn.
+/// Fills a space with `count` observations with `word`, a goal, an answer of a tool, and a turn.
 async fn lives(space: &Workspace, word: &str, count: usize) -> Vec<Entry> {
     let mut entries = Vec::new();
     for number in 0..count {
@@ -115,8 +116,8 @@ fn searches() -> Vec<EntryQuery> {
     ]
 }
 
-/// Every answer of `space` to what can be asked without naming anything of another, in words. How long something took is
-/// left out, and so are cursors, which hold where the space lies in the file.
+/// All answers of `space` to queries that name nothing of the other, as text. Durations are left out, and so are
+/// cursors, which contain the position of the space in the file.
 async fn answers(space: &Workspace, entries: &[Entry]) -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut say = |what: &str, answer: &dyn Debug| all.push((what.to_owned(), format!("{answer:#?}")));

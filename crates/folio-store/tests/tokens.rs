@@ -1,4 +1,4 @@
-//! Tokens of servers: several processes know them, and none knows more of them than their hashes.
+//! Access tokens: several processes know them, and each knows only their hashes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A trace that cannot be kept is in nobody's way.
+//! A trace that cannot be written does not get in the way.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,4 +1,4 @@
-//! Real runs, and the spans that they come to.
+//! Real runs, and their spans.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -198,12 +198,12 @@ async fn a_question_to_a_model_is_a_span_with_its_tokens_and_without_its_words()
     }
 }
 
-/// Takes what is posted to it, and keeps the head of each request.
+/// A collector that accepts every request, and keeps the head of each.
 async fn collector() -> (String, Arc<Mutex<Vec<String>>>) {
     collector_that_says("").await
 }
 
-/// The same, which answers with `body`.
+/// The same, but it answers with `body`.
 async fn collector_that_says(body: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -323,7 +323,7 @@ async fn what_is_still_on_its_way_at_the_end_of_the_program_is_counted() {
     assert!(sent.reason.unwrap().ends_with("waits 1 s for it and no longer"));
 }
 
-/// Begins to read journals while the store cannot be read, as often as is said.
+/// A store that fails to read journals the given number of times.
 #[derive(Debug)]
 struct Unread {
     store: Arc<FaultyStore>,

@@ -1,4 +1,4 @@
-//! What spans say of what went wrong, and what they do not say: words that people wrote for people.
+//! What spans say about failures, and what they leave out: texts that people wrote for people.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -15,7 +15,7 @@ use folio_telemetry::spans::Spans;
 use opentelemetry_sdk::trace::SpanData;
 use serde_json::{Value, json};
 
-/// Keeps what it is told of.
+/// Records what it is told.
 #[derive(Debug, Default)]
 struct Kept(Mutex<Vec<Beside>>);
 

@@ -1,5 +1,5 @@
-//! The fuzz targets without a fuzzer: the same bodies, on the texts that are kept in `fuzz/corpus`, on those with a part damaged, and on
-//! texts that are put together of what matters to the readers.
+//! The fuzz targets without a fuzzer: the same bodies, on the texts in `fuzz/corpus`, on damaged versions of them, and
+//! on texts combined from fragments that matter to the parsers.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -16,7 +16,7 @@ fn pieces(most: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..most).prop_map(|pieces| pieces.concat())
 }
 
-/// The texts that are kept for a target.
+/// The corpus of a target.
 fn corpus(target: &str) -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")

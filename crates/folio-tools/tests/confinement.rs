@@ -190,7 +190,7 @@ async fn a_link_that_is_swapped_in_at_any_moment_leads_nowhere() {
     assert!(read_inside > 0);
 }
 
-/// The same for writing: the file must not appear outside.
+/// The same for writing: no file may appear outside.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_written_through_a_link_that_is_swapped_in() {
     let world = world();

@@ -10,7 +10,7 @@ use folio_tools::{Access, FailureKind, Root, Roots};
 use serde_json::{Value, json};
 use support::{World, column, git, put};
 
-/// Three commits: `a.txt` twice, `lib/b.rs` once, `gone.txt` made and deleted.
+/// Three commits: `a.txt` twice, `lib/b.rs` once, `gone.txt` created and deleted.
 fn world() -> World {
     let world = World::new();
     world.git(&["init", "--quiet"]);
@@ -35,7 +35,7 @@ fn world() -> World {
     world
 }
 
-/// Hashes are the same in every run of the tests, but say nothing.
+/// Removes hashes, which are stable but say nothing.
 fn without_hashes(mut value: Value) -> Value {
     match &mut value {
         Value::String(text) if text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) => {

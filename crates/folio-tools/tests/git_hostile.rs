@@ -1,5 +1,5 @@
-//! `git` on repositories that were made to harm whoever looks at them: no setting, attribute or link in
-//! one may run a program, write a file or show a file from outside.
+//! `git` on repositories that were made to harm whoever looks at them: no setting, attribute or link in one may run a
+//! program, write a file or reveal a file from outside.
 #![expect(clippy::unwrap_used, reason = "the helpers of a test may stop where they fail")]
 
 mod support;
@@ -280,7 +280,7 @@ async fn a_repository_without_files_cannot_say_that_they_are_elsewhere() {
     assert!(!all.contains("the secret"), "{all}");
 }
 
-/// Settings that change after they were looked at would make git run a program.
+/// Settings that change after the check would make git run a program.
 #[tokio::test]
 async fn a_repository_that_a_run_can_write_is_not_looked_at() {
     let (mut world, _) = world();
@@ -351,10 +351,11 @@ async fn files_outside_are_not_shown_by_any_setting_or_link() {
     assert!(!all.contains("the secret"), "{all}");
 }
 
-/// Of the allowed commands these open files of the working tree themselves: `diff` with a blob and a file, and `blame` without a revision.
-/// The others either read objects only (`log`, also with `-L` and `--follow`, `show`, `cat-file`, `rev-list`, `shortlog`, `describe`, `branch`,
-/// `tag`, `rev-parse`), or do not go through links (`status`, `diff` without a blob, `ls-files -o`). `ls-files -m` says no more than whether a
-/// file is as it was recorded. All of them are given the names here all the same.
+/// These of the allowed commands open files of the working tree themselves: `diff` with a blob and a file, and `blame`
+/// without a revision. The others either read only objects (`log`, also with `-L` and `--follow`, `show`, `cat-file`,
+/// `rev-list`, `shortlog`, `describe`, `branch`, `tag`, `rev-parse`), or do not follow links (`status`, `diff` without
+/// a blob, `ls-files -o`). `ls-files -m` only says whether a file is as it was recorded. All of them get the names
+/// here all the same.
 #[tokio::test]
 async fn no_name_of_a_file_leads_through_a_link_to_the_outside() {
     let (world, _) = world();

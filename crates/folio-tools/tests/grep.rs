@@ -1,4 +1,4 @@
-//! `grep`: lines in order, told apart, cut and redacted.
+//! `grep`: lines in order, by pattern name, truncated and redacted.
 
 mod support;
 

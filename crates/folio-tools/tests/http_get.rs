@@ -1,4 +1,4 @@
-//! `http_get`, against servers that really listen.
+//! `http_get`, with servers that really listen.
 #![expect(clippy::unwrap_used, reason = "the helpers of a test may stop where they fail")]
 
 mod support;
@@ -25,7 +25,7 @@ async fn serve(routes: Router) -> String {
     address.to_string()
 }
 
-/// One that answers every connection with these bytes, and keeps it open if `stays`.
+/// A server that answers every connection with these bytes, and keeps it open if `stays`.
 async fn answers(bytes: impl Into<Vec<u8>>, stays: bool) -> String {
     let bytes = bytes.into();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -47,7 +47,7 @@ async fn answers(bytes: impl Into<Vec<u8>>, stays: bool) -> String {
     address.to_string()
 }
 
-/// A world in which these hosts may be asked.
+/// A world that allows these hosts.
 fn allowing(hosts: &[&str]) -> World {
     let mut world = World::new();
     let rules = hosts.iter().map(|host| host.parse().unwrap()).collect();

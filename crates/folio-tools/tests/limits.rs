@@ -1,4 +1,4 @@
-//! Bounds are reached with a label, and a call that is given up ends soon.
+//! Reaching a limit is reported, and a call that is cancelled ends soon.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What is wrong with calls of the tools that come with Folio, seen before they are made.
+//! Mistakes in calls of the built-in tools, found before they are made.
 
 mod support;
 
@@ -13,7 +13,7 @@ fn object(args: Value) -> Map<String, Value> {
     }
 }
 
-/// What stands in a plan, of which some may be templates.
+/// The mistakes of a call in a plan, where some arguments may be templates.
 fn in_plan(tool: &str, args: Value) -> Vec<String> {
     let registry = Registry::with_builtins();
     let found = registry

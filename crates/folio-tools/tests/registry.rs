@@ -89,7 +89,7 @@ async fn a_tool_that_panics_is_a_failed_call() {
     assert!(world.call("text", json!({"op": "echo"})).await.is_ok());
 }
 
-/// A list in a list, so many times.
+/// Lists nested this many times.
 fn nested(levels: usize) -> Value {
     let mut deep = json!("bottom");
     for _ in 0..levels {

@@ -148,7 +148,7 @@ async fn of_fifty_megabytes_the_beginning_and_the_end_are_kept() {
     assert!(peak_kib() - before < 20_000, "{} KiB", peak_kib() - before);
 }
 
-/// The most memory that this process ever held.
+/// The peak memory of this process.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();

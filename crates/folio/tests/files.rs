@@ -1,4 +1,4 @@
-//! What holds for files wherever they are: the same questions to a space and to a folder with the same files in it.
+//! The contract of files: the same queries to a space and to a folder with the same files.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 
@@ -78,7 +78,7 @@ async fn all(files: &dyn Files, path: &str) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// The promises. `one` is a file of more than three lines with `oak` in it, below a folder.
+/// The contract. `one` is a file of more than three lines with `oak` in it, below a folder.
 async fn keeps_its_promises(files: &dyn Files, one: &str) {
     for way_out in ["..", "/../x", "/a/../../b", "a//b", "./x", "a\\..\\b"] {
         for refused in [

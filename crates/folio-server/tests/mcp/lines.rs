@@ -1,4 +1,4 @@
-//! What a client writes by itself, without a library that would not write it.
+//! Messages that a client writes by hand, because a library would not write them.
 
 use folio_server::{Mcp, McpOptions, ToolSet};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 
 use crate::pair::{options, runner};
 
-/// Bytes that a message may have.
+/// The largest size of a message, in bytes.
 const MESSAGE_MAX: usize = 4 * 1024 * 1024;
 
 /// A client that has begun a session.
@@ -42,14 +42,14 @@ impl Raw {
         self.out.write_all(format!("{line}\n").as_bytes()).await.unwrap();
     }
 
-    /// What is answered to `line`.
+    /// The answer to `line`.
     async fn asked(&mut self, line: &str) -> Value {
         self.say(line).await;
         let line = self.lines.next_line().await.unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The code, the id and the words of the error that `line` is answered with.
+    /// The code, the id and the message of the error that answers `line`.
     async fn refused(&mut self, line: &str) -> (i64, Value, String) {
         let answer = self.asked(line).await;
         let error = &answer["error"];

@@ -12,7 +12,7 @@ use rmcp::{ClientHandler, ServiceError};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// Which generation of the protocol a client speaks.
+/// The generation of the protocol that a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Era {
     /// With `initialize` and a session: 2025-11-25.
@@ -34,7 +34,7 @@ impl Era {
     }
 }
 
-/// A client that says who it is, and nothing else.
+/// A client that identifies itself, and does nothing else.
 #[derive(Debug, Clone)]
 pub(crate) struct Plain;
 
@@ -78,7 +78,7 @@ impl Pair {
 }
 
 impl<H: ClientHandler> Pair<H> {
-    /// A conversation of `handler` with a server on the space of `runner`.
+    /// Opens a conversation of `handler` with a server on the space of `runner`.
     pub(crate) async fn of(era: Era, options: McpOptions, runner: &Runner, handler: H) -> Self {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let (read, write) = tokio::io::split(theirs);
@@ -99,14 +99,14 @@ impl<H: ClientHandler> Pair<H> {
         self.client.call_tool(request).await
     }
 
-    /// Calls a tool, and gives its text and what is structured.
+    /// Calls a tool, and returns its text and its structured content.
     pub(crate) async fn call(&self, name: &str, arguments: Value) -> (String, Value) {
         let result = self.try_call(name, arguments).await.unwrap();
         assert_eq!(result.is_error, Some(false), "{result:?}");
         (text(&result), result.structured_content.unwrap_or_default())
     }
 
-    /// Calls a tool that refuses, and gives what it says and its code.
+    /// Calls a tool that refuses, and returns the message and the code.
     pub(crate) async fn refused(&self, name: &str, arguments: Value) -> (String, String) {
         let result = self.try_call(name, arguments).await.unwrap();
         assert_eq!(result.is_error, Some(true), "{result:?}");
@@ -114,7 +114,7 @@ impl<H: ClientHandler> Pair<H> {
         (text(&result), problem["code"].as_str().unwrap().to_owned())
     }
 
-    /// Ends it from the client's side.
+    /// Ends the conversation from the client's side.
     pub(crate) async fn end(self) {
         self.client.cancel().await.unwrap();
         self.served.await.unwrap().unwrap();

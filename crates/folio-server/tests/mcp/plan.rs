@@ -1,4 +1,4 @@
-//! The set of tools for work that several agents share.
+//! The tool set for work that several agents share.
 
 use folio_server::{McpOptions, ToolSet};
 use serde_json::{Value, json};

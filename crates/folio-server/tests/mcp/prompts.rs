@@ -1,4 +1,4 @@
-//! The prompts by which work is gone on with, or handed over.
+//! The prompts that continue work, or hand it over.
 
 use rmcp::model::{ArgumentInfo, CompleteRequestParams, GetPromptRequestParams, Reference};
 use serde_json::json;

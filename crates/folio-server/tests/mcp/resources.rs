@@ -1,4 +1,4 @@
-//! What can be read under an address, listed and followed.
+//! Resources: reading, listing and subscribing.
 
 use folio::runner::Runner;
 use folio::store::workspace::PageInput;
@@ -121,7 +121,7 @@ async fn everything_is_listed_in_parts_with_a_cursor() {
     pair.end().await;
 }
 
-/// Hands on what it is told.
+/// Passes on what it is told.
 struct Told(mpsc::UnboundedSender<String>);
 
 impl ClientHandler for Told {

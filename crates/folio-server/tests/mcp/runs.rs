@@ -43,7 +43,7 @@ title: Slow
 steps: [{id: wait, do: {tool: wait, args: {ms: 60000}}}]
 ";
 
-/// Keeps what it is told of how far a request is.
+/// Records the progress notifications of a request.
 #[derive(Clone, Default)]
 struct Progress(Arc<Mutex<Vec<ProgressNotificationParam>>>);
 
@@ -197,7 +197,7 @@ async fn who_does_not_wait_asks_later_and_no_more_than_eight_are_driven() {
     pair.end().await;
 }
 
-/// Waits until the run `r1` has ended, and how.
+/// Waits until the run `r1` has ended, and returns how.
 async fn end_of(workspace: &folio::Workspace) -> String {
     let run = Ref::Handle(RunHandle(1));
     loop {
@@ -379,7 +379,7 @@ async fn what_is_under_way_is_named() {
     pair.end().await;
 }
 
-/// The tools with one that waits for a person's yes.
+/// The tools, and one that needs a person's approval.
 fn with_bell() -> Registry {
     let mut registry = Registry::with_builtins();
     let spec = ToolSpec::new("door.ring", Effect::Idempotent, "Rings the bell.").needs_approval();
@@ -390,7 +390,7 @@ fn with_bell() -> Registry {
     registry
 }
 
-/// A person before the client, who answers each form with the next of these; no answer: they put it off.
+/// A person at the client who answers each form with the next of these; without an answer, they cancel it.
 #[derive(Clone)]
 struct Person {
     answers: Arc<Mutex<Vec<Option<&'static str>>>>,
@@ -437,7 +437,7 @@ impl ClientHandler for Person {
     }
 }
 
-/// A runner whose model asks for one of two colours before it paints.
+/// A runner whose model asks which of two colours to use before it paints.
 async fn painter() -> Runner {
     who_asks(json!({"question": "Which colour?", "options": ["red", "blue"]})).await
 }
@@ -510,11 +510,11 @@ async fn what_a_person_puts_off_is_asked_once_a_call_and_stays_open() {
     }
 }
 
-/// A person before the client who takes their time: until they are told to go on.
+/// A person at the client who answers only when released.
 #[derive(Clone, Default)]
 struct Slow {
     go_on: Arc<Notify>,
-    /// How many forms were put, and how many were taken away again.
+    /// How many forms were shown, and how many were withdrawn.
     forms: Arc<Mutex<(u32, u32)>>,
 }
 
@@ -595,7 +595,7 @@ async fn an_answer_that_says_nothing_answers_nothing() {
     }
 }
 
-/// What the server answers to a request that the client has no method for.
+/// The server's answer to a request that the client library has no method for.
 async fn sent<H: ClientHandler>(pair: &Pair<H>, request: ClientRequest) -> Value {
     json!(pair.client.send_request(request).await.unwrap())
 }

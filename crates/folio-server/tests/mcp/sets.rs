@@ -1,4 +1,4 @@
-//! The sets of tools besides those of the scratchbook.
+//! The tool sets other than that of the scratchbook.
 
 use folio::memory::tokens::{Tokens as _, Vocabulary};
 use folio::memory::{Actor, Role};

@@ -1,4 +1,4 @@
-//! What is structured has the shapes that programs get on every surface, and stays within the limit.
+//! Structured content has the same shapes as on every surface, and stays within the limit.
 
 use folio::Role;
 use folio::memory::tokens::{Tokens as _, Vocabulary};

@@ -1,4 +1,4 @@
-//! Who may ask: with a token, and without one.
+//! Access: with a token, and without one.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use crate::client::{self, Answer};
 use crate::house::{House, is_problem};
 
-/// Asks at any path, with a token if there is one, under a name that is not this machine's.
+/// Requests any path, with a token if there is one, under a host name other than this machine's.
 async fn ask(house: &House, method: &str, path: &str, token: Option<&str>, body: Option<Value>) -> Answer {
     let body = body.map(|body| body.to_string()).unwrap_or_default();
     let first = format!("{method} {path} HTTP/1.1");
@@ -143,7 +143,7 @@ async fn a_token_that_was_taken_back_opens_nothing_from_then_on() {
     );
 }
 
-/// Begins to read what happens; what was told until whoever tells broke off, once `then` is done.
+/// Begins to read an event stream; returns what was received until the server closed it, once `then` is done.
 async fn told(house: &House, path: &str, token: &AccessToken, then: impl AsyncFnOnce()) -> String {
     let mut socket = TcpStream::connect(("127.0.0.1", house.at.port())).await.unwrap();
     let reveal = token.reveal();
@@ -401,7 +401,7 @@ async fn a_token_that_asks_too_much_is_slowed_down_and_others_are_not() {
 const BEGIN: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
     "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}}"#;
 
-/// Asks at `/mcp` in the conversation `session`, if there is one.
+/// Sends a request to `/mcp` in the session `session`, if there is one.
 async fn ask_mcp(house: &House, method: &str, token: &AccessToken, session: Option<&str>, body: &str) -> Answer {
     let first = format!("{method} /mcp HTTP/1.0");
     let shown = format!("Authorization: Bearer {}", token.reveal());
@@ -422,7 +422,7 @@ async fn ask_mcp(house: &House, method: &str, token: &AccessToken, session: Opti
     client::send(SocketAddr::from(([127, 0, 0, 1], house.at.port())), &lines, body).await
 }
 
-/// A server for those who show a token, with a person's and a client's.
+/// A server that requires tokens, with one of a person and one of a client.
 async fn spoken_to_by_two() -> (House, (AccessToken, KeptToken), AccessToken) {
     let runner = House::runner().await;
     let person = House::token(&runner, "main", Role::Human).await;

@@ -1,4 +1,4 @@
-//! Just enough of an HTTP client.
+//! A minimal HTTP client.
 
 use std::net::SocketAddr;
 
@@ -25,7 +25,7 @@ impl Answer {
     }
 }
 
-/// Sends `lines` as the head of a request, then `body`; whatever is missing in a head is not added.
+/// Sends `lines` as the head of a request, then `body`; nothing is added to the head.
 pub(crate) async fn send(to: SocketAddr, lines: &[&str], body: &str) -> Answer {
     let mut reader = open(to, lines, body).await;
     let (status, headers) = read_head(&mut reader).await;
@@ -104,14 +104,14 @@ async fn read_line(reader: &mut BufReader<TcpStream>) -> Option<String> {
     (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// Somebody who asks, reads that there is an answer, and takes nothing more.
+/// A client that sends a request, reads the beginning of the answer, and then reads nothing more.
 pub(crate) struct Idler {
     pub(crate) status: u16,
     reader: BufReader<TcpStream>,
 }
 
 impl Idler {
-    /// Asks for `path`.
+    /// Requests `path`.
     pub(crate) async fn open(to: SocketAddr, path: &str) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         // What the system takes in for a reader is as good as read.
@@ -124,7 +124,7 @@ impl Idler {
         Self { status, reader }
     }
 
-    /// Everything that is still to be had.
+    /// The rest of the answer.
     pub(crate) async fn rest(mut self) -> String {
         let mut rest = Vec::new();
         // However it ends.

@@ -1,4 +1,4 @@
-//! A run as it happens.
+//! The live events of a run.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ async fn listen(house: &House, last: Option<&str>) -> Events {
     Events::open(house.at, "/v1/spaces/main/runs/r1/events", last).await
 }
 
-/// Applies what a stream tells to a tree, as a reader would: id → state.
+/// Applies the events of a stream to a tree, as a reader would: id → state.
 fn outcomes(messages: &[Message]) -> Vec<(String, Value)> {
     let mut nodes: Vec<(String, Value)> = Vec::new();
     for message in messages {

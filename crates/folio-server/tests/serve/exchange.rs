@@ -1,4 +1,4 @@
-//! What tools answer and ask, over HTTP (seeds 002 and 004).
+//! Answers and queries of tools, over HTTP (seeds 002 and 004).
 
 use serde_json::{Value, json};
 

@@ -46,7 +46,7 @@ impl House {
         Self::of(None, false).await
     }
 
-    /// With somebody there to answer.
+    /// A server with a person to answer.
     pub(crate) async fn attended() -> Self {
         Self::of(None, true).await
     }
@@ -60,7 +60,7 @@ impl House {
         Self::serving(Self::runner_with(has_person).await, mcp, options).await
     }
 
-    /// What a server works with, on a store of its own.
+    /// A runner for a server, on a store of its own.
     pub(crate) async fn runner() -> Runner {
         Self::runner_with(false).await
     }
@@ -69,7 +69,7 @@ impl House {
         Self::runner_on(&Folio::open("memory:").await.unwrap(), has_person)
     }
 
-    /// What a server works with, on the store of `folio`.
+    /// A runner for a server, on the store of `folio`.
     pub(crate) fn runner_on(folio: &Folio, has_person: bool) -> Runner {
         let workspace = folio.workspace(SpaceName::main());
         let options = RunnerOptions {
@@ -79,7 +79,7 @@ impl House {
         Runner::new(workspace, with_bell(), options)
     }
 
-    /// A token for `space` in `role`, and what is kept of it.
+    /// Creates a token for `space` in `role`, and returns its stored form, too.
     pub(crate) async fn token(runner: &Runner, space: &str, role: Role) -> (AccessToken, KeptToken) {
         let (token, workspace) = (AccessToken::draw(), runner.workspace());
         let space = SpaceName::parse(space).unwrap();
@@ -88,7 +88,7 @@ impl House {
         (token, kept)
     }
 
-    /// A server as `options` say.
+    /// A server with these options.
     pub(crate) async fn serving(runner: Runner, mcp: Option<McpOptions>, options: ServeOptions) -> Self {
         let mut server = Server::bind(&options, runner.clone()).await.unwrap();
         if let Some(options) = mcp {
@@ -121,7 +121,7 @@ impl House {
         run
     }
 
-    /// What is at `path` below the space.
+    /// Gets `path` below the space.
     pub(crate) async fn get(&self, path: &str) -> Answer {
         client::get(self.at, &format!("/v1/spaces/main{path}")).await
     }
@@ -131,12 +131,12 @@ impl House {
         client::post(self.at, &format!("/v1/spaces/main{path}"), "application/json", body).await
     }
 
-    /// Puts `body` to `path` below the space, if it has `version`.
+    /// Puts `body` to `path` below the space, if it still has `version`.
     pub(crate) async fn put(&self, path: &str, version: &str, body: &str) -> Answer {
         self.put_if(path, Some(version), body).await
     }
 
-    /// The same, for those who do not say which version they changed.
+    /// The same, where the version may be missing.
     pub(crate) async fn put_if(&self, path: &str, version: Option<&str>, body: &str) -> Answer {
         let first = format!("PUT /v1/spaces/main{path} HTTP/1.1");
         let length = format!("Content-Length: {}", body.len());
@@ -146,7 +146,7 @@ impl House {
         client::send(self.at, &[&[first.as_str()], &head[..], &said].concat(), body).await
     }
 
-    /// Asks `path` below the space with `method` and more `headers`; a body is sent as JSON.
+    /// Sends a request to `path` below the space with `method` and more `headers`; a body is sent as JSON.
     pub(crate) async fn ask(&self, method: &str, path: &str, headers: &[&str], body: Option<Value>) -> Answer {
         let body = body.map(|body| body.to_string()).unwrap_or_default();
         let first = format!("{method} /v1/spaces/main{path} HTTP/1.1");
@@ -159,27 +159,27 @@ impl House {
         client::send(self.at, &lines, &body).await
     }
 
-    /// The same by whoever shows `token`.
+    /// The same with `token`.
     pub(crate) async fn ask_as(&self, token: &AccessToken, method: &str, path: &str, body: Option<Value>) -> Answer {
         let shown = format!("Authorization: Bearer {}", token.reveal());
         self.ask(method, path, &[&shown], body).await
     }
 
-    /// Asserts that `path` takes `body`, and gives the answer.
+    /// Asserts that posting `body` to `path` succeeds, and returns the answer.
     pub(crate) async fn makes(&self, path: &str, status: u16, body: Value) -> Value {
         let answer = self.ask("POST", path, &[], Some(body)).await;
         assert_eq!(answer.status, status, "{answer:?}");
         answer.json()
     }
 
-    /// Asserts that `path` is there, and gives the answer.
+    /// Asserts that `path` exists, and returns the answer.
     pub(crate) async fn gives(&self, path: &str) -> Value {
         let answer = self.get(path).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.json()
     }
 
-    /// Asserts that `path` is answered with a problem.
+    /// Asserts that the answer for `path` is a problem document.
     pub(crate) async fn refuses(&self, path: &str, status: u16, code: &str) {
         is_problem(&self.get(path).await, status, code);
     }
@@ -194,7 +194,7 @@ pub(crate) fn person() -> Actor {
     Actor::new(Role::Human, "test")
 }
 
-/// Asserts that `answer` is a problem with `status` and `code`, as RFC 9457 has it.
+/// Asserts that `answer` is a problem document of RFC 9457 with `status` and `code`.
 pub(crate) fn is_problem(answer: &Answer, status: u16, code: &str) {
     assert_eq!(
         (answer.status, answer.header("content-type")),
@@ -214,7 +214,7 @@ pub(crate) fn is_problem(answer: &Answer, status: u16, code: &str) {
     );
 }
 
-/// The tools with one that waits for a person's yes.
+/// The tools, and one that needs a person's approval.
 pub(crate) fn with_bell() -> Registry {
     let mut registry = Registry::with_builtins();
     let spec = ToolSpec::new("door.ring", Effect::Idempotent, "Rings the bell.").needs_approval();

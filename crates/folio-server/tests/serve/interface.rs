@@ -1,4 +1,4 @@
-//! Runs and what they wrote, as programs read them.
+//! Runs and their pages, as programs read them.
 
 use std::time::Duration;
 

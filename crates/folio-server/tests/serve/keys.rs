@@ -1,4 +1,4 @@
-//! Requests that are made again under one key, and others that come under it by mistake.
+//! Requests that are repeated under one idempotency key, and different ones that use it by mistake.
 
 use serde_json::{Value, json};
 

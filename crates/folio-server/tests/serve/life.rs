@@ -1,4 +1,4 @@
-//! What becomes of observations over HTTP.
+//! The life of observations over HTTP.
 
 use serde_json::{Value, json};
 

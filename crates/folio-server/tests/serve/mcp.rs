@@ -42,7 +42,7 @@ async fn post(house: &House, headers: &[&str], message: &str) -> Answer {
     send(house.at, &lines, message).await
 }
 
-/// The message in an answer, which is a stream of one.
+/// The message in an answer, which is a stream of one message.
 fn message(answer: &Answer) -> Value {
     let data = answer.body.lines().rev().find_map(|line| line.strip_prefix("data: "));
     serde_json::from_str(data.unwrap_or(&answer.body)).unwrap_or_else(|error| panic!("{error}: {answer:?}"))

@@ -1,4 +1,4 @@
-//! Observations over HTTP: written, listed, changed, put away.
+//! Observations over HTTP: added, listed, changed, archived.
 
 use folio::store::workspace::Guard;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The description of the interface: it is what is checked in, and every path that it has is there.
+//! The API description: it matches the one that is checked in, and every path in it exists.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::client::{get, send};
 use crate::house::House;
 
-/// Paths that others rely on, below the space, with what may be done there.
+/// Paths below the space that others rely on, with their methods.
 const PATHS: [(&str, &str); 49] = [
     ("/observations", "get post"),
     ("/observations/active", "get"),

@@ -1,4 +1,4 @@
-//! What is refused, and how that is told.
+//! Refused requests, and how they are reported.
 
 use serde_json::json;
 

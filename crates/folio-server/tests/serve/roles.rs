@@ -1,4 +1,4 @@
-//! What those may do who are neither the person at this machine nor a program with a token for everything.
+//! The permissions of roles other than the person at this machine and a program with a token for everything.
 
 use folio::Role;
 use folio::memory::policy::SpacePolicy;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::house::{House, is_problem, person};
 
-/// Those who work within a turn or a run.
+/// The roles that work within a turn or a run.
 const STAGES: [Role; 7] = [
     Role::Planner,
     Role::Router,
@@ -19,7 +19,7 @@ const STAGES: [Role; 7] = [
     Role::Compactor,
 ];
 
-/// Of these, those who see a part of the space.
+/// Those of them that see only a part of the space.
 const WITHIN: [Role; 4] = [Role::Tool, Role::Executor, Role::Planner, Role::Compactor];
 
 async fn house() -> House {

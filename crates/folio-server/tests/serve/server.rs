@@ -1,4 +1,4 @@
-//! Beginning and end of a server.
+//! Start and stop of a server.
 
 use std::net::SocketAddr;
 use std::time::Duration;

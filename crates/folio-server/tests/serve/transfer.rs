@@ -1,4 +1,4 @@
-//! Memory as lines, and what is forgotten, over HTTP.
+//! Export, import and forgetting over HTTP.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -112,7 +112,7 @@ const EXPORT: &str = "/v1/spaces/main/export";
 const IMPORT: &str = "/v1/spaces/main/import";
 const LINES: &str = "application/x-ndjson";
 
-/// A house with more in it than what lies between it and a reader that takes nothing.
+/// A house with more content than fits into the buffers of a connection whose reader reads nothing.
 async fn with_much(transfers: impl FnOnce(&mut TransferLimits)) -> House {
     let mut options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     transfers(&mut options.transfers);

@@ -1,4 +1,4 @@
-//! Turns, prompts, search and what was learned, over HTTP.
+//! Turns, prompts, search and learning, over HTTP.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Rows that somebody changed behind the store's back, and what the doctor has to say of them.
+//! Rows that were changed behind the store's back, and what the doctor reports.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use folio_memory::{
 use folio_store::{Blob, Record, Store};
 use folio_testkit::contract::scene::{Scene, patch};
 
-/// Three of everything, the second of which was changed.
+/// Three of everything, the second of which gets damaged.
 pub(crate) async fn fill(scene: &Scene) {
     let mut pages = Vec::new();
     for number in 1..=3 {
@@ -64,7 +64,7 @@ pub(crate) async fn fill(scene: &Scene) {
     note(scene).await;
 }
 
-/// Notes one thing besides the log.
+/// Writes one note of the trace.
 async fn note(scene: &Scene) {
     let kept = NotesKept {
         from: Timestamp::MIN,
@@ -79,7 +79,8 @@ async fn note(scene: &Scene) {
         .expect("a note");
 }
 
-/// What is done to rows, as SQL, and the beginnings of what the doctor says. A row is chosen by its number as `choose` writes it.
+/// Damage to rows, as SQL, and the beginnings of what the doctor reports. `choose` writes the condition for a row
+/// number.
 pub(crate) fn damages(choose: impl Fn(u64) -> String) -> Vec<(String, Vec<&'static str>)> {
     let (one, two, three) = (choose(1), choose(2), choose(3));
     let changed = |table: &str, what: &str, which: &str| format!("UPDATE {table} SET {what} WHERE {which};");
@@ -131,7 +132,7 @@ pub(crate) fn damages(choose: impl Fn(u64) -> String) -> Vec<(String, Vec<&'stat
     ]
 }
 
-/// The doctor finds these, in any order, and no others.
+/// Asserts that the doctor reports these, in any order, and nothing else.
 pub(crate) async fn assert_found(store: &dyn Store, damage: &str, wanted: &[&str]) {
     let mut problems = store.check().await.expect("a checkup").problems;
     problems.sort();

@@ -45,7 +45,7 @@ impl House {
         Self { space, store, clock }
     }
 
-    /// What becomes of `answer`, given by wine_search in `turn`.
+    /// Ingests `answer`, given by wine_search in `turn`.
     pub(crate) async fn ingest_in(&self, turn: TurnId, answer: Value) -> Ingested {
         self.ingest_of("wine_search", turn, answer).await
     }
@@ -65,7 +65,7 @@ impl House {
         ingested
     }
 
-    /// Takes in `observations` in the first turn, all of which must be stored.
+    /// Ingests `observations` in the first turn, all of which must be stored.
     pub(crate) async fn observed(&self, observations: Value) -> Vec<Entry> {
         let count = observations.as_array().unwrap().len();
         let ingested = self.ingest_in(turn(1), answer(observations)).await;
@@ -86,7 +86,7 @@ impl House {
         self.space.observations(query).await.unwrap().items
     }
 
-    /// The texts of the observations that `query`, as a tool writes it, finds.
+    /// The texts of the observations that match `query`, in the form that a tool writes.
     pub(crate) async fn asked(&self, query: Value) -> Vec<String> {
         let found = self.context_of("wine_recommender", query).await;
         found.into_iter().map(|item| item.content).collect()

@@ -437,7 +437,7 @@ async fn child_forgets() {
     }
 }
 
-/// The space of `house` on a store that a test can make fail.
+/// The space of `house` on a store with injected faults.
 fn interrupted(house: &House) -> (Workspace, Arc<FaultyStore>) {
     let store = Arc::new(FaultyStore::new(Arc::clone(house.workspace.store())));
     let (clock, ids) = (Arc::new(house.clock.clone()), Arc::clone(house.workspace.ids()));
@@ -445,7 +445,7 @@ fn interrupted(house: &House) -> (Workspace, Arc<FaultyStore>) {
     (workspace, store)
 }
 
-/// A house in which an entry says [`WORDS`], which stand in a note, too, and in the index of words.
+/// A house in which an entry contains [`WORDS`], which are also in a note and in the index.
 async fn said_everywhere() -> (House, ForgetFilter) {
     let house = House::new();
     let entry = house.say(WORDS).await;

@@ -1,4 +1,4 @@
-//! A workspace on a file, with what tests ask of it.
+//! A workspace on a file, with helpers for tests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,24 +86,24 @@ impl House {
         self.workspace.observations(query).await.unwrap().total
     }
 
-    /// Writes the file anew without its free space.
+    /// Rewrites the file without its free space.
     pub(crate) async fn scrub(&self) {
         let store = self.workspace.store();
         store.scrub(&SpaceName::main(), Vec::new()).await.unwrap();
     }
 
-    /// Whether the rows still follow from the log.
+    /// Asserts that the rows still follow from the log.
     pub(crate) async fn is_sound(&self) {
         let checkup = self.workspace.store().check().await.unwrap();
         assert_eq!(checkup.problems, Vec::<String>::new());
     }
 
-    /// Bytes of the file. The write-ahead log beside it is left out: how long that is depends on when it was last moved.
+    /// The size of the file in bytes. The write-ahead log is left out: its length depends on when it was last moved.
     pub(crate) fn bytes(&self) -> u64 {
         self.path.metadata().unwrap().len()
     }
 
-    /// Whether `text` stands anywhere in the file or in what belongs to it.
+    /// Whether the file, or any file that belongs to it, contains `text`.
     pub(crate) fn holds(&self, text: &str) -> bool {
         let beside = std::fs::read_dir(self.path.parent().unwrap()).unwrap();
         beside.map(|file| file.unwrap().path()).any(|path| {

@@ -1,4 +1,4 @@
-//! What is kept of memory between two questions is what a workspace tells that has kept nothing.
+//! What a workspace caches between two queries gives the same answers as a workspace that has cached nothing.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use serde_json::{from_value, json};
 
 use crate::house::{HOUR, House, human};
 
-/// What a model is told of memory: its context and its view of the scratchbook.
+/// What a model sees of memory: its context and its view of the scratchbook.
 async fn told_by(workspace: &Workspace) -> (String, String) {
     let request = ContextRequest {
         thread: ThreadKey::main(),
@@ -35,7 +35,7 @@ async fn told_by(workspace: &Workspace) -> (String, String) {
     (context, view.rendered.text.clone())
 }
 
-/// The same, which has to be what a workspace tells that has never been asked before.
+/// The same; asserts that a fresh workspace gives the same answers.
 async fn told(house: &House) -> (String, String) {
     let told = told_by(&house.workspace).await;
     let store = Arc::clone(house.workspace.store());
@@ -106,7 +106,7 @@ async fn what_is_kept_of_memory_is_true_after_every_change() {
     changed("the policy").await;
 }
 
-/// Starts `run`, and gives in whose name its journal is written.
+/// Starts `run`, and returns the actor of its journal.
 async fn started(house: &House, run: RunId) -> Actor {
     let actor = Actor::new(Role::Planner, "runner").in_run(run);
     let event =

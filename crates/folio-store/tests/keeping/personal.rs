@@ -1,4 +1,4 @@
-//! When what names a person is put away, and when its content goes (M7.6.49).
+//! When entries with personal data are archived, and when their content is erased (M7.6.49).
 
 use folio_memory::entry::{Brought, Status};
 use folio_memory::foreign::{Destination, beads};

@@ -1,13 +1,14 @@
-//! A year in which observations come all the time, and what the file comes to.
+//! A year of steady observations, and the resulting size of the file.
 
 use serde_json::json;
 
 use crate::house::{DAY, House};
 
-/// Days after which as much goes as comes: a lifetime, the time that content is kept after it, that of a tombstone.
+/// Days after which as much is removed as is added: a lifetime, the time that content is kept after it, that of a
+/// tombstone.
 const STEADY: u64 = 7 + 30 + 30;
 
-/// Lives through `days` with `per_day` observations each; the bytes of the file after each of them.
+/// Simulates `days` with `per_day` observations each; returns the size of the file in bytes after each day.
 async fn live(house: &House, days: u64, per_day: u32) -> Vec<u64> {
     let mut sizes = Vec::new();
     for day in 0..days {
@@ -31,7 +32,7 @@ async fn live(house: &House, days: u64, per_day: u32) -> Vec<u64> {
     sizes
 }
 
-/// Prints a table. `FOLIO_YEAR_PER_DAY=2740` with `--release` lives through a million observations in a year.
+/// Prints a table. `FOLIO_YEAR_PER_DAY=2740` with `--release` simulates a million observations in a year.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "a measurement is told how much it measures")]
 async fn a_year_of_observations_does_not_make_the_file_grow_without_end_m7_6_45() {

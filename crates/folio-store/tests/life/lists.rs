@@ -1,4 +1,4 @@
-//! Lists while entries change: what is told of what changed, and pages of one moment.
+//! Lists while entries change: what is reported of changes, and pages of one moment.
 
 use folio_memory::id::Ref;
 use folio_memory::{Change, EntryQuery, FieldChange, Seq, Status, Tag, ThreadKey};
@@ -84,7 +84,7 @@ async fn a_book_that_is_read_page_by_page_is_that_of_its_first_page_m7_2_15() {
     assert_eq!((now.as_str(), total), ("edo it", 6));
 }
 
-/// A store in a file, where what a commit says can be made unreadable behind its back.
+/// A store in a file, in which the content of a commit can be made unreadable behind its back.
 struct Torn {
     folder: tempfile::TempDir,
     scene: Rows,

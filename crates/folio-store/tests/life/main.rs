@@ -1,4 +1,4 @@
-//! What becomes of entries, through the workspace, on a real store with a clock that tests move.
+//! The life of entries, through the workspace, on a real store with a clock that tests move.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

@@ -1,4 +1,4 @@
-//! What stands between a program and its server, and takes connections away from one of them or from both.
+//! A proxy between a program and its server that takes connections away from one of them or from both.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,38 +8,38 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What becomes of the connections.
+/// What happens to connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// All goes through.
+    /// Everything passes.
     Open,
-    /// Nobody gets a new one.
+    /// New connections are refused.
     Shut,
-    /// Nobody gets a new one, and the one that listens for commits is gone.
+    /// New connections are refused, and the one that listens for commits is cut.
     ShutToListeners,
-    /// All goes through until somebody commits: the server does, and what it says of that is lost. The program hears what a pooler says who
-    /// has lost his server. Then it is open again.
+    /// Everything passes until a commit: the server commits, and its answer is lost. The program gets the message of a
+    /// pooler that has lost its server. Then the way is open again.
     LosesServer,
 }
 
-/// As PgBouncer says it, to the first question that is open: a fatal error of class 08.
+/// The message of PgBouncer, in answer to the first open query: a fatal error of class 08.
 const SERVER_LOST: &[u8] = b"E\x00\x00\x00\x2fSFATAL\x00VFATAL\x00C08P01\x00Mserver conn crashed\x00\x00";
 
-/// It lives as long as the test.
+/// The proxy lives as long as the test.
 #[derive(Debug)]
 pub(crate) struct Between {
     url: String,
     way: watch::Sender<Way>,
-    /// How many connections the program wanted.
+    /// How many connections the program requested.
     wanted: Arc<AtomicU32>,
     /// How often the program's side of all connections was cut.
     cuts: watch::Sender<u32>,
-    /// What the server still has of those that were cut.
+    /// The server's side of connections that were cut.
     left: Arc<Mutex<Vec<(OwnedReadHalf, OwnedWriteHalf)>>>,
 }
 
 impl Between {
-    /// One before the server that `url` leads to.
+    /// Starts a proxy before the server at `url`.
     pub(crate) async fn before(url: &str) -> Self {
         let (user, place) = url.split_once('@').unwrap();
         let (server, rest) = place.split_once('/').unwrap();
@@ -67,7 +67,7 @@ impl Between {
         between
     }
 
-    /// The server's URL, by this way.
+    /// The URL of the server through this proxy.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -76,22 +76,22 @@ impl Between {
         self.way.send_replace(way);
     }
 
-    /// How many connections the program has wanted so far.
+    /// How many connections the program has requested so far.
     pub(crate) fn wanted(&self) -> u32 {
         self.wanted.load(Ordering::Acquire)
     }
 
-    /// Takes every connection from the program, and none from the server.
+    /// Cuts every connection on the program's side, but not on the server's.
     pub(crate) fn cut(&self) {
         self.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// How many connections the server has that the program has no more.
+    /// How many connections the server still has that the program has lost.
     pub(crate) fn left(&self) -> usize {
         self.left.lock().unwrap().len()
     }
 
-    /// Takes them from the server, too.
+    /// Cuts them on the server's side, too.
     pub(crate) fn let_go(&self) {
         self.left.lock().unwrap().clear();
     }
@@ -139,14 +139,14 @@ async fn pass(
     }
 }
 
-/// The last word of a transaction, and what the server says of it.
+/// The end of a transaction, and of the server's answer to it.
 const COMMIT: &[u8] = b"COMMIT\0";
 
 fn holds(bytes: &[u8], word: &[u8]) -> bool {
     bytes.windows(word.len()).any(|found| found == word)
 }
 
-/// Whether it is now that the server is lost.
+/// Whether the server is to be lost now.
 fn loses_server(way: &watch::Sender<Way>) -> bool {
     way.send_if_modified(|way| {
         let loses = *way == Way::LosesServer;

@@ -1,4 +1,4 @@
-//! Who drives runs on a shared store goes on with them, whatever becomes of single connections.
+//! A process that drives runs on a shared store continues, whatever happens to single connections.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -17,9 +17,9 @@ use folio_testkit::postgres::Database;
 
 use self::between::{Between, Way};
 
-/// Two signs of life come within this, and a driver that gives none is replaced behind it.
+/// Two heartbeats fit into this, and a driver without any is replaced after it.
 const LEASE: Duration = Duration::from_secs(3);
-/// One that is not over however long a server takes to start.
+/// A lease that outlasts the start of a server.
 const LONG_LEASE: Duration = Duration::from_secs(30);
 
 async fn opened(url: &str, lease: Duration) -> Arc<dyn Store> {
@@ -31,7 +31,7 @@ async fn opened(url: &str, lease: Duration) -> Arc<dyn Store> {
     opened.unwrap().unwrap()
 }
 
-/// One who drives a run by a way that can be cut, and one who would go on with it.
+/// A process that drives a run through a proxy, and one that would take over the run.
 struct Two {
     way: Between,
     driver: Scene,
@@ -58,7 +58,7 @@ impl Two {
         }
     }
 
-    /// That nobody else can go on with the run.
+    /// Asserts that no other process can take over the run.
     async fn is_driven(&self) {
         let claimed = self
             .other

@@ -1,4 +1,4 @@
-//! A failover to a server that lacks the last commits: what a process knows of them is forgotten.
+//! A failover to a server that lacks the last commits: a process forgets what it knows of them.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn opened(cluster: &Cluster, seed: u16) -> Scene {
     }
 }
 
-/// What a server had at a moment, which takes its place later.
+/// A copy of a server at some moment, which replaces it later.
 struct Copy<'c>(&'c Cluster);
 
 impl<'c> Copy<'c> {

@@ -1,5 +1,5 @@
-//! Eight processes write to one server that is killed, cut off, filled up or replaced meanwhile: what was acknowledged is
-//! there, and there once.
+//! Eight processes write to one server that is killed, cut off, filled up or replaced meanwhile: what was acknowledged
+//! is stored, and stored once.
 
 mod lost;
 mod proxy;
@@ -46,7 +46,7 @@ async fn connections_that_the_server_ends_cost_nobody_a_commit() {
     println!("ended {ended} connections: {told}");
 }
 
-/// The worst moment: the server has committed, and nobody hears of it.
+/// The worst moment: the server has committed, and the answer is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_whose_answer_never_came_is_found_by_its_key() {
     let cluster = Cluster::start(ClusterOptions::default());

@@ -1,4 +1,4 @@
-//! A way to the server on which connections are cut around `COMMIT`.
+//! A proxy before the server that cuts connections around `COMMIT`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// One of so many commits is cut off before it arrives, and one before its answer does.
+/// One of this many commits is cut off before it arrives, and one before its answer does.
 const EVERY: usize = 12;
 
 /// It lives as long as the test.
@@ -29,12 +29,12 @@ struct Counts {
 pub(crate) struct Cut {
     /// Before `COMMIT` arrived.
     pub(crate) before: usize,
-    /// Behind it, before its answer arrived.
+    /// After it, before its answer arrived.
     pub(crate) behind: usize,
 }
 
 impl Proxy {
-    /// One that leads to `server`.
+    /// Starts a proxy before `server`.
     pub(crate) async fn before(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -75,7 +75,7 @@ impl Proxy {
     }
 }
 
-/// What the client says, until the connection is to be cut before a commit, or has ended.
+/// Forwards the client's messages until the connection is to be cut before a commit, or has ended.
 async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, counts: &Counts, is_to_be_cut: &AtomicBool) {
     // The first message has no letter.
     let mut has_letter = false;
@@ -102,7 +102,7 @@ async fn ask(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, counts: &Counts, i
     }
 }
 
-/// What the server says, until the connection is to be cut before the answer to a commit, or has ended.
+/// Forwards the server's messages until the connection is to be cut before the answer to a commit, or has ended.
 async fn answer(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, counts: &Counts, is_to_be_cut: &AtomicBool) {
     while let Some(message) = message(&mut from, true).await {
         if is_to_be_cut.load(Ordering::SeqCst) && message[0] == b'C' && message.ends_with(b"COMMIT\0") {

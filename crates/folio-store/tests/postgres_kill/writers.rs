@@ -15,16 +15,16 @@ use folio_testkit::contract::scene::Scene;
 use folio_testkit::process::{Process, orders, say};
 use folio_testkit::whole_log;
 
-/// Processes that write.
+/// The number of writing processes.
 pub(crate) const PROCESSES: u16 = 8;
-/// Commits of each of them.
+/// The number of commits of each process.
 pub(crate) const SHARE: usize = 250;
-/// Of each process, how many write at the same time.
+/// How many tasks of each process write at the same time.
 const AT_ONCE: usize = 5;
-/// How long nothing may be heard of anybody.
+/// How long the processes may be silent.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The processes, and what was heard of them.
+/// The processes, and what they reported.
 pub(crate) struct Writers {
     threads: Vec<JoinHandle<bool>>,
     heard: mpsc::Receiver<String>,
@@ -36,9 +36,9 @@ pub(crate) struct Writers {
 pub(crate) struct Told {
     /// The acknowledged commits by their keys.
     acknowledged: BTreeMap<String, u64>,
-    /// Times that a writer got `Unavailable`.
+    /// How often a writer got `Unavailable`.
     pub(crate) unavailable: usize,
-    /// Commits that had been made although their writer had got `Unavailable`.
+    /// How many commits had been made although their writer had got `Unavailable`.
     pub(crate) found: usize,
     /// The longest that a writer waited for an answer, in milliseconds.
     longest: u128,
@@ -136,7 +136,8 @@ impl Told {
         true
     }
 
-    /// Compares it with what the database at `url` has: each commit once, where its writer was told, and nothing else.
+    /// Compares the reports with the database at `url`: it has each commit once, where its writer was told, and
+    /// nothing else.
     pub(crate) async fn is_what_is_there(&self, url: &str) {
         let store = PostgresStore::open(&OpenOptions::at(url)).expect("a store");
         let space = SpaceName::main();
@@ -193,7 +194,7 @@ async fn child_writes_its_share() {
     }
 }
 
-/// Asks until there is an answer, with the same key each time.
+/// Commits until there is an answer, with the same key each time.
 async fn commit(scene: &Scene, key: &str, changes: Vec<Change>) {
     let mut was_unavailable = false;
     loop {

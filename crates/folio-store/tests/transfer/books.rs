@@ -1,4 +1,4 @@
-//! Scratchbooks in the form of seed 003 (`import --from colony`, `export --format colony`).
+//! Scratchbooks in the format of seed 003 (`import --from colony`, `export --format colony`).
 
 use folio_memory::id::Ref;
 use folio_memory::scratchbook::colony::Book;
@@ -35,7 +35,7 @@ async fn import(house: &House, name: &str, book: &Value) -> Imported {
         .unwrap()
 }
 
-/// How many were added, there, changed, otherwise there, and refused.
+/// How many were added, present, changed, different, and refused.
 fn counts(report: &Imported) -> (u64, u64, u64, u64, u64) {
     let Imported {
         entries,
@@ -193,7 +193,7 @@ async fn what_the_form_has_no_place_for_is_counted_and_what_was_forgotten_does_n
     assert_eq!(codes(&import(&house, "t", &book).await), [(Fate::Refused, "forgotten")]);
 }
 
-/// What somebody does with a scratchbook.
+/// An operation on a scratchbook.
 #[derive(Debug, Clone)]
 enum Act {
     Add(&'static str, String, Vec<String>),

@@ -1,4 +1,4 @@
-//! What other programs keep, brought in.
+//! Imports from other programs.
 
 use folio_memory::foreign::{Destination, Foreign, beads, memory_bank};
 use folio_memory::{EntryId, Source, SpaceName, ThreadKey, Timestamp};
@@ -23,7 +23,7 @@ async fn import(house: &House, foreign: Foreign) -> Imported {
     Box::pin(imported).await.unwrap()
 }
 
-/// `foreign` as an earlier version made it.
+/// `foreign` as an earlier version created it.
 fn earlier(mut foreign: Foreign) -> Foreign {
     for item in &mut foreign.items {
         let (new, old): (_, EntryId) = (item.new.id.to_string(), item.earlier.take().unwrap());
@@ -75,7 +75,7 @@ async fn a_section_that_is_put_in_is_added_and_no_other_twice() {
     );
 }
 
-/// `foreign` as the version before this one made it.
+/// `foreign` as the previous version created it.
 fn as_before(mut foreign: Foreign) -> Foreign {
     foreign.take_earlier_ids();
     foreign

@@ -1,4 +1,4 @@
-//! Many links of a file: told as one by one, and asked for far less often.
+//! Many links in a file: reported as if one by one, but with far fewer queries.
 
 use folio_memory::EntryQuery;
 use folio_store::workspace::{Fate, ImportOptions};
@@ -9,7 +9,7 @@ use crate::spaces::{export, import, import_with, later, observe};
 
 const ENTRIES: usize = 60;
 
-/// A file with this many entries and the links that `links` says, by numbers of entries.
+/// A file with this many entries and the links in `links`, by numbers of entries.
 async fn file(links: &[(usize, &str, usize)]) -> String {
     let house = House::new();
     for number in 0..ENTRIES {
@@ -33,7 +33,7 @@ async fn file(links: &[(usize, &str, usize)]) -> String {
     lines.join("\n")
 }
 
-/// The same file with what every entry is superseded by.
+/// The same file with the superseding entry of each entry.
 fn superseded(text: &str, by: impl Fn(usize) -> Option<usize>) -> String {
     let mut lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let places: Vec<usize> = (0..lines.len()).filter(|at| lines[*at]["record"] == "entry").collect();

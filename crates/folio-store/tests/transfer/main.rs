@@ -1,4 +1,4 @@
-//! Memory as files: scratchbooks in the form of seed 003, and whole spaces as lines.
+//! Memory as files: scratchbooks in the format of seed 003, and whole spaces as lines.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
 

@@ -1,4 +1,4 @@
-//! What of a file is not taken in, or not as it stands: each with its line, its field and its reason.
+//! What is not imported from a file, or only with corrections: each with its line, its field and its reason.
 
 use folio_memory::id::Ref;
 use folio_memory::scratchbook::ItemInput;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::house::House;
 use crate::spaces::{export, import, import_with, later, observe, person};
 
-/// Codes with what each is told of, without the ids.
+/// The codes with what each is about, without the ids.
 fn told(report: &Imported) -> Vec<(Fate, &str, &str)> {
     let told = report.remarks.iter().map(|remark| {
         let place = remark.item.split(':').next().unwrap_or_default();
@@ -19,7 +19,7 @@ fn told(report: &Imported) -> Vec<(Fate, &str, &str)> {
     told.collect()
 }
 
-/// What becomes of `text` in a store with nothing in it, if it is looked at first; both ways it is the same.
+/// Imports `text` into an empty store, with a dry run first; both have the same result.
 async fn imported(text: &str) -> (House, Imported) {
     let house = later();
     let dry_run = ImportOptions {
@@ -63,7 +63,7 @@ fn with(line: &str, fields: Value) -> String {
     Value::Object(line).to_string()
 }
 
-/// Where the entries stand in [`lines`].
+/// The positions of the entries in [`lines`].
 const ENTRIES: std::ops::Range<usize> = 3..7;
 
 #[tokio::test]

@@ -41,7 +41,7 @@ pub(crate) async fn import(space: &Workspace, text: &str) -> Imported {
     import_with(space, text, ImportOptions::default()).await
 }
 
-/// A house whose clock is ahead of all others, so that nothing is brought in from later than now.
+/// A house whose clock is ahead of all others, so that nothing is imported from the future.
 pub(crate) fn later() -> House {
     let house = House::new();
     house.clock.advance(std::time::Duration::from_secs(3_600));
@@ -63,7 +63,7 @@ fn plain_page(mut page: Page) -> Page {
     page
 }
 
-/// Everything that somebody can see of a space.
+/// Everything that is visible of a space.
 async fn seen(space: &Workspace) -> Vec<String> {
     let mut seen = Vec::new();
     for order in [Order::Newest, Order::Oldest, Order::Priority] {
@@ -117,7 +117,7 @@ async fn seen(space: &Workspace) -> Vec<String> {
     seen
 }
 
-/// What somebody does in a space.
+/// An operation in a space.
 #[derive(Debug, Clone)]
 enum Act {
     Observe(String, &'static str, Option<f64>),
@@ -152,7 +152,7 @@ fn any_act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Does it; what names something that is not there, or is archived, does nothing.
+/// Carries out the operation; it does nothing if it names something that does not exist or is archived.
 async fn act(house: &House, act: Act) -> Result<(), WorkspaceError> {
     let (space, actor) = (&house.space, person());
     house.clock.advance(std::time::Duration::from_millis(3));
@@ -284,7 +284,7 @@ async fn what_is_there_stays_as_it_is_and_what_differs_is_told() {
     assert_eq!(other.space.entry(stone).await.unwrap().fields.body, "another stone");
 }
 
-/// `text` with `old` in the place of `new`, which it has once.
+/// `text` with `old` in place of `new`, which occurs once.
 fn edited(text: &str, old: &str, new: &str) -> String {
     assert_eq!(text.matches(old).count(), 1, "{old}");
     text.replace(old, new)

@@ -1,4 +1,4 @@
-//! That a file is whole: what others write while it is made, what breaks off while it is read, and what is no text.
+//! Completeness of files: writes by others meanwhile, errors while reading, and input that is not text.
 
 use std::io::{self, Cursor, Write};
 
@@ -10,7 +10,7 @@ use folio_store::workspace::{Fate, ForgetFilter, ImportOptions, PageInput, Write
 use crate::house::House;
 use crate::spaces::{export, import, later, observe, person};
 
-/// Takes lines, and has somebody else write as soon as the first entry came.
+/// Accepts lines, and makes another writer write as soon as the first entry arrives.
 struct Disturbed {
     lines: Vec<u8>,
     space: Option<Workspace>,
@@ -149,7 +149,7 @@ async fn what_was_forgotten_is_gone_also_if_the_file_broke_off_before() {
     );
 }
 
-/// A source that has `text` with so much behind the entries that it is written, and then fails.
+/// A source of `text` with so much after the entries that they are written, which then fails.
 fn broken_off(text: &str) -> impl io::BufRead + Send + 'static {
     struct Fails;
     impl io::Read for Fails {

@@ -1,4 +1,4 @@
-//! Somebody who is asked in turns what rules cannot see (M7.11.1).
+//! Advisors, which are asked in turns what rules cannot see (M7.11.1).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::scene::{Scene, person};
 
-/// Says what it was told to say, and keeps what it was shown.
+/// Gives a fixed answer, and records what it was shown.
 #[derive(Debug, Default)]
 struct Told {
     before: Option<Advice>,

@@ -1,4 +1,4 @@
-//! Turns from end to end (seeds 002 and 004): what was noticed in one changes what is done in a later one.
+//! Turns from end to end (seeds 002 and 004): observations in one change what is done in a later one.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

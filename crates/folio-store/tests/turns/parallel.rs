@@ -1,4 +1,4 @@
-//! Turns beside one another and in the background (M7.11.7).
+//! Concurrent turns, and turns in the background (M7.11.7).
 
 use folio_memory::history::FieldConflict;
 use folio_memory::id::Ref;

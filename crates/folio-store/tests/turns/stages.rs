@@ -338,7 +338,7 @@ async fn a_secret_in_an_input_does_not_reach_the_log() {
     assert!(!turn.turn.begun.input.contains("AKIA"), "{}", turn.turn.begun.input);
 }
 
-/// Decides otherwise than the rules in every stage but that of the clarifier.
+/// Decides against the rules in every stage but the clarifier.
 #[derive(Debug)]
 struct Contrary;
 

@@ -1,4 +1,4 @@
-//! What a turn touched is found without going through the histories of all that there is (M7.6.47).
+//! The entries that a turn touched are found without reading the histories of all entries (M7.6.47).
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ async fn titled(scene: &Scene, actor: &Actor, changes: &[(EntryId, u8)]) {
         .unwrap();
 }
 
-/// What `turn` touched, and which version it found, by the histories of all entries.
+/// The entries that `turn` touched, and the version that it found, from the histories of all entries.
 async fn by_histories(scene: &Scene, turn: TurnId, as_of: Seq) -> Vec<(EntryId, Option<u32>)> {
     let all = EntryQuery {
         kinds: vec![EntryKind::Observation],
@@ -88,7 +88,8 @@ async fn the_end_of_a_turn_asks_no_entry_that_it_left_alone_for_its_history_m7_6
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Who does what to which entry: the turn, a turn beside it, or nobody's, and whether that is one commit with what comes next.
+    /// Who does what to which entry: the turn, another turn beside it, or none, and whether that is in one commit with
+    /// the next operation.
     #[test]
     fn the_log_says_of_every_entry_what_its_history_says_m7_6_47(
         acts in proptest::collection::vec((0..3_usize, 0..12_usize, 0..3_u8, any::<bool>()), 0..40),

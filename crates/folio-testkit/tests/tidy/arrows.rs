@@ -3,7 +3,7 @@
 use super::cargo::packages;
 use super::repository::none;
 
-/// The crates from the bottom up. Crates of one number do not know one another.
+/// The crates from the bottom up. Crates of the same number do not depend on one another.
 const LAYERS: [(&str, u8); 13] = [
     ("folio-memory", 0),
     ("folio-engine", 1),
@@ -20,10 +20,12 @@ const LAYERS: [(&str, u8); 13] = [
     ("folio-cli", 6),
 ];
 
-/// Holds stand-ins and suites for tests. It may know everything below the surfaces, and nothing that is shipped knows it.
+/// Contains test doubles and test suites. It may depend on everything below the surfaces, and no shipped crate depends
+/// on it.
 const TESTKIT: &str = "folio-testkit";
 
-/// What only some crates may use: each is a door to the outside. A server and a client of one protocol are two doors.
+/// Dependencies that only some crates may use: each is a door to the outside. A server and a client of one protocol
+/// are two doors.
 const DOORS: [(&str, &[&str]); 22] = [
     ("agent-client-protocol", &["folio-model"]),
     ("rusqlite", &["folio-store"]),

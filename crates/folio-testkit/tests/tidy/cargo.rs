@@ -14,19 +14,19 @@ pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) license: Option<String>,
-    /// Whether it is one of ours.
+    /// Whether it is a member of the workspace.
     pub(crate) is_member: bool,
-    /// What its manifest asks for.
+    /// The dependencies in its manifest.
     pub(crate) dependencies: Vec<Dependency>,
-    /// The packages that it is built with, by place in [`Packages::all`], those of its tests left out.
+    /// The packages that it is built with, as indexes into [`Packages::all`], without those of its tests.
     pub(crate) built_with: Vec<usize>,
 }
 
-/// One line of a manifest.
+/// A dependency in a manifest.
 #[derive(Debug)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
-    /// Whether only its tests, benches and examples have it.
+    /// Whether only tests, benches and examples use it.
     pub(crate) is_dev: bool,
 }
 
@@ -41,7 +41,7 @@ impl Packages {
         self.all.iter().filter(|package| package.is_member)
     }
 
-    /// The names of everything that `name` is built with, however far away.
+    /// The names of all direct and indirect dependencies of `name`.
     pub(crate) fn below(&self, name: &str) -> BTreeSet<&str> {
         let is_it = |package: &Package| package.is_member && package.name == name;
         let mut open: Vec<usize> = self.all.iter().position(is_it).into_iter().collect();
@@ -59,7 +59,7 @@ impl Packages {
     }
 }
 
-/// What cargo says. Asked once; without the network.
+/// The packages as cargo reports them. Runs cargo once, offline.
 pub(crate) fn packages() -> &'static Packages {
     static PACKAGES: LazyLock<Packages> = LazyLock::new(|| {
         // What other systems need may not be on this machine; then only what this one needs is looked at.
@@ -82,7 +82,7 @@ fn metadata(more: &[&str]) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())
 }
 
-/// The system that this test was built for, as cargo names it. Only those on which Folio is tested.
+/// The target of this test build, as cargo names it. Only targets on which Folio is tested.
 fn host() -> &'static str {
     if cfg!(target_arch = "aarch64") {
         "aarch64-unknown-linux-gnu"

@@ -1,4 +1,4 @@
-//! Links of the documents lead somewhere.
+//! The links in the documents work.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// What a heading is called in a link.
+/// The anchors of the headings.
 fn anchors(file: &TextFile) -> Vec<String> {
     let headings = prose(&file.text).filter_map(|(_, line)| {
         line.trim_start_matches('#')
@@ -81,7 +81,7 @@ fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
     none(&broken);
 }
 
-/// Rows of a table that name a test which is not there, or none; a row's tests stand in its third column.
+/// Rows of a table that name a test that does not exist, or none; the third column of a row lists its tests.
 fn rows_without_tests(rows: &[&str]) -> Vec<String> {
     let function = Regex::new(r"fn ([a-z0-9_]+)\(").expect("the expression is a constant");
     let sources = rust_files();

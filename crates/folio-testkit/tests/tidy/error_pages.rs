@@ -1,4 +1,4 @@
-//! Every code that an error carries has a page, and what the page says happens.
+//! Every error code has a page, and what the page shows is true.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ fn page_of(code: &str) -> String {
     format!("{FOLDER}/{code}.md")
 }
 
-/// The sources below `folder`, besides those of tests.
+/// The sources below `folder`, without tests.
 fn sources_in(folder: &str) -> Vec<String> {
     let is_source = |file: &TextFile| file.is(&[".rs"]) && file.path.contains("/src/") && !file.path.contains("/tests");
     let files = files_in(folder).into_iter().filter(is_source);
@@ -58,8 +58,8 @@ fn names_in_functions(folder: &str, head: &str, pattern: &str) -> BTreeSet<Strin
     names
 }
 
-/// The codes with which the program ends, and those with which the server answers: those of errors stand beside them, in
-/// their crates, and those of what only a surface refuses where it does.
+/// The codes of the program and of the server: those of errors are next to them, in their crates, and those of
+/// refusals by a single surface are where it refuses.
 fn program_codes() -> BTreeSet<String> {
     let mut codes = codes_in(
         "crates/folio-server",

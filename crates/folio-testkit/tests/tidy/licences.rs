@@ -1,4 +1,4 @@
-//! What the lock file may hold, by the two lists of deny.toml: for machines that have no cargo-deny.
+//! What the lock file may contain, by the two lists in deny.toml: for machines without cargo-deny.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +28,8 @@ fn list_in_deny_toml(start: &str, name: &str) -> BTreeSet<String> {
     found
 }
 
-/// Whether one of the licences that `expression` offers is allowed. Reads SPDX expressions and the older `A/B`; what is
-/// neither is not allowed.
+/// Whether one of the licences that `expression` offers is allowed. Reads SPDX expressions and the older `A/B`;
+/// anything else is not allowed.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! What holds for the repository as a whole: its layers, its files, its licences, and that its documents are true.
+//! Rules for the whole repository: its layers, its files, its licences, and that its documents are true.
 
 mod arrows;
 mod cargo;

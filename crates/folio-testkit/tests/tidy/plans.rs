@@ -1,4 +1,4 @@
-//! The plans in examples and documents are plans.
+//! The plans in examples and documents are valid.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::repository::{files_in, markdown_files, none, read};
 
-/// The tools that a plan may call: those of Folio, and one of an MCP server.
+/// The tools that a plan may call: Folio's, and one of an MCP server.
 pub(crate) fn known() -> Known {
     let mut known = known_tools(&Registry::with_builtins());
     let schema = json!({
@@ -86,7 +86,7 @@ fn every_block_of_a_document_that_is_marked_as_a_plan_is_one() {
     assert!(count > 10, "only {count} blocks are marked as plans");
 }
 
-/// A row of a table that begins with a name in code.
+/// The names in code that begin rows of a table.
 fn names_in_rows(text: &str) -> Vec<String> {
     let row = Regex::new(r"(?m)^\| `([a-z_]+)`").expect("the expression is a constant");
     row.captures_iter(text).map(|found| found[1].to_owned()).collect()

@@ -1,11 +1,11 @@
-//! What the pure crates never do, and what only the program does.
+//! What the pure crates must not do, and what only the program does.
 
 use super::cargo::packages;
 use super::repository::{TextFile, none, rust_files};
 
 const PURE: [&str; 2] = ["folio-memory", "folio-engine"];
 
-/// Crates that wait, read or send. None of them may be anywhere below a pure crate.
+/// Crates that wait, read or send. A pure crate must not depend on any of them, directly or indirectly.
 const IMPURE: [&str; 14] = [
     "async-trait",
     "cap-std",
@@ -23,10 +23,10 @@ const IMPURE: [&str; 14] = [
     "tokio-postgres",
 ];
 
-/// Crates that a pure crate does not ask for itself. Another crate below it may, and is then not called for it.
+/// Crates that a pure crate must not depend on directly. Another crate below it may, and is then not called for this.
 const IMPURE_TO_ASK_FOR: [&str; 5] = ["fastrand", "futures-util", "getrandom", "rand", "uuid"];
 
-/// Words that a pure crate's code does not have, besides those of its tests.
+/// Words that the code of a pure crate must not contain, except in its tests.
 const IMPURE_WORDS: [&str; 15] = [
     "async fn",
     "async move",
@@ -45,7 +45,7 @@ const IMPURE_WORDS: [&str; 15] = [
     "dbg!",
 ];
 
-/// Words that only the program, tests and what is made for tests have: the environment, the terminal, the end of the
+/// Words that only the program, tests and test helpers may contain: the environment, the terminal, the end of the
 /// process.
 const PROGRAM_WORDS: [&str; 6] = [
     "std::env::var",
@@ -56,7 +56,7 @@ const PROGRAM_WORDS: [&str; 6] = [
     "process::abort",
 ];
 
-/// The code of a file in `src/`: comments blanked, and what stands from `mod tests` on left out.
+/// The code of a file in `src/`: comments are blanked, and everything from `mod tests` on is left out.
 fn code_of(file: &TextFile) -> Vec<(usize, &str)> {
     let is_test = file.path.ends_with("/tests.rs") || file.path.contains("/tests/");
     if is_test || !file.path.contains("/src/") {

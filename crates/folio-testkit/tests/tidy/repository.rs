@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The folder that everything is in.
+/// The root folder of the repository.
 pub(crate) fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let root = here.ancestors().nth(2);
     root.expect("this crate is two folders below the root").to_owned()
 }
 
-/// A text file and where it is, seen from the root, with slashes.
+/// A text file and its path from the root, with slashes.
 #[derive(Debug)]
 pub(crate) struct TextFile {
     pub(crate) path: String,
@@ -45,7 +45,7 @@ pub(crate) fn rust_files() -> Vec<TextFile> {
     files
 }
 
-/// The documents that people read.
+/// The documents for people.
 pub(crate) fn markdown_files() -> Vec<TextFile> {
     let mut files = files_in("");
     files.retain(|file| file.is(&[".md"]));
@@ -81,7 +81,7 @@ fn collect(root: &Path, folder: &Path, found: &mut Vec<TextFile>) {
     }
 }
 
-/// Fails with all of `problems`, one in a line, if there are any.
+/// Fails with all of `problems`, one per line, if there are any.
 #[track_caller]
 pub(crate) fn none(problems: &[String]) {
     assert!(

@@ -1,18 +1,18 @@
-//! Files: their names, their length, and what no file may hold.
+//! Files: their names, their length, and forbidden content.
 
 use super::repository::{files_in, none, root, rust_files};
 
-/// Names that say nothing of what a file holds.
+/// File names that say nothing about the content.
 const SAYS_NOTHING: [&str; 8] = [
     "utils", "util", "helpers", "helper", "misc", "common", "types", "manager",
 ];
 
-/// A name of that list that does say it: the file holds the types of observations.
+/// A name of that list that is meaningful here: the file contains the types of observations.
 const SAYS_IT: [&str; 1] = ["crates/folio-memory/src/observation/types.rs"];
 
 const LINES_MAX: usize = 800;
 
-/// Why a test may be left out of a run: another test starts it in a process of its own.
+/// The allowed reason to ignore a test: another test starts it in a process of its own.
 const CHILD: &str = "runs in a process of its own";
 
 #[test]

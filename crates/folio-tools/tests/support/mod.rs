@@ -1,4 +1,4 @@
-//! A folder, a run and calls for the tests of this crate.
+//! A folder, a run and helpers for calls in the tests of this crate.
 #![allow(
     dead_code,
     clippy::allow_attributes,
