@@ -1,4 +1,4 @@
-//! Plans that take the place of one that was carried out, and to which somebody says no, or nobody says anything (E9.8, E9.14).
+//! Plans that replace one that was carried out, and that are rejected, or that nobody decides on (E9.8, E9.14).
 
 use folio_memory::entry::Status;
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::run::{PlanGate, Waiting};
 use crate::talk::Purpose;
 
-/// A goal whose first plan is carried out but for its second step, which fails; the other plan for it waits for a yes.
+/// A goal whose first plan is carried out except for its second step, which fails; the next plan waits for approval.
 fn waiting_again(has_person: bool) -> Sim {
     let equipment = Equipment {
         has_person,

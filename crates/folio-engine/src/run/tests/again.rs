@@ -1,4 +1,4 @@
-//! What failed and is to be tried again: what keeps it from that, and what becomes of it besides (E9.6, E9.9, E9.15).
+//! Failed calls that are to be retried: what prevents that, and what else happens to them (E9.6, E9.9, E9.15).
 
 use super::judged::{goes_on, says};
 use super::models::*;
@@ -7,7 +7,7 @@ use crate::result::Finding;
 use crate::run::Asks;
 use crate::spend::Allowance;
 
-/// A call that a judge and then a person are to look at. The judge is away.
+/// A call that a judge and then a person are to check. The judge is unavailable.
 fn looked_at(budget: &Value) -> Sim {
     let mut equipment = equipment();
     equipment.has_person = true;
@@ -65,7 +65,8 @@ fn a_person_is_asked_where_there_is_no_judge_any_more_e9_6() {
     is_partial_and_nice(&sim);
 }
 
-/// A call that fails once, beside a list of eight, and room for one call at a time; the call has failed, and an item is under way.
+/// A call that fails once, beside a list of eight, with room for one call at a time; the call has failed, and an item
+/// is under way.
 fn beside_a_list() -> Sim {
     let mut sim = Sim::new(
         "steps:

@@ -1,5 +1,5 @@
-//! Budgets that hold for whatever is at work at one time (E9.10): at every event of a journal, what is spent, set aside and free adds
-//! up to each limit, and calls never go beyond theirs.
+//! Budgets for everything that is under way at the same time (E9.10): at every event of a journal, what is spent, set
+//! aside and free adds up to each limit, and calls never exceed theirs.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use crate::event::NewLimits;
 use crate::spend::{Allowance, Amount, Dimension, Spend};
 use crate::talk::{Purpose, Reply, Stop};
 
-/// Goes through a journal with books of its own, and compares them with every purse after every event.
+/// Goes through a journal with separate accounts, and compares them with every purse after every event.
 pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
     let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
     run.equip(Arc::new(equipment()));
@@ -110,7 +110,7 @@ fn mixed(seed: u64, node: NodeId, call: u32) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// What a task of a plan may be called, so that no two are alike.
+/// Titles for tasks, so that no two are alike.
 const TITLES: [&str; 6] = [
     "walk through cellars",
     "weigh old stones",
@@ -141,7 +141,7 @@ fn steps_of(roll: u64) -> Value {
     }
 }
 
-/// A model of moods: what it answers follows from who asks and from `seed`; it never uses more than was set aside.
+/// A moody model: its answers depend on who asks and on `seed`; it never uses more than was set aside.
 pub(super) fn moody(seed: u64, ask: &AskAction) -> ModelAnswer {
     let roll = mixed(seed, ask.node, ask.call);
     let away = |kind| {
@@ -187,7 +187,7 @@ pub(super) fn moody(seed: u64, ask: &AskAction) -> ModelAnswer {
 }
 
 impl Sim {
-    /// As [`Sim::derive`], but takes every answer as a whole, as those do who write it in one commit.
+    /// Like [`Sim::derive`], but records every answer as a whole, as drivers do that write it in one commit.
     pub(super) fn derive_whole(&mut self) {
         loop {
             let slots = self.concurrency - self.under_way.len() - self.asking.len();
@@ -219,7 +219,7 @@ impl Sim {
         is_allowed
     }
 
-    /// Another process takes it up: nobody saw how the calls under way ended.
+    /// Another process resumes the run: nobody saw how the calls under way ended.
     pub(super) fn taken_up(self, equipment: Equipment) -> Self {
         Self {
             concurrency: self.concurrency,
@@ -237,7 +237,7 @@ impl Sim {
         self.seed >> 33
     }
 
-    /// Somebody changes a limit of some part, up or down.
+    /// Changes a limit of some part, up or down.
     pub(super) fn change_some_limit(&mut self) {
         let roll = self.roll();
         let with_purse: Vec<NodeId> = self
@@ -276,7 +276,7 @@ impl Sim {
     }
 }
 
-/// A run under a storm: crashes, limits that move, parts that are stopped.
+/// A run under stress: crashes, changing limits, cancelled parts.
 pub(super) fn stormed(goal_extra: &Value, seed: u64, concurrency: usize, storms: bool) -> Sim {
     let mut sim = goal_with("survey the house", goal_extra, equipment(), move |ask| moody(seed, ask));
     sim.seed = seed;
@@ -362,7 +362,7 @@ proptest! {
     }
 }
 
-/// Three children that a model decides on and works on, at a limit that is too small for all their calls.
+/// Three children that a model decides on and works on, with a limit that is too small for all their calls.
 fn three(budget: &Value, late: usize) -> Sim {
     let extra = json!({"budget": budget, "steps": [{"id": "g", "parallel": [
         {"id": "a", "title": "walk through cellars"},
@@ -386,7 +386,7 @@ fn three(budget: &Value, late: usize) -> Sim {
     sim
 }
 
-/// Goes through every order in which the calls of `begin` can end; gives how many there are.
+/// Goes through every order in which the calls of `begin` can end; returns how many there are.
 fn in_every_order(begin: impl Fn() -> Sim, mut look: impl FnMut(&Sim)) -> usize {
     let (mut orders, mut picks) = (0, Vec::<(usize, usize)>::new());
     loop {

@@ -1,4 +1,4 @@
-//! Requests to stop, and the end of the time (E9.11).
+//! Cancellation and deadlines (E9.11).
 
 use super::models::{execute, finish, goal, house, nested, plan_of, read_by, said, task_named};
 use super::*;
@@ -222,7 +222,7 @@ impl Sim {
     }
 }
 
-/// Of each plan, `c` reads `a` and stands behind `b`, which is cancelled while `a` is at work.
+/// In each plan, `c` reads `a` and comes after `b`, which is cancelled while `a` is under way.
 #[test]
 fn what_stands_behind_a_step_that_never_began_waits_on_e9_1() {
     let echo = "do: {tool: echo, args: {}}";
@@ -395,7 +395,7 @@ fn a_step_that_was_cancelled_is_put_together_with_the_rest_and_is_no_reason_for_
     assert!(told.contains("group-2/cellar (cancelled, cancelled_by_user)"), "{told}");
 }
 
-/// Of each plan, what is at `cancelled` is cancelled while it is at work, and everything beside it goes well.
+/// In each plan, the node at `cancelled` is cancelled while it is under way, and everything beside it succeeds.
 #[test]
 fn what_nothing_failed_of_has_not_failed_because_a_part_was_cancelled_e9_11() {
     let echo = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");
@@ -457,7 +457,7 @@ fn what_nothing_failed_of_has_not_failed_because_a_part_was_cancelled_e9_11() {
     }
 }
 
-/// A goal with a part that a model planned, whose only step is cancelled; `aggregated` is what is said of the part.
+/// A goal with a part that a model planned, whose only step is cancelled; `aggregated` is what the part reports.
 fn part_without_anything(part: Value, aggregated: &'static str) -> Sim {
     let mut sim = goal("survey the house", &json!({}), move |ask| {
         match (ask.purpose, task_named(ask).as_str()) {

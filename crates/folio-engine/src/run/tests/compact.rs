@@ -1,4 +1,5 @@
-//! Conversations that outgrow the model's window, and what of the scratchbook a model reads (M7.8 V6, V8; E9.16; seed 003).
+//! Conversations that outgrow the model's context window, and what a model reads of the scratchbook (M7.8 V6, V8;
+//! E9.16; seed 003).
 
 use folio_memory::tokens::{Estimate, Tokens as _};
 use folio_memory::view::Placement;
@@ -9,7 +10,7 @@ use crate::talk::{Message, Purpose, Speaker};
 
 const WINDOW: u32 = 6_000;
 
-/// Models with a window that holds a few of the long answers of `counts`.
+/// Models with a context window that holds a few of the long answers of `counts`.
 fn small() -> Equipment {
     let mut equipment = equipment();
     for model in [&mut equipment.planner, &mut equipment.executor, &mut equipment.judge] {
@@ -39,7 +40,7 @@ fn tokens_of(messages: &[Message]) -> u32 {
     texts.sum()
 }
 
-/// Every call is followed by its answers, and no answer stands without its call.
+/// Asserts that every call is followed by its answers, and no answer is without its call.
 fn assert_paired(messages: &[Message]) {
     let mut open: Vec<&str> = Vec::new();
     for message in messages {
@@ -159,7 +160,7 @@ fn an_answer_has_less_room_in_a_small_window_seed_003() {
     assert!((3_072..3_400).contains(&long(8_192)), "{}", long(8_192));
 }
 
-/// What the executor reads when this stands in the scratchbook.
+/// What the executor reads when this is in the scratchbook.
 fn with_book(placement: Placement, lists_tools: bool) -> Vec<Message> {
     let mut equipment = equipment();
     equipment.book.include_tool_list_in_system_prompt = Some(lists_tools);
@@ -241,7 +242,7 @@ fn after_messages_were_put_away_the_view_is_the_one_of_then_m7_8_v6() {
     }
 }
 
-/// As `small`, with somebody who puts summaries.
+/// Like `small`, with a compactor.
 fn with_compactor() -> Equipment {
     let small = small();
     Equipment {
@@ -250,13 +251,13 @@ fn with_compactor() -> Equipment {
     }
 }
 
-/// A step of a model's plan is done, and so is what was to tell it.
+/// The answer for a step of a model's plan that is done, including its report.
 fn done(notes: &str) -> ModelAnswer {
     let result = json!({"status": "ok", "notes": notes, "criteria": [{"id": "c1", "met": true}]});
     wants(&[("finish", result)])
 }
 
-/// The stars are counted in one branch, and in the other one there is one call.
+/// One branch counts the stars, and the other one makes one call.
 fn two_branches(ask: &AskAction) -> ModelAnswer {
     let text = &ask.messages[1].text;
     match ask.purpose {

@@ -1,10 +1,10 @@
-//! What a step is told of results before it where there are more of them than it has room for (E9.2).
+//! What a step sees of earlier results if there is not room for all of them (E9.2).
 
 use super::models::*;
 use super::*;
 use crate::talk::Purpose;
 
-/// What the last of `steps` steps in a row is told of the results before it, by a model with a window of 4,096 tokens.
+/// What the last of `steps` consecutive steps sees of the results before it, with a model window of 4,096 tokens.
 fn told_to_the_last(steps: usize) -> String {
     let mut small = equipment();
     for model in [&mut small.planner, &mut small.executor] {

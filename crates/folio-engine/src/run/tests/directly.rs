@@ -1,4 +1,4 @@
-//! What is done directly because no plan found a person's yes: the plans that were rejected count for nothing any more (E9.8, E9.14).
+//! Tasks that are done directly because no plan was approved: the rejected plans no longer count (E9.8, E9.14).
 
 use super::models::*;
 use super::*;
@@ -20,7 +20,7 @@ fn two_steps(name: &str) -> Value {
     ])
 }
 
-/// A task to which a person has said no twice. What is done then `model` says; `task` is what the plan says of it besides.
+/// A task whose plans a person has rejected twice. `model` says what is done then; `task` adds to its definition.
 fn rejected(task: &Value, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
     let mut step = json!({"id": "house", "title": "survey the house", "criteria": [
         {"id": "c1", "text": "walls are told of"}, {"id": "c2", "text": "the roof is told of"},
@@ -51,7 +51,7 @@ fn rejected(task: &Value, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -
     sim
 }
 
-/// Looks at the walls, and at the roof once somebody says that it is missing; a judge finds out.
+/// Looks at the walls, and at the roof once a judge finds that it is missing.
 fn walls_first(ask: &AskAction) -> ModelAnswer {
     let has_read = |what: &str| ask.messages.iter().any(|message| message.text.contains(what));
     match ask.purpose {

@@ -20,7 +20,7 @@ impl Sim {
         self.run.edit_plan(self.id(path), text, None, &Known::default(), "ada")
     }
 
-    /// Changes the plan of a node, which has to be possible.
+    /// Changes the plan of a node, which must succeed.
     fn edit(&mut self, path: &str, text: &str) {
         let event = self.edit_of(path, text).unwrap_or_else(|error| panic!("{error:?}"));
         self.record(event.expect("the edit changes something"));
@@ -395,7 +395,7 @@ fn a_task_that_a_model_does_directly_has_no_plan_to_edit_e9_14() {
     assert!(matches!(refused, Err(EditError::Ended { .. })), "{refused:?}");
 }
 
-/// A plan in the short forms in which people write plans.
+/// A plan in the short forms that people write.
 const SHORT: &str = "title: About {{ inputs.who }}
 goal: See it
 description: For everybody.
@@ -589,7 +589,7 @@ fn what_a_model_had_planned_before_a_person_edited_it_is_the_same_plan_again_e9_
     );
 }
 
-/// A step that is added behind all others.
+/// A step that is added after all others.
 const LAST: &str = "- [ ] Last {#z}\n  ```yaml\n  do: {tool: echo}\n  ```\n";
 
 #[test]

@@ -1,11 +1,11 @@
-//! References of results: of what a step did, and of what it was given (E9.7).
+//! References of results: to what a step did, and to what it was given (E9.7).
 
 use super::models::*;
 use super::*;
 use crate::talk::Purpose;
 
-/// A plan whose step `a` names a file that a call of it had named. Of whoever does `last`, which has `needs` if they are said, the answer names that
-/// file, what `a` called, and `a`: what of that is its evidence, and its notes.
+/// A plan whose step `a` names a file from one of its calls. The answer of `last`, which has `needs` if given, names
+/// that file, the call of `a`, and `a`. Returns what of that becomes its evidence, and its notes.
 fn cited(needs: &str, group: bool) -> (Vec<(String, String)>, String) {
     let step = |id: &str, needs: &str| format!("{{id: {id}, title: do {id}, criteria: [done]{needs}}}");
     let steps = match group {

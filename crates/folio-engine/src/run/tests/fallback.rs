@@ -1,11 +1,11 @@
-//! Models that stand in for others, and executors that tasks name (E9.13, E9.17).
+//! Fallback models, and executors that tasks name (E9.13, E9.17).
 
 use super::models::{equipment, execute, finish, goal_with, plan_of, replied, root, said};
 use super::*;
 use crate::run::agent::{FixedCosts, NamedExecutor};
 use crate::talk::{Purpose, Reply, Stop};
 
-/// Every role has a model that stands in for it, which costs nothing.
+/// Every role has a fallback model, which costs nothing.
 fn with_fallback() -> Equipment {
     let mut equipment = equipment();
     for model in [&mut equipment.planner, &mut equipment.executor, &mut equipment.judge] {
@@ -159,7 +159,7 @@ fn every_prefix_of_a_journal_with_models_that_stand_in_goes_on_to_the_same_end_e
     }
 }
 
-/// Beside the usual executor there are a program and a model of another name.
+/// Besides the default executor, there are a program and a model with names.
 fn with_named() -> Equipment {
     let mut equipment = with_fallback();
     let program = ModelSpec {

@@ -1,4 +1,4 @@
-//! Runs that begin at a moment of another one.
+//! Forks of runs.
 
 use super::models::{equipment, goal_with, house, nested, said};
 use super::pages::Pages;
@@ -8,14 +8,14 @@ use crate::run::Asks;
 use crate::spend::Allowance;
 use crate::talk::Purpose;
 
-/// A run that begins at a moment of another one.
+/// A fork of a run.
 #[derive(Debug)]
 pub(super) struct Fork {
     pub(super) run: Run,
     pub(super) events: Vec<Event>,
 }
 
-/// The run `id` that begins at a moment of `source`, with `first` as its first event.
+/// The run `id`, forked from `source`, with `first` as its first event.
 pub(super) fn forked(
     (source, journal): (RunId, &[(Timestamp, Event)]),
     at: ForkAt,
@@ -117,7 +117,7 @@ fn a_fork_at_any_node_goes_on_to_the_same_end_and_repeats_nothing_that_was_done_
     assert!(matches!(refused, Err(ForkError::NotBegun { .. })));
 }
 
-/// Two steps in a row, of which the first is under way.
+/// Two consecutive steps, of which the first is under way.
 fn one_of_two_under_way() -> Sim {
     let mut sim = Sim::new(
         "steps:\n  - {id: one, do: {tool: echo, args: {a: 1}}}\n  - {id: two, do: {tool: echo, args: {a: 2}}}",

@@ -199,12 +199,12 @@ fn of_a_quorum_the_losers_are_stopped_and_what_was_set_aside_for_them_counts_as_
     assert!(purse.reserved.is_nothing() && purse.held.is_nothing());
 }
 
-/// The paths of what was called.
+/// The paths of the nodes that made calls.
 fn called(sim: &Sim) -> Vec<&str> {
     sim.calls.iter().map(|(path, _)| path.as_str()).collect()
 }
 
-/// A group whose first branch fails hard while the others are only opened.
+/// A group whose first branch fails hard while the others have only been opened.
 fn with_opened(policy: &str) -> Sim {
     let mut sim = Sim::new(&format!(
         "steps:

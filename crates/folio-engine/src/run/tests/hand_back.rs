@@ -1,4 +1,5 @@
-//! What is handed back when a limit was reached, and what becomes of it when the call for it fails or the limit is raised meanwhile (E9.10).
+//! What is handed back when a limit is reached, and what happens if the call for it fails or the limit is raised
+//! meanwhile (E9.10).
 
 use super::models::{
     equipment, execute, finish, goal, goal_with, plan_of, purposes, replied, root, said, task_named, wants,
@@ -21,7 +22,7 @@ fn failed() -> ModelAnswer {
     ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Invalid, "not like this"))
 }
 
-/// Counts until it is told to hand back, and is answered then with `last`.
+/// Counts until it is asked to hand back its result, and then answers `last`.
 fn counting(last: fn() -> ModelAnswer) -> impl Fn(&AskAction) -> ModelAnswer + Clone + 'static {
     move |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"n": 1})),
@@ -32,7 +33,7 @@ fn counting(last: fn() -> ModelAnswer) -> impl Fn(&AskAction) -> ModelAnswer + C
     }
 }
 
-/// A run that is being asked for what there is.
+/// A run whose model is being asked to hand back what it has.
 fn at_the_limit(model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
     let mut sim = goal_with("count", &json!({"budget": {"model_calls": 3}}), equipment(), model);
     sim.concurrency = 1;
@@ -145,7 +146,7 @@ fn whoever_decides_and_plans_anew_is_warned_as_whoever_works_is_e9_10() {
     );
 }
 
-/// Somebody who goes on and on with calls of a tool, each of which uses what `used` says.
+/// A model that keeps making tool calls, each of which uses what `used` says.
 pub(super) fn going_on(budget: &Value, used: impl Fn(&AskAction) -> Spend + 'static) -> Sim {
     goal("say hello", &json!({"budget": budget}), move |ask| {
         let answer = match ask.purpose {
@@ -161,7 +162,8 @@ pub(super) fn going_on(budget: &Value, used: impl Fn(&AskAction) -> Spend + 'sta
     })
 }
 
-/// The steps at which somebody was warned who works on and on, each call of whom uses so much, in the order of the calls.
+/// The steps, in the order of the calls, at which a model was warned that keeps working with calls that each use this
+/// much.
 fn warned_at(budget: &Value, used: Spend) -> Vec<u64> {
     let sim = going_on(budget, move |_| used).driven_on();
     let work = sim.asks.iter().filter(|ask| ask.purpose == Purpose::Work);

@@ -16,7 +16,7 @@ const VISIT: &str = "steps:
     - {id: beside, do: {tool: echo, args: {}}}
   - {id: report, do: {tool: echo, args: {text: 'It is {{ results.both.output.visit }}'}}}";
 
-/// The plan, with somebody there to ask and no model.
+/// The plan, with a person to ask and no model.
 fn attended(plan: &str) -> Sim {
     let mut sim = Sim::new(plan);
     sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));

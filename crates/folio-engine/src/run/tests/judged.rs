@@ -1,4 +1,4 @@
-//! Criteria of calls and of written plans that a judge or a person is to check (E9.6).
+//! Criteria of calls and of written plans that a judge or a person checks (E9.6).
 
 use super::models::*;
 use super::*;
@@ -7,7 +7,7 @@ use crate::run::Asks;
 use crate::run::{Judging, Waiting};
 use crate::talk::Purpose;
 
-/// A plan of one call of which a judge and a person say what they think, as they do of the plan.
+/// A plan of one call that a judge and a person check, as they do the plan.
 fn painted(has_person: bool, finding: &'static str) -> Sim {
     let mut equipment = equipment();
     equipment.has_person = has_person;
@@ -28,7 +28,7 @@ fn painted(has_person: bool, finding: &'static str) -> Sim {
     })
 }
 
-/// Goes on until something is asked or all is over; what is asked.
+/// Continues until a question is asked or the run has ended; returns the question.
 pub(super) fn goes_on(sim: &mut Sim) -> Option<(NodeId, String)> {
     for _ in 0..100 {
         sim.derive();
@@ -178,7 +178,7 @@ fn a_call_that_is_being_judged_can_be_stopped_e9_11() {
     assert_eq!(sim.status("wall"), Outcome::Cancelled);
 }
 
-/// A call whose criterion is checked by a command that a person has to allow.
+/// A call whose criterion is checked by a command that needs approval.
 fn checked_by_a_command() -> Sim {
     let mut sim = Sim::new(COMMAND);
     sim.run.ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
@@ -241,7 +241,7 @@ fn what_a_call_came_to_is_recorded_before_commands_check_it_e9_9() {
     );
 }
 
-/// A plan with so many calls of tools whose first step has two commands that check it, and a step behind it.
+/// A plan with a limit of so many tool calls, whose first step is checked by two commands, with a step after it.
 fn counted(tool_calls: u32) -> Sim {
     Sim::new(&format!(
         "budget: {{tool_calls: {tool_calls}}}
@@ -289,7 +289,7 @@ fn of_a_call_the_output_says_whether_there_is_a_result_e9_6() {
     assert_eq!(sim.status("part"), Outcome::Failed);
 }
 
-/// Names what `shell` writes: all of it one folder.
+/// Declares that all calls of `shell` write one folder.
 fn in_one_folder(sim: &mut Sim) {
     sim.run.know_writes(Some(Arc::new(|tool, _| match tool {
         "shell" => vec!["/work".to_owned()],
@@ -542,7 +542,7 @@ fn what_a_step_adds_is_told_below_its_criterion_and_found_by_its_number_e9_6() {
     );
 }
 
-/// A fence in two steps, each of which says that its criterion is met. Of one of them, should a judge be asked, it is not.
+/// A fence in two steps, each of which reports that its criterion is met. If a judge is asked, one of them is not.
 fn fence(judging: Judging) -> Sim {
     let equipment = Equipment { judging, ..equipment() };
     goal_with("build a fence", &json!({"budget": {"replans": 0}}), equipment, |ask| {

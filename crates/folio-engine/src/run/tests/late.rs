@@ -1,11 +1,11 @@
-//! What is kept of a task whose time is over, whatever was under way at that moment (E9.8, E9.10, E9.13).
+//! What is kept of a task whose deadline passed, whatever was under way at that moment (E9.8, E9.10, E9.13).
 
 use super::models::{equipment, execute, finish, goal, judged, plan_of, purposes, root, said, task_named, wants};
 use super::*;
 use crate::result::Finding;
 use crate::talk::Purpose;
 
-/// A task of a model with three seconds, and a step that reads how it ended.
+/// A model task with a timeout of three seconds, and a step that reads how it ended.
 fn task_and_reader(task: Value, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
     let after = json!({"id": "after", "do": {"tool": "echo", "args": {"of": "{{ results.t.status }}"}}});
     let mut sim = Sim::new(&json!({"version": 1, "title": "x", "steps": [task, after]}).to_string());
@@ -14,7 +14,7 @@ fn task_and_reader(task: Value, model: impl Fn(&AskAction) -> ModelAnswer + 'sta
     sim
 }
 
-/// Drives `sim` until a model is asked for `purpose`, and then until its time is over: the call is stopped.
+/// Drives `sim` until a model is asked for `purpose`, and then until the deadline: the call is stopped.
 fn stopped_in(mut sim: Sim, purpose: Purpose) -> Sim {
     loop {
         sim.derive();
@@ -27,7 +27,7 @@ fn stopped_in(mut sim: Sim, purpose: Purpose) -> Sim {
     sim.driven_on()
 }
 
-/// `model`, whose call for `purpose` is stopped.
+/// `model`, but its call for `purpose` is stopped.
 fn stopping(
     purpose: Purpose,
     model: impl Fn(&AskAction) -> ModelAnswer + 'static,

@@ -1,11 +1,11 @@
-//! Lists of groups that are planned anew: only what is not done again is reckoned with (E9.8, E9.10).
+//! Replanned lists of groups: only what is not done again is taken into account (E9.8, E9.10).
 
 use super::models::*;
 use super::*;
 use crate::spend::Dimension;
 use crate::talk::Purpose;
 
-/// A list of five whose step is `group`. The second call of the fourth item fails, as long as the run has one plan.
+/// A list of five whose step is `group`. The second call of the fourth item fails under the first plan.
 fn listed(group: &str, tool_calls: u64) -> Sim {
     let list = json!([{"id": "each", "for_each": [0, 1, 2, 3, 4], "as": "it", "step": {group: [
         {"id": "look", "do": {"tool": "echo", "args": {"at": "{{ it }}"}}},
@@ -24,7 +24,7 @@ fn listed(group: &str, tool_calls: u64) -> Sim {
     sim
 }
 
-/// The same plan again would be a loop.
+/// Changes the plan slightly: the same plan again would be a loop.
 fn with_another(list: &Value) -> Value {
     let mut steps = list.clone();
     let another = json!({"id": "after", "optional": true, "do": {"tool": "fail", "args": {}}});
@@ -32,7 +32,7 @@ fn with_another(list: &Value) -> Value {
     steps
 }
 
-/// Goes on to the end: `note` of the fourth item fails the first time, and all else goes well.
+/// Drives to the end: `note` of the fourth item fails the first time, and everything else succeeds.
 fn driven(mut sim: Sim) -> Sim {
     let mut has_failed = false;
     loop {

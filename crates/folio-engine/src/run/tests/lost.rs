@@ -1,4 +1,5 @@
-//! What becomes of what was begun and not seen to its end, and of what nobody put into words (E9.4, E9.12, E9.13).
+//! What happens to work that was begun but not seen to its end, and to results that no model summarised (E9.4, E9.12,
+//! E9.13).
 
 use super::models::{equipment, execute, goal_with, plan_of, said, wants};
 use super::*;
@@ -7,7 +8,7 @@ use crate::result::Finding;
 use crate::run::Asks;
 use crate::talk::Purpose;
 
-/// A run whose one call had begun when its driver died; somebody is there to say yes, or nobody is.
+/// A run whose only call had begun when its driver died, with or without a person to approve.
 fn cut_off(has_person: bool) -> (Sim, CallAction) {
     let mut sim =
         Sim::new("steps: [{id: mail, do: {tool: echo, args: {to: ada}}}, {id: next, do: {tool: echo, args: {}}}]");
@@ -114,7 +115,7 @@ fn a_yes_to_every_call_of_a_tool_is_none_to_a_second_time_e9_12() {
     assert_eq!(sim.run.waiting().len(), lost);
 }
 
-/// Two steps that do not read one another; the first fails as `severity` says.
+/// Two independent steps; the first fails with `severity`.
 fn failing(severity: Value) -> Sim {
     goal_with("two things", &json!({}), equipment(), move |ask| {
         let text = &ask.messages[1].text;
@@ -215,7 +216,7 @@ fn what_nobody_put_together_names_each_step_with_its_end_e9_13() {
     );
 }
 
-/// A task that asks which colour, and says how long it waits.
+/// A task that asks for a colour, with a time limit for the answer.
 fn asking(args: Value) -> Sim {
     let mut equipment = equipment();
     equipment.has_person = true;
@@ -264,7 +265,7 @@ fn a_question_with_a_time_has_its_default_when_that_is_over_e9_14() {
     }
 }
 
-/// A goal of which a judge looks at one criterion and a person at two.
+/// A goal with one criterion for a judge and two for a person.
 fn painted(has_person: bool) -> Sim {
     let mut equipment = equipment();
     equipment.has_person = has_person;
@@ -284,7 +285,7 @@ fn painted(has_person: bool) -> Sim {
     })
 }
 
-/// Answers what is asked in this order, and goes on to the end.
+/// Answers the questions in this order, and continues to the end.
 fn answering(mut sim: Sim, answers: &[&str]) -> (Sim, Vec<Question>) {
     let mut asked = Vec::new();
     let mut answers = answers.iter();

@@ -1,4 +1,4 @@
-//! Tasks that a model does: decisions, plans, criteria, budgets, questions, and answers that are none (E9.3 to E9.14).
+//! Model tasks: decisions, plans, criteria, budgets, questions, and invalid answers (E9.3 to E9.14).
 
 use folio_memory::policy::ScratchbookPolicy;
 use folio_memory::tokens::Estimate;
@@ -124,7 +124,7 @@ pub(in crate::run) fn equipment() -> Equipment {
     }
 }
 
-/// A run that has a goal and no plan.
+/// A run with a goal and no plan.
 pub(super) fn goal(goal: &str, extra: &Value, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
     goal_with(goal, extra, equipment(), model)
 }
@@ -157,7 +157,7 @@ pub(super) fn goal_with(
     sim
 }
 
-/// What the model of a purpose reads, without the rules.
+/// What a model reads in the `nth` request, without the rules.
 pub(super) fn read_by(sim: &Sim, nth: usize) -> String {
     let texts: Vec<&str> = sim.asks[nth].messages[1..]
         .iter()
@@ -212,7 +212,7 @@ fn a_decision_may_hold_the_whole_result_e9_3() {
     assert_eq!(root(&sim).notes, "hello");
 }
 
-/// A goal in two steps, the second of which is taken apart once more.
+/// A goal in two steps, the second of which has a plan of its own.
 pub(super) fn nested(ask: &AskAction) -> ModelAnswer {
     let task = task_named(ask);
     match (ask.purpose, task.as_str()) {
@@ -683,7 +683,7 @@ fn a_judge_that_cannot_be_read_or_reached_never_counts_as_met_e9_6() {
     }
 }
 
-/// Two steps of which the second fails until the plan is changed.
+/// Two steps, of which the second fails until the plan is changed.
 pub(super) fn mending(ask: &AskAction) -> ModelAnswer {
     let task = task_named(ask);
     match (ask.purpose, task.as_str()) {

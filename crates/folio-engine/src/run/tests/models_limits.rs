@@ -1,4 +1,4 @@
-//! Tasks that a model does, at their limits: budgets, models that are away or talk nonsense, evidence, questions, pauses
+//! Model tasks at their limits: budgets, models that are unavailable or talk nonsense, evidence, questions, pauses
 //! (E9.7, E9.10 to E9.15).
 
 use super::hand_back::going_on;
@@ -540,7 +540,7 @@ fn what_is_read_and_what_is_written_have_limits_of_their_own_e9_10() {
     assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
 }
 
-/// Somebody who goes on and on with calls, and of what it reads takes 400 tokens from a cache each time.
+/// A model that keeps making calls, and reads 400 tokens from a cache each time.
 fn from_a_cache(budget: &Value) -> Sim {
     going_on(budget, |ask| Spend {
         tokens_in: ask.reserved.tokens_in.max(400),

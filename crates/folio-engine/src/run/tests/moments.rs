@@ -1,11 +1,11 @@
-//! Whatever people do, and whatever models say, at every moment of a run (E9.11, E9.13, E9.14).
+//! Any action of people and any answer of models, at every moment of a run (E9.11, E9.13, E9.14).
 
 use super::models::{equipment, execute, goal_with, judged, plan_of, said, task_named, wants};
 use super::*;
 use crate::talk::Purpose;
 
-/// A goal with all that a run waits for: its plans wait for a yes, a task asks a person, one wants a call that needs a yes, one fails until the
-/// plan is changed, a judge and a person check what came out.
+/// A goal with everything that a run can wait for: its plans wait for approval, a task asks a person, one makes a call
+/// that needs approval, one fails until the plan is changed, a judge and a person check the result.
 fn tidying() -> Sim {
     let equipment = Equipment {
         has_person: true,
@@ -47,7 +47,7 @@ fn tidying() -> Sim {
     sim
 }
 
-/// Has a person say what is waited for; false if nobody is asked.
+/// Lets a person answer what is waited for; false if nothing is asked.
 fn person_says(sim: &mut Sim, yes: bool) -> bool {
     let by = "ada".to_owned();
     let waiting = sim.run.waiting().first().map(|(node, what)| {
@@ -81,7 +81,7 @@ fn person_says(sim: &mut Sim, yes: bool) -> bool {
     true
 }
 
-/// One thing that happens next; false if nothing does.
+/// Does the next thing; false if there is none.
 fn goes_one_further(sim: &mut Sim, yes: bool) -> bool {
     let slots = sim.concurrency - sim.under_way_in_all();
     let due = sim.run.due(sim.now, slots);
@@ -115,7 +115,7 @@ fn to_its_end(sim: &mut Sim, yes: bool, what: &str) {
     panic!("{what}: it does not end");
 }
 
-/// What holds of every run that has ended.
+/// Checks what holds for every run that has ended.
 fn has_ended_well(sim: &Sim, what: &str) {
     for view in sim.run.tree() {
         assert!(view.result.is_some(), "{what}: {} has no result", view.path);
@@ -133,7 +133,7 @@ fn has_ended_well(sim: &Sim, what: &str) {
     assert_eq!(sim.run.in_flight(), [], "{what}");
 }
 
-/// The run after so many events, with all that is under way.
+/// The run after so many events, with everything under way.
 fn after(events: usize) -> Sim {
     let mut sim = tidying();
     while sim.journal.len() < events {

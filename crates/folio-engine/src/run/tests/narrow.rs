@@ -6,7 +6,7 @@ use crate::event::NewLimits;
 use crate::spend::Allowance;
 use crate::talk::Purpose;
 
-/// A plan within a task that has `budget`.
+/// A plan in a task with `budget`.
 fn inside(budget: &Value, steps: &Value) -> Sim {
     let plan = json!({"version": 1, "title": "t", "steps": [
         {"id": "part", "title": "part", "budget": budget, "plan": {"steps": steps}},
@@ -414,7 +414,7 @@ fn what_may_take_no_time_is_not_begun_e9_10() {
     assert_eq!(sim.run.node(of_part.node).unwrap().path, "call");
 }
 
-/// What is told of a plan of a model for a goal with `budget`, of which it answers the steps.
+/// The messages about a model's plan with `steps` for a goal with `budget`, and the run.
 fn told_of(budget: &Value, steps: Value) -> (Vec<String>, Sim) {
     let seen = || json!({"notes": "seen", "criteria": [{"id": "c1", "met": true}]});
     let extra = json!({"budget": budget});
@@ -432,7 +432,7 @@ fn told_of(budget: &Value, steps: Value) -> (Vec<String>, Sim) {
     (told.unwrap_or_default(), sim)
 }
 
-/// A plan of `levels` plans inside one another.
+/// `levels` nested plans.
 fn levels(levels: u32) -> Value {
     let mut steps = json!([{"id": "in", "title": "look inside", "criteria": ["seen"]}, echo("beside")]);
     for level in 1..levels {

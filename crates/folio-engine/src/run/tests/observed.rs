@@ -1,9 +1,9 @@
-//! What rules of a plan make of results (E9.6).
+//! Observations that a plan's rules make from results (E9.6).
 
 use super::*;
 use crate::result::NodeResult;
 
-/// What the rule of `t` makes of `output`, and what it cannot make.
+/// The observations that the rule of `t` makes from `output`, and what it could not make.
 fn observed(output: &Value) -> (Vec<String>, Vec<String>) {
     let mut sim = Sim::new(
         "- id: t

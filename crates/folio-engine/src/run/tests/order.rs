@@ -1,10 +1,10 @@
-//! What goes on first where there is room for some only: whoever has begun, before anybody begins (E9.15).
+//! The order of work when there is not room for all: started tasks before new ones (E9.15).
 
 use super::models::{equipment, execute, finish, goal_with, plan_of, said};
 use super::*;
 use crate::talk::Purpose;
 
-/// Model tasks of the plan that have begun and not ended.
+/// The number of model tasks of the plan that have begun and not ended.
 fn at_work(sim: &Sim) -> usize {
     let is_at_work = |view: &&NodeView<'_>| {
         view.kind == NodeKind::Model && view.parent.is_some() && view.started_at.is_some() && view.result.is_none()
@@ -70,7 +70,8 @@ fn what_a_branch_came_to_is_put_together_before_another_begins_e9_15() {
     assert!(begun_before <= 30 + 4, "{begun_before} had begun");
 }
 
-/// An older version took plans in which steps wait for one another behind others. Such a run goes on as it began: nothing in it waits for ever.
+/// An older version accepted plans in which steps wait for one another in a circle. Such a run continues as it began:
+/// nothing in it waits forever.
 #[test]
 fn a_circle_that_an_older_version_took_is_no_end_of_its_run_e9_9() {
     let step = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");

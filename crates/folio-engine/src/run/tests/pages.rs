@@ -1,4 +1,4 @@
-//! The pages of a run: what each event writes, put together as a store does (E9.16, seed 000).
+//! The pages of a run: what each event writes, combined as in a store (E9.16, seed 000).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::*;
 use crate::projection::{self, branch_page, main_page, plan_page};
 use crate::talk::Purpose;
 
-/// The pages of a run and what stands on them. It refuses what a store refuses.
+/// The pages of a run and their entries. It refuses what a store refuses.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Pages {
     pages: Vec<Page>,
@@ -22,7 +22,7 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// What the journal writes, as one that is read from a store.
+    /// The pages that the journal writes, as if read from a store.
     pub(super) fn of(run: RunId, journal: &[(Timestamp, Event)]) -> Self {
         let mut run = Run::new(run, Arc::new(Templates::new()));
         let mut pages = Self::default();
@@ -34,7 +34,7 @@ impl Pages {
         pages
     }
 
-    /// Writes what `event` does, which was just applied to `run`.
+    /// Writes the effects of `event`, which was just applied to `run`.
     pub(super) fn write(&mut self, run: &Run, event: &Event, at: Timestamp) {
         for change in projection::changes(run, event) {
             match change {
@@ -75,7 +75,7 @@ impl Pages {
         }
     }
 
-    /// Everything that stands on them.
+    /// All entries on the pages.
     pub(super) fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -95,7 +95,7 @@ impl Pages {
     }
 }
 
-/// A goal with three plans, of which the first two fail, and the second meets more than the first.
+/// A goal with three plans, of which the first two fail, and the second meets more criteria than the first.
 fn planned_thrice() -> Sim {
     let step = |title: &str| {
         let id = title.split(' ').next_back().unwrap();

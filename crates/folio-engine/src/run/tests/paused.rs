@@ -1,4 +1,4 @@
-//! What becomes of answers that come while a part is paused, and of times that are over then (E9.9, E9.14).
+//! Answers that arrive while a part is paused, and deadlines that pass then (E9.9, E9.14).
 
 use super::models::*;
 use super::*;

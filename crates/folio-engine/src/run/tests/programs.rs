@@ -1,4 +1,4 @@
-//! Tasks that a program does by itself (E9.3, E9.12, E9.14, E9.17).
+//! Tasks that an agent program does by itself (E9.3, E9.12, E9.14, E9.17).
 
 use super::forks::forked;
 use super::models::{equipment, finish, goal_with, house, judged, nested, purposes, read_by, replied, root, said};
@@ -296,7 +296,7 @@ fn what_a_program_says_that_it_cost_is_what_it_cost_e9_10() {
     assert_eq!((spent.tokens_in, spent.micro_usd), (9_000, 41_000));
 }
 
-/// What is in the journal of a run whose program has session `s1` and is at work.
+/// The journal of a run whose agent program has session `s1` and is working.
 fn at_work(program: &str) -> Vec<(Timestamp, Event)> {
     let whole = mending(|_| done("it ticks")).driven_on();
     let is_asked = |(_, event): &(Timestamp, Event)| matches!(event, Event::Asked { .. });
@@ -364,7 +364,7 @@ fn nobody_else_is_given_the_session_of_a_program_e9_12() {
     }
 }
 
-/// Somebody else plans for the program, which does each step in a session of its own.
+/// A model plans for the agent program, which does each step in a session of its own.
 fn planning() -> Equipment {
     Equipment {
         plan: PlanMode::Always,
@@ -440,7 +440,7 @@ fn a_fork_does_not_work_in_the_session_of_another_run_e9_17() {
     }
 }
 
-/// Derives and answers until somebody is asked.
+/// Derives and answers until a person is asked.
 fn until_asked(sim: &mut Sim) {
     for _ in 0..50 {
         sim.derive();

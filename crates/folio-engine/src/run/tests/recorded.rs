@@ -1,11 +1,11 @@
-//! Whatever is owed can be recorded, wherever a run stands (E9.9, E9.19): else it stands still there for ever.
+//! Every action that is due can be recorded, in every state of a run (E9.9, E9.19): otherwise it would be stuck.
 
 use super::budgets::{moody, stormed};
 use super::models::{equipment, goal_with};
 use super::*;
 use crate::event::Always;
 
-/// `action` as the event that records it or its beginning; nothing for what records none by itself.
+/// The event that records `action` or its beginning; `None` if it records none by itself.
 fn event_of(run: &Run, action: &Action) -> Option<Event> {
     match action {
         Action::Record(event) => Some(event.clone()),
@@ -23,7 +23,7 @@ fn event_of(run: &Run, action: &Action) -> Option<Event> {
     }
 }
 
-/// Looks at all that is owed after so many events of the journal, each for itself.
+/// Checks each action that is due after so many events of the journal, each by itself.
 pub(super) fn all_can_be_recorded(journal: &[(Timestamp, Event)], slots: usize, equip: impl Fn(&mut Run)) {
     let folded = || {
         let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
@@ -50,7 +50,8 @@ pub(super) fn all_can_be_recorded(journal: &[(Timestamp, Event)], slots: usize, 
     }
 }
 
-/// A run under a storm, with somebody there who answers as the seed says; now and then a process takes it up that has no model, or nobody.
+/// A run under stress, with a person who answers as the seed says; now and then it is resumed by a process without
+/// models or without a person.
 fn steered(extra: &Value, seed: u64, mut look: impl FnMut(&Sim)) {
     let attended = || Equipment {
         has_person: true,
@@ -95,7 +96,7 @@ fn steered(extra: &Value, seed: u64, mut look: impl FnMut(&Sim)) {
     panic!("the run does not end");
 }
 
-/// `answer`, whose plan, if it is one, sees to the criteria of its task.
+/// `answer`; if it is a plan, it covers the criteria of its task.
 fn seen_to(ask: &AskAction, answer: ModelAnswer) -> ModelAnswer {
     let has_criteria = ask.messages[1].text.contains("c2: it is nice");
     let ModelAnswer::Replied { mut reply, used, model } = answer else {
@@ -113,7 +114,7 @@ fn seen_to(ask: &AskAction, answer: ModelAnswer) -> ModelAnswer {
 }
 
 impl Sim {
-    /// Somebody says something to the first of what waits for people.
+    /// Answers the first of what waits for people.
     fn says_something(&mut self) -> bool {
         let (roll, by) = (self.roll(), "ada".to_owned());
         let is_yes = roll.is_multiple_of(2);
@@ -160,7 +161,7 @@ fn answered(node: NodeId, is_yes: bool) -> Event {
     }
 }
 
-/// Criteria for whoever may check.
+/// Criteria for every kind of checker.
 fn criteria() -> Value {
     json!([
         {"id": "c1", "text": "it is good"}, {"id": "c2", "text": "it is nice", "check": "human"},
@@ -168,7 +169,7 @@ fn criteria() -> Value {
     ])
 }
 
-/// Runs of which people are asked much.
+/// Runs with many questions to people.
 fn attended_runs() -> impl Strategy<Value = Value> {
     let gate = prop::sample::select(vec!["never", "root", "always"]);
     let calls = prop::option::of(4..30_u64);

@@ -1,4 +1,5 @@
-//! What has gone wrong in other engines: one case each, beside those that the tests of a rule hold already (`docs/regressions.md` names all).
+//! Bugs of other engines: one case each, in addition to those in the tests of a rule (`docs/regressions.md` lists
+//! all).
 
 use super::models::*;
 use super::*;
@@ -6,7 +7,7 @@ use crate::result::Output;
 use crate::spend::Dimension;
 use crate::talk::Purpose;
 
-/// The reads of all calls for `purpose`.
+/// What all calls for `purpose` read.
 fn reads(sim: &Sim, purpose: Purpose) -> Vec<String> {
     (0..sim.asks.len())
         .filter(|nth| sim.asks[*nth].purpose == purpose)
@@ -14,7 +15,7 @@ fn reads(sim: &Sim, purpose: Purpose) -> Vec<String> {
         .collect()
 }
 
-/// A task in two steps at the same time behind another, of which `second` does the second one.
+/// A task with two parallel steps after another one, of which `second` does the second.
 fn pair(ask: &AskAction, second: impl Fn() -> ModelAnswer) -> ModelAnswer {
     match (ask.purpose, task_named(ask).as_str()) {
         (Purpose::Decide, "mend the clock") => plan_of(json!([
@@ -409,7 +410,7 @@ fn what_a_model_nests_too_deep_is_asked_for_again_and_is_in_no_event_e9_13() {
     assert!(sim.journal.iter().all(|(_, event)| levels(&json!(event)) < 80));
 }
 
-/// `inner` in so many lists, as JSON.
+/// `inner` nested in so many lists, as JSON.
 fn in_lists(levels: usize, inner: &str) -> String {
     [&"[".repeat(levels), inner, &"]".repeat(levels)].concat()
 }

@@ -1,4 +1,4 @@
-//! What stays when a plan is changed, and what is written down of the one before (E9.8, seed 000).
+//! What stays when a plan is changed, and what is recorded of the previous one (E9.8, seed 000).
 
 use folio_memory::{FieldChange, Status};
 use insta::assert_snapshot;
@@ -11,7 +11,7 @@ use crate::projection;
 use crate::spend::Allowance;
 use crate::talk::Purpose;
 
-/// A house whose roof does not hold until the plan is changed; the walls beside it do.
+/// A house whose roof fails until the plan is changed; the walls beside it hold.
 fn house() -> Sim {
     goal("build a house", &json!({}), |ask| {
         let task = task_named(ask);
@@ -156,7 +156,7 @@ fn whoever_plans_anew_or_puts_together_is_told_what_memory_holds_by_then_e9_16()
     assert_eq!(run.result(), sim.run.result());
 }
 
-/// A task whose first step keeps well and whose others never do, planned anew with what `steps` says for the version.
+/// A task whose first step succeeds and whose others never do, replanned with what `steps` returns for the version.
 fn mended(criteria: &Value, steps: fn(u32) -> Value) -> Sim {
     let versions = std::sync::atomic::AtomicU32::new(1);
     let next = move || versions.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -272,7 +272,8 @@ fn a_model_takes_a_task_apart_into_no_more_steps_than_its_plan_may_have_e9_10() 
     assert!(told.text.contains("steps has 14, more than the 12"), "{}", told.text);
 }
 
-/// A goal with a list of three of which `b` fails the first time; `again` are the steps of the plan that takes the place of the first.
+/// A goal with a list of three, of which `b` fails the first time; `again` are the steps of the plan that replaces the
+/// first.
 fn listed(step: &Value, again: Value) -> Sim {
     let first = json!([
         {"id": "list", "do": {"tool": "echo", "args": {"all": ["a", "b", "b", "c"]}}},
@@ -320,7 +321,7 @@ fn list_again(step: &Value) -> Value {
     ])
 }
 
-/// How often somebody began with each item.
+/// How often each item was begun.
 fn begun(sim: &Sim) -> [usize; 3] {
     ["count a", "count b", "count c"].map(|task| {
         let of_it = |ask: &&AskAction| ask.purpose == Purpose::Decide && task_named(ask) == task;
@@ -600,7 +601,8 @@ fn of_many_that_failed_three_times_twenty_are_named_e9_8() {
     assert_eq!((named, read.contains("- and 10 more\n")), (20, true), "{read}");
 }
 
-/// A goal whose steps all go well and of which whoever puts them together says `first`; of the plan after that, that it is as wanted.
+/// A goal whose steps all succeed; the aggregation of the first plan says `first`, that of the next one that the goal
+/// is met.
 fn put_together(first: &'static str) -> Sim {
     let plan = json!([
         {"id": "paint", "title": "paint it", "satisfies": ["c1"]},

@@ -1,5 +1,5 @@
-//! What is read of replies that were cut off, that say more than was asked for, or too much (E9.13), and what is told of answers of people
-//! (E9.14).
+//! How replies are read that were cut off, contain more than was asked for, or are too long (E9.13), and what models
+//! see of people's answers (E9.14).
 
 use super::judged::{goes_on, says};
 use super::models::*;
@@ -18,7 +18,7 @@ fn cut_off(text: &str) -> ModelAnswer {
     })
 }
 
-/// `whole` up to where `gone` stands in it.
+/// `whole` up to `gone`.
 fn before<'t>(whole: &'t str, gone: &str) -> &'t str {
     &whole[..whole.find(gone).unwrap()]
 }
@@ -320,7 +320,7 @@ fn calls_that_are_never_made_beside_finish_are_named_and_the_task_is_not_done_e9
     }
 }
 
-/// A goal that asks `questions` one after the other, and what a model reads before it asks the next.
+/// A goal that asks `questions` in order, and what a model reads before it asks the next.
 fn asking(questions: &'static [&'static str]) -> Sim {
     let mut equipment = equipment();
     equipment.has_person = true;

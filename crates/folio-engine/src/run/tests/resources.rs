@@ -1,8 +1,8 @@
-//! Calls that write the same are made one after the other (E9.15).
+//! Calls that write the same resource are made one after the other (E9.15).
 
 use super::*;
 
-/// A call writes what its argument `to` names: one name, or several with a blank between.
+/// Declares that a call writes what its argument `to` names: one name, or several separated by a space.
 fn known(mut sim: Sim) -> Sim {
     sim.run.know_writes(Some(Arc::new(|_tool, args: &Value| {
         let names = args["to"].as_str().unwrap_or_default();
@@ -27,7 +27,7 @@ fn under_way(sim: &Sim) -> Vec<String> {
     sim.under_way.iter().map(node).collect()
 }
 
-/// Ends the call of the step `slug`, and begins what may begin then.
+/// Ends the call of the step `slug`, and begins what can begin then.
 fn end(sim: &mut Sim, slug: &str) {
     let at = under_way(sim).iter().position(|name| name == slug).unwrap();
     sim.end_nth(at);
@@ -150,7 +150,7 @@ fn no_two_meet(sim: &Sim) {
     }
 }
 
-/// Drives `sim` to its end, and looks after every event that no two calls under way write the same.
+/// Drives `sim` to its end, and checks after every event that no two calls under way write the same resource.
 fn driven_apart(mut sim: Sim) -> Sim {
     for _ in 0..10_000 {
         sim.derive();

@@ -1,4 +1,4 @@
-//! Attempts, and what is owed after a crash.
+//! Attempts, and the actions that are due after a crash.
 
 use super::*;
 

@@ -1,11 +1,11 @@
-//! Results that are too many to be read at once are put together in parts first (E9.16).
+//! Results that are too many to be read at once are first combined in parts (E9.16).
 
 use super::models::{equipment, finish, goal_with, plan_of, said};
 use super::*;
 use crate::spend::Spend;
 use crate::talk::Purpose;
 
-/// What a model says of the results that it is shown: all ids of nodes in it, so that one sees what it saw.
+/// The model's summary of the results that it is shown: the ids of all nodes in it, which show what it saw.
 fn gathered(ask: &AskAction) -> ModelAnswer {
     let shown = &ask.messages[1].text;
     let ids: Vec<&str> = shown
@@ -19,12 +19,12 @@ fn gathered(ask: &AskAction) -> ModelAnswer {
     )
 }
 
-/// A goal whose one plan does something for each of so many items, and then looks once more.
+/// A goal whose only plan does something for each of so many items, and then looks once more.
 fn many(items: usize, extra: &Value, equipment: Equipment) -> Sim {
     many_with(items, extra, equipment, gathered)
 }
 
-/// The same with something else said of each part.
+/// The same with another answer for each part.
 fn many_with(items: usize, extra: &Value, equipment: Equipment, of_part: fn(&AskAction) -> ModelAnswer) -> Sim {
     let mut extra = extra.clone();
     let budget = &mut extra["budget"];

@@ -1,4 +1,4 @@
-//! Shares of what there is around a task (E9.1, E9.2).
+//! Shares of the surrounding budget (E9.1, E9.2).
 
 use super::models::*;
 use super::*;
@@ -7,7 +7,7 @@ use crate::plan::PlanErrors;
 use crate::spend::Allowance;
 use crate::talk::Purpose;
 
-/// What the task `path` was limited to by the event that it began with.
+/// The allowance in the event with which the task `path` began.
 fn limited(sim: &Sim, path: &str) -> Option<Allowance> {
     let node = sim.run.node_at(path)?.id;
     let of_event = |event: &Event| match event {
@@ -23,7 +23,7 @@ fn limited(sim: &Sim, path: &str) -> Option<Allowance> {
     sim.journal.iter().find_map(|(_, event)| of_event(event))
 }
 
-/// The limits of the task `path` as they hold.
+/// The present limits of the task `path`.
 fn limit(sim: &Sim, path: &str) -> Allowance {
     sim.run
         .node_at(path)

@@ -1,4 +1,4 @@
-//! A person's yes and no, and changed limits (E9.10, E9.14).
+//! Approval, rejection, and changed limits (E9.10, E9.14).
 
 use super::judged::{goes_on, says};
 use super::models::{
@@ -53,7 +53,7 @@ impl Sim {
         });
     }
 
-    /// Goes on until only people can move it.
+    /// Continues until only people can advance it.
     pub(super) fn settled(&mut self) {
         self.derive();
         while self.end_one() {
@@ -242,7 +242,7 @@ fn a_model_is_told_of_a_no_and_goes_on_e9_14() {
     assert_eq!(root(&sim).status, Outcome::Partial, "nothing that it called was done");
 }
 
-/// A goal whose plan waits for a yes.
+/// A goal whose plan waits for approval.
 fn gated(gate: &str, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
     let equipment = Equipment {
         has_person: true,

@@ -1,4 +1,4 @@
-//! No other transition than those of the table, and no trace of an event that it does not allow (E9.19).
+//! Only the transitions in the table are possible, and a rejected event leaves no trace (E9.19).
 
 use super::budgets::stormed;
 use super::*;
@@ -7,7 +7,7 @@ use crate::node::Move;
 /// A node that no run has.
 const NOBODY: &str = "0123456789abcdef";
 
-/// Events that a run of models without people does not have.
+/// Events that a run with models but without people does not have.
 fn of_people() -> Vec<Value> {
     let approval = json!({"tool": "write", "args": {}, "hash": "h"});
     let question = json!({"call": "q", "text": "why"});
@@ -28,7 +28,7 @@ fn of_people() -> Vec<Value> {
     events.to_vec()
 }
 
-/// `event` for another node, or with something in it that is not there.
+/// `event` for another node, or with something in it that does not exist.
 fn twisted(mut event: Value, node: NodeId, how: u64) -> Option<Event> {
     if how % 8 < 6 && !event["node"].is_null() || event["node"].is_null() && event["event"] != "resumed" {
         event["node"] = json!(node);

@@ -1,4 +1,4 @@
-//! What a model is told of its task: its words, with the results that they name, and its limits (E9.2).
+//! What a model reads of its task: its text, with the results that it refers to, and its limits (E9.2).
 
 use super::models::*;
 use super::*;
@@ -35,7 +35,7 @@ fn a_model_is_told_of_the_limits_that_its_task_has_e9_2() {
     assert!(tight.lines().any(|line| line == limits), "{tight}");
 }
 
-/// A plan in which `fetch` gives what `tool` gives for `args`, and a model is told `description`.
+/// A plan in which `fetch` returns what `tool` returns for `args`, and a model reads `description`.
 fn describing(args: &Value, description: &str) -> Sim {
     let plan = json!({"version": 1, "title": "t", "steps": [
         {"id": "fetch", "do": {"tool": "echo", "args": args}},

@@ -1,4 +1,4 @@
-//! Models that do not answer, or not so that anybody can use it: what that costs, and what is said of it (E9.10, E9.13, E9.15).
+//! Models that do not answer, or not usably: what that costs, and how it is reported (E9.10, E9.13, E9.15).
 
 use super::models::*;
 use super::*;

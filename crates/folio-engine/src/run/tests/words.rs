@@ -1,4 +1,4 @@
-//! Criteria that name what a step came to, as people and judges read them (E9.6, E9.14).
+//! Criteria that refer to results, as people and judges read them (E9.6, E9.14).
 
 use super::judged::{goes_on, says};
 use super::models::*;

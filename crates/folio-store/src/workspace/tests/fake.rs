@@ -1,5 +1,5 @@
-//! A store in a vector, just true enough for the rules of the workspace. What a store promises is the
-//! business of the contract suite.
+//! A store in a vector, just faithful enough for the rules of the workspace. The contract suite tests what a store
+//! promises.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,9 +29,9 @@ pub(super) struct FakeStore {
     pub(super) rivals: Mutex<Vec<Commit>>,
     /// Commits that somebody else makes just after the next lists, newest first.
     pub(super) meanwhile: Mutex<Vec<Commit>>,
-    /// Whether somebody keeps account of what changes: every commit does.
+    /// Whether marks of changes are kept; every commit sets them.
     pub(super) has_marks: AtomicBool,
-    /// How many count what is live, and how many have done so at one time.
+    /// How many callers count live entries now, and the most at one time.
     pub(super) counting: (AtomicUsize, AtomicUsize),
 }
 
@@ -479,7 +479,7 @@ impl Clock for StillClock {
     }
 }
 
-/// Ids that count.
+/// Ids that count up.
 #[derive(Debug, Default)]
 pub(super) struct CountingIds(Mutex<u128>);
 

@@ -1,4 +1,4 @@
-//! Tables of what has to go and what has to stay: how secrets are written in configuration files, on command lines and
+//! Tables of what must be redacted and what must stay: how secrets are written in settings files, on command lines and
 //! in answers, and what only begins like one. Assembled at run time, so that no scanner takes this file for a leak.
 
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::*;
 
 const DRAWN: &str = "0123456789abcdefghijABCDEFGHIJ0123456789";
 
-/// As many digits of a hash.
+/// This many digits of a hash.
 fn hex(digits: usize) -> String {
     "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".repeat(2)[..digits].to_owned()
 }
