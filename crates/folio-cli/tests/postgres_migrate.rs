@@ -231,7 +231,8 @@ fn a_migration_that_is_killed_goes_on_where_it_was() {
     let all = stores.folio.json(&["--store", FILE, "observe", "list"])["as_of"]
         .as_u64()
         .unwrap();
-    // The tables first, so that it can be seen how far it is: who may write makes them, and of what is small nothing is written.
+    // The tables first, so that it can be seen how far it is: who may write makes them, and of what is small nothing
+    // is written.
     stores.folio.file("small.txt", "all is well\n");
     stores.folio.ok(&["--store", &url, "evict", "small.txt"]);
     let head = || -> u64 {

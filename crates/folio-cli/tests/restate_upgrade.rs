@@ -219,7 +219,8 @@ fn what_the_newer_version_has_touched_the_older_one_leaves_alone() {
     world.submit(Version::Newer, 4);
     let before = world.finished();
     world.until(|world| world.finished() > before + 12);
-    // Killed, with everything that it was about to write. Whatever Restate calls from now on, it calls at the older one.
+    // Killed, with everything that it was about to write. Whatever Restate calls from now on, it calls at the older
+    // one.
     drop(newer);
     let running = |titles: &str| {
         let count = format!("SELECT count(*) FROM run WHERE status = 'running' AND title {titles} ('Run 0', 'Run 1')");

@@ -616,7 +616,8 @@ fn of_what_is_paused_only_calls_that_have_begun_are_under_way_e9_14() {
         shown.contains("r1 interrupted: paused: wait; was under way: wait; no process drives it"),
         "{shown}"
     );
-    // Who takes the run over gives the call up that nobody carries out any more, and begins it no more while it is paused.
+    // Who takes the run over gives the call up that nobody carries out any more, and begins it no more while it is
+    // paused.
     folio.ok(&["pause", "r1"]);
     let running = folio.spawn(&["resume", "r1", "--quiet"]);
     folio.until(&["trace", "--run", "r1"], |trace| {

@@ -730,7 +730,8 @@ fn arguments_that_a_tool_would_not_take_are_mistakes_of_the_plan_e9_1() {
     for wrong in ["{ms: -1}", "{ms: 2.5}", "{ms: null}", "{ms: '2e3'}", "{ms: true}"] {
         assert_eq!(codes(&plan(wrong)), ["P029 1:38 [0].do.args.ms"], "{wrong}");
     }
-    // What the call takes is no mistake: texts that hold numbers, nothing where nothing is needed, and whatever a template comes to.
+    // What the call takes is no mistake: texts that hold numbers, nothing where nothing is needed, and whatever a
+    // template comes to.
     for good in [
         "{ms: ' 20 ', quiet: 'true', note: 1.5}",
         "{ms: 1, days: '7'}",

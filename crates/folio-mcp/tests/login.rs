@@ -127,7 +127,8 @@ async fn tokens_are_read_by_their_owner_only_and_told_to_nobody() {
 async fn tokens_are_renewed_by_one_of_those_who_share_them() {
     let folder = tempfile::tempdir().unwrap();
     let (server, start) = served(folder.path()).await;
-    // Shorter than the time that a token must be good for to be used: each use renews it, and what was used for that is void.
+    // Shorter than the time that a token must be good for to be used: each use renews it, and what was used for that
+    // is void.
     server.expire_in(5);
     log_in(&start).await;
     let (one, another) = (opened(&start).await, opened(&start).await);

@@ -170,7 +170,8 @@ async fn a_run_is_not_waited_for_that_a_worker_on_another_store_was_called_for()
     let about = told.iter().filter(|text| text.contains(&run.to_string()));
     assert_eq!(about.count(), 1, "{told:?}");
     drop(elsewhere);
-    // Restate offers it to nobody else. A worker that has it drives it all the same, and whoever comes back to it waits that long.
+    // Restate offers it to nobody else. A worker that has it drives it all the same, and whoever comes back to it
+    // waits that long.
     let _right = worker(&shared).await;
     assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
 }
@@ -357,8 +358,8 @@ async fn a_worker_takes_only_what_restate_has_signed() {
     let runner = submitter(&shared);
     let (run, _) = runner.submit(echo()).await.unwrap();
     assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
-    // A worker takes one call on a connection and says so at once. To some clients that comes before the answer does: whoever gets none
-    // asks again, as Restate does.
+    // A worker takes one call on a connection and says so at once. To some clients that comes before the answer does:
+    // whoever gets none asks again, as Restate does.
     let ask = async |path: &str| {
         for _ in 0..50 {
             let client = reqwest::Client::builder().http2_prior_knowledge().build().unwrap();

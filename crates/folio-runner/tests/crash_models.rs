@@ -423,7 +423,8 @@ async fn every_commit_may_be_the_last_e9_9() {
                 );
                 assert!(!answered.contains(&(node, call)), "{told}: {key} was asked again");
             }
-            // Each effect is made, under its own key, and once; again only what its driver had under way, whose class says that it may be.
+            // Each effect is made, under its own key, and once; again only what its driver had under way, whose class
+            // says that it may be.
             let effects = by_path(&effects, &ended);
             for (path, times) in &effects {
                 let may_be_again = in_flight.contains(&ended.node_at(path).unwrap().id);

@@ -142,8 +142,8 @@ async fn a_run_that_waits_for_a_worker_is_waited_for_however_long() {
     let began = Instant::now();
     let result = house.submitter.drive(run).await.unwrap();
     assert_eq!(result.status, Outcome::Ok);
-    // Twenty times, more and more seldom. Each time the store is read, which the clock here does not wait for: it runs ahead meanwhile, so how
-    // much longer it was depends on the machine.
+    // Twenty times, more and more seldom. Each time the store is read, which the clock here does not wait for: it runs
+    // ahead meanwhile, so how much longer it was depends on the machine.
     assert_eq!(house.asked(), 20);
     let waited = began.elapsed();
     assert!(waited.as_secs() >= 62 + 15 * 60, "{waited:?}");

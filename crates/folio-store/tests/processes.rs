@@ -204,7 +204,8 @@ async fn a_driver_goes_on_while_its_file_is_cut_off() {
     let (scene, other) = (scene(&options, 1), scene(&options, 2));
     let run = scene.a_run("a run").await;
     scene.store.claim_run(&scene.space, run, &owner("here")).await.unwrap();
-    // Somebody reads what was there before, so that the write-ahead log cannot be moved: whoever wants to waits, and nobody writes.
+    // Somebody reads what was there before, so that the write-ahead log cannot be moved: whoever wants to waits, and
+    // nobody writes.
     let reader = rusqlite::Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT * FROM run").unwrap();
     scene.commit(Vec::new()).await;

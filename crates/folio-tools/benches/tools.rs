@@ -1,5 +1,5 @@
-//! How long single calls take, on a large repository and on small input. Prints one line a call; a second pass shows what
-//! a warm page cache does.
+//! How long single calls take, on a large repository and on small input. Prints one line a call; a second pass shows
+//! what a warm page cache does.
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

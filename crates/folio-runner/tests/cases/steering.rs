@@ -90,7 +90,8 @@ pub(super) async fn a_whole_run_is_stopped(houses: &dyn Houses) -> (House, RunId
     let run = submit(&house, &plan).await;
     let result = steered(&house, run, in_flight, async |runner, _| {
         runner.cancel(run, None, &ada()).await.unwrap();
-        // Whoever drives it has heard of that, and cannot end the run yet: the second request finds it as it is everywhere.
+        // Whoever drives it has heard of that, and cannot end the run yet: the second request finds it as it is
+        // everywhere.
         let workspace = runner.workspace();
         let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
         while watch.run().node_at("after").is_none_or(|node| node.result.is_none()) {

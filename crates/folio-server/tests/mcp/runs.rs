@@ -211,7 +211,8 @@ async fn end_of(workspace: &folio::Workspace) -> String {
 
 #[tokio::test]
 async fn a_request_that_is_taken_back_stops_its_run() {
-    // In the generation without sessions over a pipe a request is not cancelled by its client but for its subscriptions.
+    // In the generation without sessions over a pipe a request is not cancelled by its client but for its
+    // subscriptions.
     let runner = runner().await;
     let pair = Pair::of(Era::Sessions, with_runs(), &runner, Plain).await;
     let arguments = json!({"plan": SLOW}).as_object().unwrap().clone();

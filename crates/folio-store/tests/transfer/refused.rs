@@ -40,8 +40,8 @@ async fn task(space: &Workspace, title: &str) {
     space.add_item(&person(), &ThreadKey::main(), task, None).await.unwrap();
 }
 
-/// A file with a page, two observations and two tasks: lines 1 to 9 are the space, the scratch page, the scratchbook, the entries
-/// and the end.
+/// A file with a page, two observations and two tasks: lines 1 to 9 are the space, the scratch page, the scratchbook,
+/// the entries and the end.
 async fn lines() -> Vec<String> {
     let house = House::new();
     observe(&house.space, "oak").await;

@@ -2,8 +2,8 @@ use insta::assert_snapshot;
 
 use super::*;
 
-/// A tree from lines: two spaces a level, a mark, the title, and after `|` the note. Everything began a second after the
-/// one before and what is finished took two and a half.
+/// A tree from lines: two spaces a level, a mark, the title, and after `|` the note. Everything began a second after
+/// the one before and what is finished took two and a half.
 fn tree(text: &str) -> Vec<Node> {
     let lines = text.lines().filter(|line| !line.trim().is_empty()).enumerate();
     let nodes = lines.map(|(position, line)| {

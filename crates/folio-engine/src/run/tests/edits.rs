@@ -235,7 +235,8 @@ fn what_a_plan_was_begun_with_is_no_mistake_of_an_edit_e9_14() {
     let mut sim = Sim::new(THREE);
     sim.concurrency = 1;
     sim.derive();
-    // A rule that came after the run had begun: the plan breaks it in each of its steps, also in the one that has begun.
+    // A rule that came after the run had begun: the plan breaks it in each of its steps, also in the one that has
+    // begun.
     let echo = KnownTool {
         optional: vec!["n".to_owned()],
         kinds: BTreeMap::from([("n".to_owned(), ArgKind::Flag)]),

@@ -62,7 +62,8 @@ fn driven(mut sim: Sim) -> Sim {
 #[test]
 fn of_a_list_of_groups_that_is_planned_anew_what_went_well_needs_no_calls_e9_10() {
     for group in ["sequence", "parallel"] {
-        // Ten calls, the one that is made again, and the one step that is new; a tenth is kept for the end of none of them.
+        // Ten calls, the one that is made again, and the one step that is new; a tenth is kept for the end of none of
+        // them.
         for tool_calls in [12, 14, 40] {
             let sim = driven(listed(group, tool_calls));
             let calls = |end: &str| sim.calls.iter().filter(|(path, _)| path.ends_with(end)).count();

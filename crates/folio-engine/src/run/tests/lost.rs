@@ -163,7 +163,8 @@ fn whoever_does_a_task_may_say_whether_the_rest_may_go_on_e9_4() {
 
 #[test]
 fn whoever_puts_results_together_decides_how_bad_their_failure_is_e9_4() {
-    // A step of the inner task is refused, which is hard for its own plan; what the inner task makes of it is soft unless it says so.
+    // A step of the inner task is refused, which is hard for its own plan; what the inner task makes of it is soft
+    // unless it says so.
     for (said_of_it, severity) in [(Value::Null, Severity::Soft), (json!("hard"), Severity::Hard)] {
         let by_whom = said_of_it.clone();
         let sim = goal_with("a house", &json!({}), equipment(), move |ask| {

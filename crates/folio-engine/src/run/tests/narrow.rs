@@ -158,7 +158,8 @@ fn a_task_has_no_more_nodes_items_and_bytes_than_it_says_e9_10() {
 
 #[test]
 fn what_stands_in_groups_counts_against_the_nodes_when_it_is_made_e9_10() {
-    // Of each item a group of two, which is three nodes: nine beside the list. The task whose budget it is counts for none.
+    // Of each item a group of two, which is three nodes: nine beside the list. The task whose budget it is counts for
+    // none.
     let group = json!({"parallel": [echo("a"), echo("b")]});
     let list = json!([{"id": "each", "for_each": [1, 2, 3], "step": group}]);
     let sim = inside(&json!({"nodes": 9}), &list).driven_on();
