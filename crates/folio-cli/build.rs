@@ -1,19 +1,19 @@
-//! How the program is linked.
+//! Linker options of the program.
 
 use std::process::Command;
 
-/// The first C library that reads packed relocations.
+/// The first version of the C library that supports packed relocations.
 const READS_PACKED: (u32, u32) = (2, 36);
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
-    // A tenth of the size, of which all is read at each start and stays in memory.
+    // Saves a tenth of the size; all of it is read at each start and stays in memory.
     if is_for_here() && c_library().is_some_and(|version| version >= READS_PACKED) {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
 }
 
-/// Whether the program is for a system like the one that it is built on, and with its C library.
+/// Whether the program is built for a system like this one, with its C library.
 #[expect(
     clippy::disallowed_methods,
     reason = "cargo tells a build script what it builds for in its environment"
@@ -25,7 +25,7 @@ fn is_for_here() -> bool {
         && std::env::var("HOST").ok() == std::env::var("TARGET").ok()
 }
 
-/// The version of the C library here.
+/// The version of the C library of this system.
 fn c_library() -> Option<(u32, u32)> {
     let said = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?;
     let text = String::from_utf8(said.stdout).ok()?;
