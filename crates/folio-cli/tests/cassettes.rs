@@ -124,10 +124,7 @@ fn what_is_asked_otherwise_and_what_is_not_recorded_is_told() {
     let other = folio.call(&["replay", "r1", "--cassette", "other.json"]);
     assert_eq!(other.code, 1, "{other}");
     let differences = other.stdout;
-    assert!(
-        differences.contains("size: call 2 has another answer"),
-        "{differences}"
-    );
+    assert!(differences.contains("size: call 2 has another answer"), "{differences}");
 }
 
 #[test]

@@ -394,6 +394,29 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
 }
 
 #[test]
+fn what_is_archived_and_restored_is_told_in_the_shape_of_its_kind() {
+    let folio = Folio::new();
+    folio.ok(&["book", "add", "task", "Write the tests"]);
+    folio.ok(&["observe", "add", "a tool is slow"]);
+    let archived = folio.json(&["archive", "e1", "e2"]);
+    let of_task = &archived[0];
+    assert_eq!(
+        (&of_task["kind"], &of_task["status"]),
+        (&json!("task"), &json!("archived"))
+    );
+    assert!(
+        of_task["item_id"].is_string() && of_task["confidence"].is_null(),
+        "{of_task}"
+    );
+    assert!(archived[1]["observation_id"].is_string(), "{archived}");
+    let restored = folio.json(&["observe", "restore", "e1"]);
+    assert_eq!(
+        (&restored["kind"], &restored["status"]),
+        (&json!("task"), &json!("open"))
+    );
+}
+
+#[test]
 fn a_name_that_nothing_has_keeps_all_that_are_named_as_they_are() {
     let folio = Folio::new();
     folio.ok(&["book", "add", "todo", "Write the tests"]);

@@ -21,7 +21,7 @@ use crate::arguments::{all_from_now_on, entry_ref, pair, pair_or_none, something
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
 use crate::report::observation::{InFull, Observation};
-use crate::report::written::{self, OneOrMore};
+use crate::report::written::{self, AnyEntry, OneOrMore};
 
 /// The code for an entry of another kind than the command is for.
 const OTHER_KIND: &str = "kind_invalid";
@@ -401,8 +401,9 @@ fn answer(context: &Context<'_>, workspace: &Workspace, all: &[Written]) -> Resu
                 .note("this idempotency key was used before; nothing was written again");
         }
     }
+    let now = workspace.now();
     let shapes = all.iter().map(|one| {
-        written::Written::of(shape(workspace, &one.entry), &one.warnings, one.replayed).over(&one.conflicts)
+        written::Written::of(AnyEntry::of(&one.entry, now), &one.warnings, one.replayed).over(&one.conflicts)
     });
     context.output.report(&OneOrMore::of(shapes.collect()))?;
     Ok(Exit::Done)

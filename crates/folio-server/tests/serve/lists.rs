@@ -132,6 +132,16 @@ async fn pages_go_on_after_a_cursor() {
     assert_eq!(seen, handles(&all));
     let of_second = house.get("/pages?run=r2").await.json();
     assert!(of_second["returned"].as_u64().unwrap() < all["returned"].as_u64().unwrap());
+    // The first answer that has all of them counts them; no other does.
+    for (path, total) in [
+        ("/pages", all["returned"].clone()),
+        ("/pages?limit=2", Value::Null),
+        ("/runs", json!(2)),
+        ("/runs?limit=1", Value::Null),
+        ("/runs?cursor=r2", Value::Null),
+    ] {
+        assert_eq!(house.gives(path).await["total"], total, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -139,9 +139,8 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
         pages.extend(workspace.pages(&more).await?);
     }
     let items = pages.iter().map(PageShape::of).collect();
-    Ok(Answer::of(List::part(items, limit, as_of, |page: &PageShape| {
-        page.handle.clone()
-    })))
+    let list = List::part(items, limit, as_of, |page: &PageShape| page.handle.clone());
+    Ok(Answer::of(list.from_start(after.is_none())))
 }
 
 /// A page to be.

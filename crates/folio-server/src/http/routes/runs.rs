@@ -122,9 +122,8 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
     let rows = workspace.runs(&query).await?;
     let told = workspace.runs_so_far(&rows).await?;
     let items = rows.iter().map(|row| RunShape::of(row, told.get(&row.id))).collect();
-    Ok(Answer::of(List::part(items, limit, as_of, |run: &RunShape| {
-        run.handle().to_owned()
-    })))
+    let list = List::part(items, limit, as_of, |run: &RunShape| run.handle().to_owned());
+    Ok(Answer::of(list.from_start(before.is_none())))
 }
 
 /// The run with its result, counts and pages.
