@@ -243,7 +243,7 @@ fn what_is_no_cassette_is_not_written_over() {
     ]);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("letter.txt") && refused.stderr.contains("no cassette"),
+        refused.stderr.contains("letter.txt") && refused.stderr.contains("is not a cassette"),
         "{}",
         refused.stderr
     );

@@ -120,6 +120,14 @@ fn what_is_compacted_is_put_away_once_and_the_next_session_says_so() {
     for _ in 0..2 {
         assert_eq!(folio.added(&["pre-compact"], &compact), None);
     }
+    folio.file("home/t.jsonl", &transcript);
+    let in_home = json!({"hook_event_name": "PreCompact", "transcript_path": "~/t.jsonl"});
+    assert_eq!(folio.added(&["pre-compact"], &in_home), None);
+    for other in [json!([]), json!(null), json!("x")] {
+        let refused = folio.hook(&["pre-compact"], &other);
+        assert_eq!(refused.code, 1, "{other}: {refused}");
+        assert!(refused.stderr.contains("input_not_json"), "{other}: {refused}");
+    }
     let history = folio.json(&["history"]);
     assert_eq!(history["total"], 4, "{history}");
     assert_eq!(

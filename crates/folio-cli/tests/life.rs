@@ -98,6 +98,7 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
             "observe supersede e2@1 --by e4",
             "observe supersede e2@1 e4@9 --by e1",
             "observe supersede e4 --by e1",
+            "observe supersede e4 --by e4",
             "observe supersede e2@x --by e4",
             "observe supersede e1 e2 --by e4 --expected-version 1",
         ],
@@ -131,6 +132,9 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
     = 2
     $ folio observe supersede e4 --by e1
     ! error[supersede_cycle]: by: e1 cannot replace e4, which has already replaced it
+    = 2
+    $ folio observe supersede e4 --by e4
+    ! error[supersede_cycle]: by: e4 cannot replace itself
     = 2
     $ folio observe supersede e2@x --by e4
     ! error: invalid value 'e2@x' for '<OBSERVATION>...': "x" is not the number of a version

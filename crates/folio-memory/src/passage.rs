@@ -24,7 +24,8 @@ const INSIDE_MAX: u64 = 3;
 /// The part to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// A range of bytes, counted from 0, with an exclusive end.
+    /// A range of bytes, counted from 0, with an exclusive end. A character belongs to the range that its first byte is in, so
+    /// that adjacent ranges together are the text.
     Bytes {
         /// The first byte.
         from: u64,
@@ -194,7 +195,8 @@ pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<us
         let is_enough = match part {
             // The character that contains the first byte may end in the next piece, and then the part begins there.
             Part::Bytes { from, to } => {
-                let end = (*to).min(from.saturating_add(room));
+                // So may the last one.
+                let end = to.saturating_add(INSIDE_MAX).min(from.saturating_add(room));
                 ends >= end.max(from.saturating_add(INSIDE_MAX)) && begins <= *to
             }
             Part::Lines { .. } => after_first >= room,
@@ -247,8 +249,8 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
         // Nothing is requested, so no character has to be completed.
         Part::Bytes { from, to } if to <= from => (within(*from), within(*from), None),
         Part::Bytes { from, to } => {
-            let end = within(*to);
-            (character_start(bytes, within(*from).min(end)), end, None)
+            let end = character_start(bytes, within(*to));
+            (character_start(bytes, within(*from)).min(end), end, None)
         }
         Part::Lines { from, to } => {
             let start = line_start(bytes, from.saturating_sub(window.newlines_before));
@@ -284,6 +286,8 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
         },
     };
     let to = from + len as u64;
+    // The one character that was requested may be longer than `max_bytes`.
+    let is_whole = matches!(part, Part::Bytes { to: wanted, .. } if to >= *wanted);
     let next = match last_line {
         Some(last) if whole[..len].ends_with(b"\n") => Part::Lines {
             from: from_line + newlines(&whole[..len]),
@@ -304,7 +308,7 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
         from,
         to,
         from_line,
-        next: Some(next),
+        next: (!is_whole).then_some(next),
     }
 }
 
@@ -556,6 +560,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn adjacent_ranges_of_bytes_are_the_text_wherever_they_meet_e9_16(
+            text in "[a-c\n é日🙂]{0,60}", size in 1_usize..20, step in 1_u64..9,
+        ) {
+            let bytes = text.as_bytes();
+            let mut read = Vec::new();
+            let mut from = 0;
+            while from < bytes.len() as u64 {
+                let passage = read_in_pieces(bytes, size, &Part::Bytes { from, to: from + step }, 100);
+                prop_assert!(std::str::from_utf8(&passage.bytes).is_ok(), "{:?}", passage);
+                read.extend_from_slice(&passage.bytes);
+                from += step;
+            }
+            prop_assert_eq!(read, bytes);
+        }
+
         #[test]
         fn what_is_kept_in_pieces_is_read_as_if_it_were_one_m7_8_v9(
             text in "[a-c\n é日🙂]{0,200}", size in 1_usize..40, from in 0_u64..80, len in 0_u64..80, max in 1_usize..60,

@@ -136,7 +136,7 @@ async fn a_bad_answer_leaves_what_was_found_and_is_told_m7_8_v8() {
         ),
         ("no JSON object", asked_for_summary().text("I could do that.")),
         (
-            "after 4 requests",
+            "within 4 requests",
             asked_for_summary()
                 .calls([("read", json!({"path": "/../secret"}))])
                 .always(),

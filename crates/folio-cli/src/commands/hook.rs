@@ -22,7 +22,7 @@ use folio::memory::view::Audience;
 use folio::store::workspace::{ContextRequest, Offload, TurnInput, ViewRequest};
 use folio::store::{StoreError, WorkspaceError};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::context::counter;
 use super::{Context, MAX_INPUT_BYTES, input::too_large, opened_if_file};
@@ -169,9 +169,17 @@ fn kept_of(mut prompt: String) -> String {
     prompt
 }
 
+/// The path that an agent program names, which may begin with `~/`.
+fn path_named(text: &str) -> PathBuf {
+    let in_home = text
+        .strip_prefix("~/")
+        .and_then(|rest| Some(std::env::home_dir()?.join(rest)));
+    in_home.unwrap_or_else(|| PathBuf::from(text))
+}
+
 async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
     let said = said()?;
-    let Some(path) = said.transcript_path.as_str().map(PathBuf::from) else {
+    let Some(path) = said.transcript_path.as_str().map(path_named) else {
         let message = "standard input does not name the transcript";
         return Err(Failure::usage("transcript_missing", message)
             .hint("the hook's JSON needs a field `transcript_path` with its path"));
@@ -275,7 +283,10 @@ fn said() -> Result<Said, Failure> {
         return Ok(Said::default());
     }
     // Agent programs truncate texts anywhere, even in the middle of a character.
-    serde_json::from_slice(&readable(&text)).map_err(|error| {
+    // A map first: a struct would be read from a list as well.
+    let read = serde_json::from_slice::<Map<String, Value>>(&readable(&text));
+    let read = read.and_then(|fields| serde_json::from_value(Value::Object(fields)));
+    read.map_err(|error| {
         Failure::usage(
             "input_not_json",
             format!(

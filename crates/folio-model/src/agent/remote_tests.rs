@@ -229,7 +229,7 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
         (
             ResponseTemplate::new(307),
             Kind::Invalid,
-            "put the address that it means into `url`",
+            "put the right address into `url`",
         ),
         (ResponseTemplate::new(404), Kind::Invalid, "HTTP 404; is `url` right?"),
         (

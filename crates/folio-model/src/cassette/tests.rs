@@ -251,6 +251,6 @@ async fn what_is_no_file_is_not_replaced_by_a_cassette() {
     let path = folder.path().join("socket");
     let _listens = std::os::unix::net::UnixListener::bind(&path).unwrap();
     let told = Cassette::prepare(&path).unwrap_err();
-    assert!(told.to_string().contains("no cassette that could be"), "{told}");
+    assert!(told.to_string().contains("is not a cassette"), "{told}");
     assert!(!std::fs::metadata(&path).unwrap().is_file());
 }

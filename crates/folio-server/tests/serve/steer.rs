@@ -23,7 +23,7 @@ async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
     is_problem(&house.put(&path, "\"1\"", &body).await, 409, "plan_stale");
     let unsaid = house.put_if(&path, None, &body.replace("more", "again")).await;
     is_problem(&unsaid, 409, "plan_stale");
-    assert!(unsaid.body.contains("does not say of which version"), "{unsaid:?}");
+    assert!(unsaid.body.contains("does not say which version"), "{unsaid:?}");
     for kind in ["image/png", "application/x-www-form-urlencoded"] {
         let head = [&format!("Content-Type: {kind}"), "If-Match: *"];
         let refused = house.ask("PUT", &path, &head, None).await;

@@ -45,7 +45,7 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
             findings: Findings::default(),
         };
         let replayed = replay.run();
-        is_whole &= looked("the rest of it", replayed, &mut replay.findings)?;
+        is_whole &= looked("the rest of the space", replayed, &mut replay.findings)?;
         counts += replay.rebuilt.counts;
         findings.add_space(&name, replay.findings);
     }

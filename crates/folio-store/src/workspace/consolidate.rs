@@ -182,11 +182,15 @@ impl Workspace {
         let Some(found) = self.leads_to(by.id, &ids).await? else {
             return Ok(());
         };
-        let found = self.read_entry(Ref::Id(found)).await?;
-        let message = format!(
-            "{} cannot replace {}, which has already replaced it",
-            by.handle, found.handle
-        );
+        let message = if found == by.id {
+            format!("{} cannot replace itself", by.handle)
+        } else {
+            let found = self.read_entry(Ref::Id(found)).await?;
+            format!(
+                "{} cannot replace {}, which has already replaced it",
+                by.handle, found.handle
+            )
+        };
         Err(Invalid::new("supersede_cycle", "by", message).into())
     }
 

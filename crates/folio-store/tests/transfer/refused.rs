@@ -77,7 +77,7 @@ async fn what_stands_behind_the_end_is_told_and_not_passed_over_in_silence() {
     let (_, report) = imported(&both).await;
     assert_eq!(told(&report), [(Fate::Refused, "line 9", "file_goes_on")]);
     assert_eq!((report.entries, report.refused), (4, 1));
-    assert!(report.remarks[0].message.contains("each in by itself"));
+    assert!(report.remarks[0].message.contains("one by one"));
 }
 
 #[tokio::test]

@@ -161,8 +161,8 @@ impl Workspace {
         while let Some(line) = lines.next().await? {
             let place = format!("line {}", lines.number);
             if counted.is_some() {
-                let message = "comes after the end of the file, and nothing from here on is read: a file has one space; import \
-                               exports that were joined one by one";
+                let message = "comes after the end of the file, and nothing from here on is read: a file holds one space; import \
+                               joined exports one by one";
                 incoming.report.remark(Fate::Refused, &place, "file_goes_on", message);
                 break;
             }
