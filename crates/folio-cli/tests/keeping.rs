@@ -76,10 +76,10 @@ fn what_was_forgotten_before_is_cleaned_again_and_not_said_to_be_gone_m7_6_50() 
     folio.ok(&["observe", "add", "a text that is long enough"]);
     folio.ok(&["forget", "e1", "--yes"]);
     let looked = folio.ok(&["forget", "e1", "--dry-run"]);
-    assert!(!looked.contains("not looked for"), "{looked}");
+    assert!(!looked.contains("not searched for"), "{looked}");
     // There is nothing that somebody would have to be asked about.
     let again = folio.ok(&["forget", "e1"]);
-    assert!(again.contains("not looked for what 1 entry said"), "{again}");
+    assert!(again.contains("not searched for the texts of 1 entry"), "{again}");
     assert!(!again.contains("nothing is left of it"), "{again}");
 }
 
@@ -90,10 +90,10 @@ fn what_is_too_short_to_be_looked_for_is_not_said_to_be_gone_m7_6_50() {
     folio.ok(&["observe", "add", "a text that is long enough", "--tag", "june"]);
     let short = folio.ok(&["forget", "e1", "--yes"]);
     assert!(!short.contains("nothing is left of it"), "{short}");
-    assert!(short.contains("not looked for 1 of its texts"), "{short}");
+    assert!(short.contains("not searched for 1 of its texts"), "{short}");
     let long = folio.ok(&["forget", "e2", "--yes"]);
     assert!(long.contains("nothing is left of it"), "{long}");
-    assert!(long.contains("not looked for 1 of its texts"), "{long}");
+    assert!(long.contains("not searched for 1 of its texts"), "{long}");
 }
 
 #[test]

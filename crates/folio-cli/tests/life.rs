@@ -341,19 +341,19 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
     $ folio page append p3 'It is old.'
     e3 [log] It is old.
     $ folio observe get e1
-    ! error[kind_invalid]: kind: e1 is of kind task, not an observation
+    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe update e1 --title x
-    ! error[kind_invalid]: kind: e1 is of kind task, not an observation
+    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe supersede e2 --by e1
-    ! error[kind_invalid]: kind: e1 is of kind task, not an observation
+    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe archive e2 e1
-    ! error[kind_invalid]: kind: e1 is of kind task, not an observation
+    ! error[kind_invalid]: kind: e1 is of kind task; this is for observations
     !   hint: `folio book get e1` shows it, `folio book update e1` changes it, `folio archive e1` archives it
     = 2
     $ folio observe get e2
@@ -369,7 +369,7 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
 
     the tests need a database
     $ folio observe get e3
-    ! error[kind_invalid]: kind: e3 is of kind log, not an observation
+    ! error[kind_invalid]: kind: e3 is of kind log; this is for observations
     !   hint: `folio page show p3` shows its page
     = 2
     $ folio book get e2

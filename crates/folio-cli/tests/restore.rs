@@ -102,7 +102,7 @@ fn a_log_that_another_store_left_is_not_read_into_a_copy() {
         };
         let called = folio.call(&arguments);
         let told = refused(&called, 2);
-        assert!(told.contains("f.db-wal is of another store"), "{told}");
+        assert!(told.contains("f.db-wal belongs to another store"), "{told}");
     }
     assert!(!folio.name("f.db").exists());
 

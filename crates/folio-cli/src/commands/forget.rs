@@ -93,11 +93,11 @@ impl Report for Forgot {
             )?;
         }
         if residue.not_looked_for > 0 {
-            let (count, told) = (residue.not_looked_for, style.warning("not looked for"));
+            let (count, told) = (residue.not_looked_for, style.warning("not searched for"));
             writeln!(out, "{told} {count} of its texts: too short to recognise")?;
         }
         if residue.no_longer_known > 0 {
-            let (count, told) = (residue.no_longer_known, style.warning("not looked for"));
+            let (count, told) = (residue.no_longer_known, style.warning("not searched for"));
             let entries = counted(count, "entry");
             writeln!(
                 out,

@@ -109,7 +109,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
         return Err(Invalid::new(
             "kind_invalid",
             "kind",
-            format!("{handle} is of kind {kind}, not an observation"),
+            format!("{handle} is of kind {kind}; this is for observations"),
         ));
     }
     standing::check(observation, &patch.said_again)?;
