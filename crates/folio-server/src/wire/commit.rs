@@ -1,4 +1,4 @@
-//! What a commit did, in names: whoever wants to know more asks for what is named.
+//! What a commit did, by name only: a client that needs more reads the named entries, pages and runs.
 
 use folio::Timestamp;
 use folio::memory::{Change, EntryId, PageId, RunId, TurnId};
@@ -6,46 +6,46 @@ use folio::store::LogRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A commit.
+/// A commit of a space.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct CommitShape {
     /// Its number in the space.
     pub seq: u64,
-    /// When.
+    /// When it was made.
     pub timestamp: Timestamp,
-    /// Who: the role, and the name if there is one.
+    /// Who made it: the role, and the name if there is one.
     pub by: String,
-    /// In which turn.
+    /// The turn in which it was made.
     pub turn_id: Option<TurnId>,
-    /// In which run, or of which.
+    /// The run whose events it holds, or in which it was made.
     pub run_id: Option<RunId>,
-    /// What it did to memory, in order.
+    /// The changes that it made to memory, in order.
     pub changes: Vec<ChangeShape>,
-    /// What happened in the run, in order.
+    /// The names of the run's events that it holds, in order.
     pub events: Vec<&'static str>,
 }
 
-/// One thing that a commit did to memory.
+/// One change that a commit made to memory.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ChangeShape {
-    /// What was done.
+    /// The name of the change, such as `add_entry`.
     pub change: &'static str,
-    /// The entry that it was done to.
+    /// The id of the changed entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observation_id: Option<EntryId>,
-    /// What sort of content that holds.
+    /// The kind of the added entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<&'static str>,
-    /// The page that it was done to, or on.
+    /// The id of the changed page, or of the page that holds the added entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_id: Option<PageId>,
-    /// The fields that were set.
+    /// The names of the fields that were set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<&'static str>,
 }
 
 impl CommitShape {
-    /// `row` as programs read it.
+    /// Returns `row` in its wire form.
     #[must_use]
     pub fn of(row: &LogRow) -> Self {
         let run = row.record.run.as_ref();

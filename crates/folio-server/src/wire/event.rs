@@ -1,4 +1,4 @@
-//! What happened in a run, as its live stream tells it.
+//! The events of a run in the form in which its live stream sends them.
 
 use folio::Timestamp;
 use folio::engine::run::{NodeKind, NodeView};
@@ -8,26 +8,26 @@ use serde::Serialize;
 
 use super::run::{LimitShape, SpendShape, severity_name, title_of};
 
-/// Of the message `end`: nothing follows.
+/// The data of the message `end`, the last of a stream.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StreamEnd")]
 pub(crate) struct EndShape {
-    /// How the run has ended.
+    /// The status with which the run ended.
     pub(crate) status: Option<&'static str>,
 }
 
-/// Of the message `gap`: the last id is not known here.
+/// The data of the message `gap`: the last event id that the client sent is not known here.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "StreamGap")]
 pub(crate) struct GapShape {
-    /// What follows, in words.
+    /// What follows in the stream, in words.
     pub(crate) reason: String,
-    /// Of a space, the commit after which it goes on.
+    /// In the stream of a space: the commit after which the stream continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) head: Option<u64>,
 }
 
-/// One thing that happened. Says what is new and nothing else: who applies each to the tree has the tree.
+/// An event of a run. It holds only what is new: a client that applies every event to the tree has the current tree.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[schemars(rename = "RunEvent")]
@@ -40,7 +40,7 @@ pub(crate) enum EventShape {
     Expanded {
         at: Timestamp,
         node: String,
-        /// The nodes that this made, parents before children.
+        /// The nodes that this event created, parents before children.
         nodes: Vec<NewNode>,
     },
     Started {
@@ -48,10 +48,11 @@ pub(crate) enum EventShape {
         node: String,
         attempt: u32,
         call: String,
-        /// The names of what the call writes: no other call that writes the same begins until it has ended.
+        /// The names of the resources that the call writes: no other call that writes one of them begins until this one
+        /// has ended.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         writes: Vec<String>,
-        /// What the node and everything below used up so far.
+        /// What the node and all nodes below it have used so far.
         spent: SpendShape,
     },
     AttemptFailed {
@@ -71,12 +72,12 @@ pub(crate) enum EventShape {
         #[serde(skip_serializing_if = "Option::is_none")]
         stop_reason: Option<&'static str>,
         notes: String,
-        /// What the node and everything below used up.
+        /// What the node and all nodes below it used.
         spent: SpendShape,
     },
     CancelRequested {
         at: Timestamp,
-        /// The whole run if null.
+        /// The node to be stopped; null for the whole run.
         node: Option<String>,
         by: String,
     },
@@ -84,27 +85,27 @@ pub(crate) enum EventShape {
         at: Timestamp,
         in_flight: Vec<String>,
     },
-    /// What a model, or a person, did for a task: which event it was, and what it says in one line.
+    /// What a model or a person did for a task: the name of the event, and a line of text about it.
     Told {
         at: Timestamp,
         node: Option<String>,
         what: &'static str,
         text: String,
-        /// Where the node stands then.
+        /// The state of the node after the event.
         state: Option<&'static str>,
-        /// What the node and everything below used up so far.
+        /// What the node and all nodes below it have used so far.
         spent: SpendShape,
-        /// The nodes that this made, parents before children.
+        /// The nodes that this event created, parents before children.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         nodes: Vec<NewNode>,
-        /// The steps of it of which another version of the plan has taken the place by then, with all that they are made of; of groups, the
-        /// members are told one by one.
+        /// The node's steps that another version of its plan has superseded by then. Everything below a listed step is
+        /// superseded with it; the members of a group are listed one by one.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         superseded: Vec<String>,
     },
 }
 
-/// A node that has just been made: what never changes of it, and its own limits.
+/// A node that has just been created: its properties that never change, and its own limits.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct NewNode {
     id: String,
@@ -134,7 +135,7 @@ impl NewNode {
 }
 
 impl EventShape {
-    /// `event`, which was applied to `run`, alone or with later ones.
+    /// Returns `event` in its wire form. It has been applied to `run` already, and later events may have been, too.
     pub(crate) fn of(run: &Run, at: Timestamp, event: &Event) -> Self {
         match event {
             Event::RunStarted { goal, .. } => {
@@ -147,7 +148,7 @@ impl EventShape {
             }
             Event::Expanded { node, .. } => {
                 let mut nodes = Vec::new();
-                // The members of a group were made, and told, with the plan that it stands in.
+                // The members of a group were created, and sent, with the plan that contains the group.
                 if run.node(*node).is_some_and(|view| !makes_no_nodes(view.kind)) {
                     add_made(run, *node, &mut nodes);
                 }
@@ -209,7 +210,7 @@ impl EventShape {
                 | Event::RollUps { node, .. }
                 | Event::Wants { node, .. } = of_a_model
                 {
-                    // Some may have been told before: a node is the same however often it is told of.
+                    // Some of them may have been sent before; sending a node again does no harm.
                     add_made(run, *node, &mut nodes);
                 }
                 let mut superseded = Vec::new();
@@ -236,8 +237,8 @@ impl EventShape {
     }
 }
 
-/// Adds the steps of `node` of which another version of its plan has taken the place, and the members of groups among them: some of those
-/// may stay. All that any other step is made of goes with it.
+/// Adds the superseded steps of `node`. Of groups among them it adds the superseded members as well, because some
+/// members may stay. Everything below any other step is superseded with it and is not listed.
 fn add_superseded(run: &Run, node: NodeId, superseded: &mut Vec<String>) {
     for child in run.children(node).iter().filter(|child| child.superseded) {
         superseded.push(child.id.to_string());
@@ -247,19 +248,20 @@ fn add_superseded(run: &Run, node: NodeId, superseded: &mut Vec<String>) {
     }
 }
 
-/// What `node` and everything below has used up.
+/// Returns what `node` and all nodes below it have used.
 fn spent_at(run: &Run, node: NodeId) -> SpendShape {
     run.node(node)
         .map(|view| SpendShape::of(view.spent))
         .unwrap_or_default()
 }
 
-/// Whether the members of such a node were made together with it.
+/// Whether the members of a node of this kind were created together with it.
 fn makes_no_nodes(kind: NodeKind) -> bool {
     matches!(kind, NodeKind::Parallel | NodeKind::Sequence)
 }
 
-/// Adds the nodes that the expansion of `node` made: its children, in the order of its plan, and the members of the groups among them.
+/// Adds the nodes that the expansion of `node` created: its children in plan order, and the members of the groups among
+/// them.
 fn add_made(run: &Run, node: NodeId, nodes: &mut Vec<NewNode>) {
     let children = run.node(node).map(|view| run.children_as_planned(&view));
     for child in children.unwrap_or_default() {

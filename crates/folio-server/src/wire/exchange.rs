@@ -1,4 +1,4 @@
-//! What became of a tool's answer, and what it may see.
+//! The outcome of ingesting a tool's answer, and what a tool may see of memory.
 
 use folio::Timestamp;
 use folio::memory::tool_exchange::{ContextItem, Correction, Rejection};
@@ -8,35 +8,35 @@ use serde::Serialize;
 
 use super::observation::Observation;
 
-/// What became of the items of an answer.
+/// The outcome of ingesting an answer, item by item.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TakenIn {
-    /// What is an entry now.
+    /// The items that are stored as entries now.
     pub stored: Vec<Stored>,
-    /// What was not taken, and why.
+    /// The items that were rejected, and why.
     pub rejected: Vec<Rejection>,
-    /// What was put right.
+    /// Values that were corrected on input.
     pub warnings: Vec<Correction>,
-    /// How many of the stored ones were there before.
+    /// How many of the stored items had been stored by an earlier call.
     #[serde(default, skip_serializing_if = "folio::memory::is_default")]
     pub replayed: usize,
-    /// How many wait until the store can be written.
+    /// How many items wait in the outbox until the store can be written.
     #[serde(default, skip_serializing_if = "folio::memory::is_default")]
     pub spooled: usize,
 }
 
-/// An item as it is kept now.
+/// An item in its stored form.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Stored {
-    /// What it became: an `observation`, or of `memory_writes` a `note`.
+    /// The kind of entry that it became: `observation`, or `note` for an item of `memory_writes`.
     pub kind: &'static str,
-    /// As it stands.
+    /// The entry in its current state.
     #[serde(flatten)]
     pub item: Observation,
 }
 
 impl TakenIn {
-    /// `ingested` as programs read it.
+    /// Returns `ingested` in its wire form.
     pub fn of(ingested: &Ingested, now: Timestamp) -> Self {
         Self {
             stored: ingested
@@ -55,15 +55,15 @@ impl TakenIn {
     }
 }
 
-/// What a tool may see of what it asked for.
+/// The part of memory that a tool asked for and may see.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Seen {
-    /// What the tool may see, best first.
+    /// The entries that the tool may see, best match first.
     pub scratch_page_context: Vec<ContextItem>,
 }
 
 impl Seen {
-    /// `found` as seed 004 writes it.
+    /// Returns `found` in the form of seed 004.
     pub fn of(found: Vec<ContextItem>) -> Self {
         Self {
             scratch_page_context: found,

@@ -1,4 +1,4 @@
-//! What a turn left behind, line by line.
+//! The lines of a turn's export.
 
 use folio::Timestamp;
 use folio::store::workspace::Exported;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::observation::Observation;
 
-/// What the turn touched, with its texts and the version that the turn found.
+/// Returns the line of an entry that the turn touched, with its texts and the version that the turn found.
 pub fn touched_line(exported: &Exported, now: Timestamp) -> Value {
     let mut line = line(exported, "touched", true, now);
     if let Some(old) = exported.touched {
@@ -15,7 +15,7 @@ pub fn touched_line(exported: &Exported, now: Timestamp) -> Value {
     line
 }
 
-/// An entry of the space by its version and hash (M7.6.47), with its texts only if it is to be `full`.
+/// Returns the manifest line of an entry: its version and hash (M7.6.47), with its texts only if `full`.
 pub fn manifest_line(exported: &Exported, full: bool, now: Timestamp) -> Value {
     line(exported, "entry", full, now)
 }

@@ -1,4 +1,4 @@
-//! What a search has found.
+//! The matches of a search.
 
 use folio::Timestamp;
 use folio::memory::text::{Snippet, snippet};
@@ -8,51 +8,51 @@ use serde::Serialize;
 
 use super::observation::state_name;
 
-/// Characters of a title that are shown.
+/// The number of characters shown of a title.
 const TITLE_CHARS: usize = 80;
-/// Characters of a text that are shown.
+/// The number of characters shown of a text.
 const TEXT_CHARS: usize = 120;
 
-/// An entry, and where it has what was searched for.
+/// An entry that a search found, and where it contains the words searched for.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Found {
-    /// For people and models: `e42`, `p7`, `r3`, `t5`.
+    /// The entry's handle, such as `e42`.
     pub handle: String,
-    /// For ever.
+    /// The entry's permanent id.
     pub entry_id: String,
-    /// The page that it stands on.
+    /// The id of the page that holds it.
     pub page_id: String,
-    /// What sort of content it holds.
+    /// The entry's kind.
     pub kind: &'static str,
-    /// The registered type.
+    /// The registered type of the observation.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_name: Option<String>,
-    /// Where it stands, as its writers say.
+    /// The status that its writers gave it.
     pub status: &'static str,
-    /// Where it stands as a reader cares: `live`, `settled`, `archived`, `expired`.
+    /// The state that Folio computes for readers: `live`, `settled`, `archived` or `expired`.
     pub state: &'static str,
-    /// Whether another one took its place.
+    /// Whether another entry superseded it.
     #[serde(skip)]
     pub is_replaced: bool,
-    /// Higher is better; comparable within one answer.
+    /// How well it matches the search. Higher is better; comparable only within one answer.
     pub score: Option<f64>,
-    /// One line above it.
+    /// The entry's title.
     pub title: String,
-    /// The title in pieces.
+    /// The title in pieces, with the matching words marked.
     #[serde(skip)]
     pub marked_title: Snippet,
-    /// The part of its text with most of the words, in pieces.
+    /// The part of its text with most of the words searched for, in pieces.
     pub snippet: Snippet,
-    /// Words to find it by.
+    /// The entry's tags.
     pub tags: Vec<String>,
-    /// When it was added.
+    /// When the entry was added.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the entry last changed.
     pub updated_at: Timestamp,
 }
 
 impl Found {
-    /// `entry`, which was found by `words`, as it stands at `now`.
+    /// Returns the wire form of `entry`, which the search for `words` found, with its state at `now`.
     pub fn of(entry: &Entry, score: Option<f64>, words: &TextQuery, now: Timestamp) -> Self {
         let fields = &entry.fields;
         Self {

@@ -1,4 +1,4 @@
-//! The versions of an entry, and what each changed.
+//! The versions of an entry, and what each of them changed.
 
 use folio::Timestamp;
 use folio::memory::EntryKind;
@@ -9,28 +9,28 @@ use serde::Serialize;
 /// One version of an entry.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct VersionShape {
-    /// Its number.
+    /// The number of the version.
     pub version: u32,
-    /// The commit.
+    /// The commit that made it.
     pub seq: u64,
-    /// When.
+    /// When it was made.
     pub timestamp: Timestamp,
-    /// What was done.
+    /// The operation that made it.
     pub operation: &'static str,
-    /// Who.
+    /// Who made it.
     pub by: String,
-    /// Why, in the writer's words.
+    /// The reason that the writer gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What is different from the version before; of the first, everything.
+    /// The differences from the version before; for the first version, all fields.
     pub changes: Vec<FieldDiff>,
-    /// What it wrote over that somebody else had changed meanwhile.
+    /// Fields that it overwrote although somebody else had changed them in the meantime.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<FieldConflict>,
 }
 
 impl VersionShape {
-    /// `version` as programs read it.
+    /// Returns `version` in its wire form.
     #[must_use]
     pub fn of(version: &Version) -> Self {
         let (mut changes, mut conflicts) = (version.changes.clone(), version.conflicts.clone());

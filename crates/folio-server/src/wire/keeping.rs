@@ -1,4 +1,4 @@
-//! What was brought in, and what was forgotten.
+//! The outcomes of importing and of forgetting.
 
 use folio::memory::{Entry, EntryKind};
 use folio::store::Residue;
@@ -6,41 +6,41 @@ use folio::store::workspace::Imported;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What was, or would be, forgotten.
+/// The entries that were forgotten, or that a dry run would forget.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Forgot {
-    /// Whether nothing was done.
+    /// Whether this was a dry run, so nothing was erased.
     pub dry_run: bool,
-    /// The entries, without what they said.
+    /// The entries, without their content.
     pub forgotten: Vec<Named>,
-    /// Items of tools that are no entries yet.
+    /// The number of matching items in answers of tools that are not stored as entries yet.
     pub waiting: usize,
-    /// Whether it was asked for before under the same key.
+    /// Whether an earlier call with the same key did it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
-    /// What was searched afterwards, and what is left.
+    /// What was searched for residue afterwards, and what was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub residue: Option<Residue>,
 }
 
-/// An entry without what it says.
+/// An entry without its content.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Named {
-    /// For people and models: `e42`, `p7`, `r3`, `t5`.
+    /// The entry's handle, such as `e42`.
     pub handle: String,
-    /// For ever.
+    /// The entry's permanent id.
     pub observation_id: String,
-    /// What sort of content it holds.
+    /// The entry's kind.
     pub kind: EntryKind,
-    /// The registered type.
+    /// The registered type of the observation.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_name: Option<String>,
-    /// When it was added.
+    /// When the entry was added.
     pub created_at: String,
 }
 
 impl Named {
-    /// `entry` by its names.
+    /// Returns the names of `entry`.
     #[must_use]
     pub fn of(entry: &Entry) -> Self {
         Self {
@@ -53,12 +53,12 @@ impl Named {
     }
 }
 
-/// What was, or would be, brought in.
+/// What was imported, or what a dry run would import.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Received {
-    /// Whether nothing was written.
+    /// Whether this was a dry run, so nothing was written.
     pub dry_run: bool,
-    /// How much.
+    /// The counts of the import.
     #[serde(flatten)]
     pub imported: Imported,
 }

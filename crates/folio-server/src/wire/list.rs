@@ -1,4 +1,4 @@
-//! A list that may go on.
+//! Lists, which may continue on another page.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -13,30 +13,30 @@ use serde_json::value::RawValue;
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "ListOf{T}")]
 pub struct List<T> {
-    /// What is asked for, in the order that is asked for.
+    /// The items, in the requested order.
     pub items: Vec<T>,
-    /// How many are given.
+    /// The number of items in this answer.
     pub returned: usize,
-    /// How many match altogether; null where that is not counted.
+    /// The number of all matches; null where they are not counted.
     pub total: Option<u64>,
-    /// Whether more than `total` match: so many are counted, and no more.
+    /// Whether more than `total` match: counting stopped at that number.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// What to ask with, as `cursor`, to go on; null at the end.
+    /// The `cursor` for the next part of the list; null at the end.
     pub next: Option<String>,
-    /// The commit up to which the answer knows.
+    /// The last commit that the answer takes into account.
     pub as_of: u64,
-    /// What the items cost a model that reads them as JSON, by an estimate.
+    /// The estimated number of tokens that a model needs to read the items as JSON.
     pub tokens: u64,
 }
 
 impl<T: Serialize> List<T> {
-    /// `answer` with its items in their wire form.
+    /// Returns `answer` with its items in their wire form.
     pub fn of<E>(answer: &ListAnswer<E>, item: impl Fn(&E) -> T) -> Self {
         Self::scored(answer, |entry, _| item(entry))
     }
 
-    /// The same where an item says how well it fits what was asked for, if a text was.
+    /// The same, with each item's score if the query had a text.
     pub fn scored<E>(answer: &ListAnswer<E>, item: impl Fn(&E, Option<f64>) -> T) -> Self {
         let scores = answer.scores.iter().copied().map(Some).chain(std::iter::repeat(None));
         let items = answer.items.iter().zip(scores);
@@ -47,14 +47,15 @@ impl<T: Serialize> List<T> {
         }
     }
 
-    /// All there is.
+    /// Returns a complete list.
     #[must_use]
     pub fn whole(items: Vec<T>, as_of: u64) -> Self {
         let total = items.len() as u64;
         Self::new(items, Some(total), None, as_of)
     }
 
-    /// The first `limit` of `items`; if there are more, `name` gives what the next question goes on after.
+    /// Returns the first `limit` of `items`; if there are more, `name` of the last one gives the cursor for the next
+    /// part.
     pub fn part(mut items: Vec<T>, limit: u32, as_of: u64, name: impl Fn(&T) -> String) -> Self {
         let limit = limit as usize;
         let goes_on = items.len() > limit;
@@ -63,7 +64,7 @@ impl<T: Serialize> List<T> {
         Self::new(items, None, next, as_of)
     }
 
-    /// The same of a list that may have been gone on with after a `cursor`: if it was not, and does not go on, these are all.
+    /// Sets `total` if these are all items: if the list began without a cursor (`is_start`) and has no next part.
     #[must_use]
     pub fn from_start(self, is_start: bool) -> Self {
         let is_all = is_start && self.next.is_none();
@@ -71,7 +72,8 @@ impl<T: Serialize> List<T> {
         Self { total, ..self }
     }
 
-    /// The first `limit` of `items`, of which one more was asked for: if it is there, more than `limit` match, and nobody counted them.
+    /// Returns the first `limit` of `items`, of which one more was queried: if it is there, more than `limit` match,
+    /// and the rest were not counted.
     pub fn first(mut items: Vec<T>, limit: u32, as_of: u64) -> Self {
         let limit = limit as usize;
         let at_least = items.len() > limit;
@@ -102,8 +104,8 @@ impl<T: Serialize> List<T> {
     }
 }
 
-/// A `T` that was written as JSON once and is read as often as needed: by who counts its tokens, and by who sends it. Compact, so it is for
-/// programs.
+/// A `T` serialized to JSON once and then used both to count its tokens and to send it. The JSON is compact, so it is
+/// for programs.
 #[derive(Debug, Clone)]
 pub struct AsJson<T> {
     json: Box<RawValue>,
@@ -111,7 +113,7 @@ pub struct AsJson<T> {
 }
 
 impl<T: Serialize> AsJson<T> {
-    /// `value`, written. What cannot be written is null, as nothing here is that cannot.
+    /// Serializes `value`. A value that cannot be serialized would become null; no type used here has such values.
     pub fn of(value: &T) -> Self {
         Self {
             json: serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned()),
