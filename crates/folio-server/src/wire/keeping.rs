@@ -13,7 +13,7 @@ pub struct Forgot {
     pub dry_run: bool,
     /// The entries, without their content.
     pub forgotten: Vec<Named>,
-    /// The number of matching items in answers of tools that are not stored as entries yet.
+    /// The number of matching items of tools that wait in the outbox.
     pub waiting: usize,
     /// Whether an earlier call with the same key did it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

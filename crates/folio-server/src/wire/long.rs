@@ -1,4 +1,4 @@
-//! Long things in parts: results that were put away, passages of texts, conversations.
+//! Long texts in parts: results put away, passages of texts, and conversations.
 
 use folio::memory::passage::{FoundLine, Part, PartRead, Reading};
 use folio::store::workspace::{Block, Evicted, Offloaded, Said};
@@ -7,27 +7,27 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// What goes into a prompt.
+/// What takes the place of a tool's result in a prompt.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EvictedShape {
-    /// The result itself, or what stands for it.
+    /// The result itself if it is small enough, otherwise a preview of it.
     pub preview: String,
-    /// What that costs.
+    /// The number of tokens of the preview.
     pub tokens: u32,
-    /// What it is read by; nothing if the result stands here itself.
+    /// The handle of the entry by which the result is read; missing if `preview` is the result itself.
     #[serde(rename = "ref", skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// The SHA-256 of the result.
+    /// The SHA-256 hash of the result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
-    /// How long it is.
+    /// The length of the result in bytes.
     pub bytes: u64,
-    /// How many lines it has.
+    /// The number of lines of the result.
     pub lines: u64,
 }
 
 impl EvictedShape {
-    /// `evicted` as programs read it.
+    /// Returns `evicted` in its wire form.
     #[must_use]
     pub fn of(evicted: Evicted) -> Self {
         let kept = evicted.kept;
@@ -42,48 +42,48 @@ impl EvictedShape {
     }
 }
 
-/// A part of a text.
+/// A part of a long text, or the lines of it that a search found.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PassageShape {
-    /// What was read.
+    /// The text that was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// The first byte.
+    /// The position of the first byte of `text`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<u64>,
-    /// The byte after the last.
+    /// The position after the last byte of `text`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<u64>,
-    /// The line of the first byte, counted from 1.
+    /// The number of the line with the first byte, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_line: Option<u64>,
-    /// The lines that hold what was searched for.
+    /// The lines that contain the text searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matches: Option<Vec<FoundLine>>,
-    /// How many lines hold it, as far as was looked.
+    /// How many lines contain it in the part that was searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// How long the whole is.
+    /// The length of the whole text in bytes.
     pub total_bytes: u64,
-    /// And how many lines it has.
+    /// The number of lines of the whole text.
     pub total_lines: u64,
-    /// Whether there is more of what was asked for.
+    /// Whether more of what was requested follows.
     pub truncated: bool,
-    /// What reads on; null at the end.
+    /// The query, or the command line options, that read the next part; null at the end.
     pub next: Option<String>,
 }
 
-/// In which language an answer says how to read on.
+/// The form in which an answer says how to read the next part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOn {
-    /// As options of the program.
+    /// As options of the command line program.
     Options,
-    /// As the query of an address.
+    /// As the query of a URL.
     Query,
 }
 
 impl ReadOn {
-    /// How `part` is asked for; of a search, `words` are what is searched for.
+    /// Returns how to request `part`; for a search, `words` is the text searched for.
     fn ask(self, part: &Part, words: &str) -> String {
         let fields = match part {
             Part::Lines { from, to: u64::MAX } => vec![("lines", format!("{from}:"))],
@@ -103,7 +103,7 @@ impl ReadOn {
 }
 
 impl PassageShape {
-    /// What was read, with the `words` that were searched for.
+    /// Returns `read` in its wire form; `words` is the text that was searched for.
     #[must_use]
     pub fn of(read: PartRead, words: Option<&str>, read_on: ReadOn) -> Self {
         let words = words.unwrap_or_default();
@@ -147,39 +147,39 @@ impl PassageShape {
     }
 }
 
-/// The conversation as it goes on.
+/// A conversation after its older messages were offloaded.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Conversation {
-    /// The messages.
+    /// The messages with which the conversation continues.
     pub messages: Vec<Value>,
-    /// What was put away, and where it is.
+    /// The account of what was put away, and where it is.
     pub receipt: OffloadReceipt,
 }
 
-/// What was put away, and where it is.
+/// The account of what was put away, and where it is.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct OffloadReceipt {
-    /// How many messages were put away.
+    /// The number of messages that were put away.
     pub offloaded: u64,
-    /// What the messages cost before.
+    /// The number of tokens of all messages before.
     pub tokens_before: u32,
-    /// What those cost that are left.
+    /// The number of tokens of the messages that are left.
     pub tokens_after: u32,
-    /// The numbers in the history of the first and the last message that was put away.
+    /// The numbers in the history of the first and the last message that was put away, and the handle of their block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Value>,
-    /// The entry with the summary.
+    /// The handle of the entry with the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The entry with what is to be done next.
+    /// The handle of the entry with the next actions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_actions: Option<String>,
-    /// Whether an earlier call had put them away.
+    /// Whether an earlier call had put them away already.
     pub replayed: bool,
 }
 
 impl Conversation {
-    /// `offloaded` as programs read it.
+    /// Returns `offloaded` in its wire form.
     #[must_use]
     pub fn of(offloaded: Offloaded) -> Self {
         let block: Option<Block> = offloaded.block;
@@ -199,28 +199,28 @@ impl Conversation {
     }
 }
 
-/// What was said.
+/// Messages of the history of a thread.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SaidShape {
-    /// The messages.
+    /// The messages, oldest first.
     pub messages: Vec<Numbered>,
-    /// How many there are.
+    /// The number of messages in the history.
     pub total: u64,
-    /// The first that is not given here.
+    /// The number of the first message after those given here.
     pub next: Option<u64>,
 }
 
-/// A message with its number.
+/// A message of the history with its number.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Numbered {
     /// Its place in the history, counted from 1.
     pub number: u64,
-    /// As it was given.
+    /// The message as it was given to Folio.
     pub message: Value,
 }
 
 impl SaidShape {
-    /// `said` as programs read it.
+    /// Returns `said` in its wire form.
     #[must_use]
     pub fn of(said: Said) -> Self {
         let numbered = |(number, message)| Numbered { number, message };

@@ -1,7 +1,7 @@
-//! The JSON that goes out, the same over HTTP, over the Model Context Protocol and with `--json`.
+//! The types of JSON answers: the same over HTTP, over the Model Context Protocol and with `--json`.
 //!
-//! Domain types are not handed out where a shape of their own is promised: what they are called inside may change, these
-//! names may not. Each shape has a JSON schema, and the description of the interface is made of those.
+//! Domain types are not sent where a stable wire type exists: names inside the program may change, these names may not.
+//! Each wire type has a JSON schema, and the description of the interface is built from these schemas.
 
 pub mod commit;
 pub(crate) mod event;
@@ -42,7 +42,7 @@ pub use self::written::Written;
 
 use folio::Timestamp;
 
-/// How long something took, in whole microseconds.
+/// Returns the whole microseconds from `from` to `to`.
 fn micros_between(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.since(from).as_micros()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! An observation as seed 002 writes it, with what became of it since.
+//! Observations in the form of seed 002, with what happened to them since.
 
 use folio::Timestamp;
 use folio::memory::entry::BodyRef;
@@ -11,101 +11,101 @@ use serde_json::Value;
 /// An observation.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Observation {
-    /// For ever.
+    /// The observation's permanent id.
     pub observation_id: String,
-    /// For people and models: `e42`, `p7`, `r3`, `t5`.
+    /// The observation's handle, such as `e42`.
     pub handle: String,
-    /// What sort of content it holds, for people: of what is archived or brought back it may be another than an observation.
+    /// The entry's kind, for people: an entry that is archived or restored need not be an observation.
     #[serde(skip)]
     #[schemars(skip)]
     pub kind: &'static str,
-    /// The registered type.
+    /// The registered type of the observation.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// One line above it.
+    /// The observation's title.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What was noticed; of a long text the beginning.
+    /// The text of the observation; only the beginning if it is long.
     pub content: String,
-    /// Of a long text, `content` is the beginning, or all of it if that was asked for.
+    /// Where a long text is kept. `content` is then its beginning, or the whole text if that was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_ref: Option<BodyRef>,
-    /// How sure its writer was, from 0 to 1.
+    /// The writer's confidence, from 0 to 1.
     pub confidence: Option<f64>,
-    /// Words to find it by.
+    /// The observation's tags.
     pub tags: Vec<String>,
-    /// Where it came from: stamped, never taken from what was sent.
+    /// Where it came from. Folio stamps the source and never takes it from the request.
     pub source: Source,
-    /// Where its writer says that it came from.
+    /// The source that its writer stated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub claimed_source: Option<Value>,
-    /// What it is about; null if nothing is said.
+    /// What it is about, as JSON; null if not given.
     pub context: Option<Value>,
-    /// Anything else; null if nothing is said.
+    /// Any other data; null if not given.
     pub metadata: Option<Value>,
-    /// How long it was to hold, in minutes; null for ever.
+    /// Its lifetime in minutes; null if it has no end.
     pub ttl_minutes: Option<f64>,
-    /// When it stops to hold; null never.
+    /// When its lifetime ends; null for never.
     pub expires_at: Option<Timestamp>,
-    /// Where it stands, as its writers say.
+    /// The status that its writers gave it.
     pub status: &'static str,
-    /// Where it stands as a reader cares: `live`, `settled`, `archived`, `expired`.
+    /// The state that Folio computes for readers: `live`, `settled`, `archived` or `expired`.
     pub state: &'static str,
     /// Who should act.
     pub owner: String,
-    /// How far its content may be believed.
+    /// How far to trust its content: `user`, `model`, `tool_internal`, `tool_external` or `imported`.
     pub trust: &'static str,
-    /// Counts its revisions, from 1; what `If-Match` takes.
+    /// The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     pub version: u32,
-    /// When it was added.
+    /// When the observation was added.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// When the observation last changed.
     pub updated_at: Timestamp,
-    /// Its place among the pins of its page.
+    /// Its position among the pinned entries of its page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pinned: Option<u32>,
-    /// What took its place.
+    /// The entry that superseded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub superseded_by: Option<String>,
-    /// What was found in it that concerns persons.
+    /// The kinds of personal data that were detected in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pii: Vec<&'static str>,
-    /// The rule that put it away, if nobody did.
+    /// The rule by which it was archived, if no actor did it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archived_for: Option<&'static str>,
-    /// Why its content is gone, if it is.
+    /// Why its content was erased, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erased: Option<&'static str>,
-    /// Whether what it says came true.
+    /// Whether it was confirmed or refuted later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outcome: Option<&'static str>,
-    /// How well it fits the text that was asked for.
+    /// How well it matches the text searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
 }
 
-/// Where it came from.
+/// The source of an observation.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Source {
-    /// The tool; null for people and roles.
+    /// The tool that added it; null for people and roles.
     pub tool: Option<String>,
-    /// In which turn.
+    /// The turn in which it was added.
     pub turn_id: Option<String>,
-    /// In which run.
+    /// The run in which it was added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// The node of that run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_id: Option<String>,
-    /// The part of an answer that it stood in.
+    /// The part of the tool's answer that contained it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
-    /// When.
+    /// When it was added.
     pub timestamp: Timestamp,
 }
 
 impl Observation {
-    /// `entry` as it stands at `now`.
+    /// Returns the wire form of `entry` with its state at `now`.
     pub fn of(entry: &Entry, now: Timestamp) -> Self {
         let fields = &entry.fields;
         let expires_at = fields.lifetime.expires_at();
@@ -150,13 +150,13 @@ impl Observation {
         }
     }
 
-    /// The same with how well it fits the text that was asked for.
+    /// Sets how well it matches the text searched for.
     pub fn with_score(self, score: Option<f64>) -> Self {
         Self { score, ..self }
     }
 }
 
-/// The name of `state` as programs read it.
+/// Returns the name of `state` in JSON.
 pub fn state_name(state: State) -> &'static str {
     match state {
         State::Live => "live",

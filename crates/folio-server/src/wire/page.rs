@@ -1,4 +1,4 @@
-//! Pages, and what is on them.
+//! Pages and their entries.
 
 use folio::Timestamp;
 use folio::memory::entry::BodyRef;
@@ -10,40 +10,40 @@ use serde_json::{Map, Value, json};
 /// A page, with the properties that seed 000 names.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct PageShape {
-    /// For ever.
+    /// The page's permanent id.
     pub page_id: String,
-    /// For people and models: `e42`, `p7`, `r3`, `t5`.
+    /// The page's handle, such as `p7`.
     pub handle: String,
-    /// As seed 000 names it.
+    /// The name that seed 000 has for the page's role.
     pub type_key: &'static str,
-    /// What the page is for.
+    /// The page role, which says what the page is for.
     pub role: &'static str,
-    /// What it is called.
+    /// The page's title.
     pub title: String,
-    /// The page that contains it.
+    /// The id of the page that contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// The run that it belongs to.
+    /// The id of the run that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub homework_run_id: Option<String>,
-    /// The path of the task whose branch it is.
+    /// The path of the task whose branch this page is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch_id: Option<String>,
-    /// The version of the plan in which it was written.
+    /// The version of the plan during which it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
     /// The thread that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    /// Whose page it is.
+    /// The page's owner.
     pub owner: String,
-    /// Where its work stands.
+    /// The status of the work on it.
     pub status: String,
-    /// Words to find it by.
+    /// Its tags.
     pub tags: Vec<String>,
     /// The properties that seed 000 names.
     pub props: Value,
-    /// Counts its revisions, from 1; what `If-Match` takes.
+    /// The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     pub version: u32,
     /// When it was added.
     pub created_at: Timestamp,
@@ -52,7 +52,7 @@ pub struct PageShape {
 }
 
 impl PageShape {
-    /// `page` as programs read it.
+    /// Returns `page` in its wire form.
     pub fn of(page: &Page) -> Self {
         let fields = &page.fields;
         let tags: Vec<_> = fields.tags.iter().map(ToString::to_string).collect();
@@ -89,36 +89,36 @@ impl PageShape {
     }
 }
 
-/// What is on a page.
+/// An entry of a page.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EntryShape {
-    /// For people and models: `e42`, `p7`, `r3`, `t5`.
+    /// The entry's handle, such as `e42`.
     pub handle: String,
-    /// For ever.
+    /// The entry's permanent id.
     pub entry_id: String,
-    /// What sort of content it holds.
+    /// The entry's kind.
     pub kind: &'static str,
-    /// The registered type.
+    /// The registered type of an observation.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub type_name: Option<String>,
-    /// Where its work stands.
+    /// The status of the entry.
     pub status: &'static str,
-    /// What it is called.
+    /// The page's title.
     pub title: String,
-    /// The text; of a long one the beginning.
+    /// The text; only the beginning if it is long.
     pub body: String,
-    /// Where the whole is of a long text, of which `body` is the beginning.
+    /// Where the whole of a long text is kept, of which `body` is the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_ref: Option<BodyRef>,
     /// The parts of a structured block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parts: Option<Value>,
-    /// Words to find it by.
+    /// Its tags.
     pub tags: Vec<String>,
-    /// The version of the plan in which it was written.
+    /// The version of the plan during which it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iteration: Option<u32>,
-    /// Counts its revisions, from 1; what `If-Match` takes.
+    /// The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     pub version: u32,
     /// When it was added.
     pub created_at: Timestamp,
@@ -127,7 +127,7 @@ pub struct EntryShape {
 }
 
 impl EntryShape {
-    /// `entry` as programs read it.
+    /// Returns `entry` in its wire form.
     pub fn of(entry: &Entry) -> Self {
         let fields = &entry.fields;
         Self {
@@ -149,13 +149,13 @@ impl EntryShape {
     }
 }
 
-/// An edge of the tree.
+/// A link from a page to a page that it contains.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct LinkShape {
-    /// Where it begins.
+    /// The id of the containing page.
     pub src: String,
-    /// What it says: `document_has_document`.
+    /// The relation: `document_has_document`.
     pub relation: &'static str,
-    /// Where it ends.
+    /// The id of the contained page.
     pub dst: String,
 }

@@ -1,4 +1,4 @@
-//! How the steps of a plan stand, and the versions that it had.
+//! The states of a plan's steps, and the versions of a plan.
 
 use folio::Timestamp;
 use folio::engine::event::PlanDifference;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A mistake of a plan, for programs: line and column from 1, the path in the plan, code, message and hint.
+/// Returns a mistake in a plan as JSON: line and column counted from 1, the path in the plan, code, message and hint.
 #[must_use]
 pub fn plan_mistake(error: &PlanError) -> Value {
     json!({
@@ -21,21 +21,21 @@ pub fn plan_mistake(error: &PlanError) -> Value {
     })
 }
 
-/// Where a step of a plan stands.
+/// The state of one step of a plan.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct StepState {
-    /// What the plan calls it.
+    /// The id (slug) of the step in the plan.
     pub id: String,
-    /// One line for people.
+    /// The title of the step, one line for people.
     pub title: String,
-    /// `waiting`, `running`, or how it ended.
+    /// `waiting`, `running`, or the outcome.
     pub status: String,
     /// Whether an edit may change it.
     pub editable: bool,
 }
 
 impl StepState {
-    /// That of all of `steps`, those in groups included, each group before its members.
+    /// Returns the states of all `steps`, including those in groups; a group comes before its members.
     pub fn all_of(steps: &[ShownStep]) -> Vec<Self> {
         let mut states = Vec::new();
         steps.iter().for_each(|step| Self::add(step, &mut states));
@@ -62,25 +62,25 @@ impl StepState {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct PlanVersionShape {
     plan_version: u32,
-    /// Since when it is the plan.
+    /// When this version became the plan.
     timestamp: Timestamp,
-    /// The person who changed the one before; empty if it is what the plan file says, or a model.
+    /// The person who made this version by editing; empty if it comes from the plan file or a model.
     by: String,
-    /// Why a model took the task apart like this.
+    /// The reason that a model gave for this plan.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     reason: String,
-    /// How it differs from the one before, if a person made it: steps by name.
+    /// The differences from the version before, if a person made this one: the names of the steps.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Value>")]
     difference: Option<PlanDifference>,
-    /// In the form in which plans are written.
+    /// The steps in the plan format.
     steps: Value,
-    /// The same steps as people edit them.
+    /// The same steps as markdown, the form for editing.
     markdown: String,
 }
 
 impl PlanVersionShape {
-    /// `version` as programs read it.
+    /// Returns `version` in its wire form.
     pub(crate) fn of(version: PlanVersion) -> Self {
         Self {
             plan_version: version.version,

@@ -1,4 +1,4 @@
-//! A run: its row, itself, and its tree.
+//! Runs: the line of a list, the whole run, its tree and its nodes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,24 +17,26 @@ use serde_json::Value;
 
 use super::micros_between;
 
-/// Bytes of what the members of a group came to that are given with it: as many as an output has that stands in the journal itself.
+/// The largest combined output of a group's members, in bytes, that is sent with the group: the same limit as for an
+/// output inside the journal.
 const GROUP_BYTES_MAX: usize = 64 * 1024;
 
-/// A run, as a list shows it.
+/// A run in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunShape {
     #[serde(flatten)]
     row: RowShape,
-    /// What it used up. Null, as `paused` and `asks` are, for a run whose last event an older version wrote: the run itself says it.
+    /// What the run has used. Null if an older version wrote the run's last event, as are `paused` and `asks`; get the
+    /// run itself for these values.
     spent: Option<SpendShape>,
-    /// Whether no call of it is begun until somebody says so.
+    /// Whether the whole run is paused: no call begins until somebody continues it.
     paused: Option<bool>,
-    /// How much it asks people now: questions, and what waits for a yes.
+    /// The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: Option<u32>,
 }
 
 impl RunShape {
-    /// `row` as programs read it, with what its last commit says.
+    /// Returns `row` in its wire form, with the values that its last commit holds.
     pub(crate) fn of(row: &RunRow, so_far: Option<&SoFar>) -> Self {
         Self {
             row: RowShape::of(row),
@@ -44,25 +46,25 @@ impl RunShape {
         }
     }
 
-    /// Its handle.
+    /// Returns the run's handle.
     pub(crate) fn handle(&self) -> &str {
         &self.row.handle
     }
 }
 
-/// What is kept of a run beside its journal.
+/// The row that the store keeps of a run beside its journal.
 #[derive(Debug, Serialize, JsonSchema)]
 struct RowShape {
     run_id: String,
     handle: String,
     title: String,
-    /// `running`, or how it ended.
+    /// `running`, or the outcome.
     status: String,
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// The commit at which its journal ends.
+    /// The last commit of its journal.
     head: u64,
-    /// Whether a living process drives it. One that is `running` and is not driven waits to be resumed.
+    /// Whether a live process drives it. A run that is `running` but not driven waits to be resumed.
     driven: bool,
 }
 
@@ -81,7 +83,7 @@ impl RowShape {
     }
 }
 
-/// Everything about a run but its tree.
+/// A run with everything except its tree.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct RunInFull {
     #[serde(flatten)]
@@ -91,43 +93,43 @@ pub(crate) struct RunInFull {
     started_at: Option<Timestamp>,
     finished_at: Option<Timestamp>,
     duration_us: Option<u64>,
-    /// The turn that it is in: its own, or the one that it was started in.
+    /// The turn that it belongs to: its own, or the one in which it was started.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn_id: Option<String>,
-    /// Where it was forked from another one, if it was.
+    /// The moment of another run at which it was forked, if it is a fork.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     forked_from: Option<OriginShape>,
-    /// Nodes made so far.
+    /// The number of nodes created so far.
     nodes: usize,
-    /// Nodes whose call is under way.
+    /// The number of nodes whose call is under way.
     in_flight: usize,
-    /// Whether no call of it is begun until somebody says so.
+    /// Whether the whole run is paused: no call begins until somebody continues it.
     paused: bool,
-    /// Nodes that have ended, by how.
+    /// The number of ended nodes, by outcome.
     counts: BTreeMap<&'static str, u32>,
-    /// What it used up.
+    /// What the run has used.
     spent: SpendShape,
-    /// How much it asks people now: questions, and what waits for a yes.
+    /// The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: usize,
     result: Option<ResultShape>,
-    /// Handles of the pages that it has, by what they are for.
+    /// The handles of the run's pages by purpose: `workspace`, `main`, `plan`, `summary`, `report`.
     pages: BTreeMap<&'static str, String>,
-    /// What keeps a call of it waiting, if something does.
+    /// What keeps one of its calls waiting, if anything does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     held_up: Option<HeldUpShape>,
 }
 
-/// The moment of another run at which a fork began.
+/// The moment of another run at which this fork began.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct OriginShape {
-    /// The id of that run.
+    /// The id of the other run.
     pub run: String,
-    /// The path of the part before which it began.
+    /// The path of the node before whose start the fork began.
     pub node: String,
 }
 
 impl OriginShape {
-    /// What the first event of a run says of it, where it stands in what of the run varies.
+    /// Reads the origin from the run's variable part, as its first event holds it.
     #[must_use]
     pub fn of(variable: &Value) -> Option<Self> {
         let origin = variable.get("forked_from")?;
@@ -139,17 +141,17 @@ impl OriginShape {
     }
 }
 
-/// A call of another run writes what a call of this one is to write, which begins when that has ended.
+/// The resource for which a call of this run waits, because a call of another run is writing it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct HeldUpShape {
-    /// What is written: a path or another name.
+    /// The name of the resource, such as a path.
     pub(crate) name: String,
     /// The handle of the run that writes it.
     pub(crate) by: String,
 }
 
 impl RunInFull {
-    /// `run` with its row, the pages that were found, and what holds it up.
+    /// Returns `run` in its wire form, with its row, its pages, and what holds it up.
     pub(crate) fn of(
         row: &RunRow,
         run: &Run,
@@ -188,7 +190,7 @@ impl RunInFull {
     }
 }
 
-/// What a node came to.
+/// The result of a node.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ResultShape {
     status: &'static str,
@@ -197,13 +199,14 @@ pub(crate) struct ResultShape {
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_reason: Option<&'static str>,
     notes: String,
-    /// The value itself, unless it is kept beside the journal.
+    /// The output itself, unless it is kept beside the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<Value>,
-    /// Where a large value is kept.
+    /// The hash under which a large output is kept, and its size.
     #[serde(skip_serializing_if = "Option::is_none")]
     output_ref: Option<OutputRef>,
-    /// Whether there is an output that is too large to be given here: what the members of a group came to, which say it themselves.
+    /// Whether an output is left out because it is too large: the combined results of a group's members. Get the
+    /// members' own results instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     output_omitted: bool,
     evidence: Vec<EvidenceShape>,
@@ -236,7 +239,7 @@ struct VerdictShape {
 }
 
 impl ResultShape {
-    /// `result` as programs read it.
+    /// Returns `result` in its wire form.
     pub(crate) fn of(result: &NodeResult) -> Self {
         let (output, output_ref) = match &result.output {
             Output::Inline(inline) => (
@@ -285,7 +288,8 @@ impl ResultShape {
 }
 
 impl ResultShape {
-    /// The result of the node that `view` shows. What a group came to is what its members did, as later steps read it.
+    /// Returns the result of the node that `view` shows. The output of a group is that of its members, in the form in
+    /// which later steps read it.
     fn of_node(run: &Run, view: &NodeView<'_>) -> Option<Self> {
         let shape = Self::of(view.result?);
         let shown = match run.given(view.id) {
@@ -300,12 +304,12 @@ impl ResultShape {
     }
 }
 
-/// How bad a failure is.
+/// Returns the severity of a failure: `hard` or `soft`.
 pub(crate) fn severity_name(result: &NodeResult) -> Option<&'static str> {
     result.severity.map(|_| if result.is_hard() { "hard" } else { "soft" })
 }
 
-/// A run's tree, and the event after which its live stream goes on.
+/// A run's tree, and the event after which its live stream continues.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct TreeShape {
     run_id: String,
@@ -313,16 +317,17 @@ pub(crate) struct TreeShape {
     title: String,
     status: String,
     driven: bool,
-    /// The last event that the tree knows: ask for events after it.
+    /// The last event that the tree includes: request the events after it.
     last_event_id: u64,
-    /// Parents before children, children in plan order.
+    /// The nodes: parents before children, children in plan order.
     nodes: Vec<NodeShape>,
 }
 
 impl TreeShape {
-    /// The tree of `run` after `last_event_id` events, with the pages that were found.
+    /// Returns the tree of `run` after `last_event_id` events, with its pages.
     pub(crate) fn of(row: &RunRow, run: &Run, last_event_id: u64, pages: &HashMap<PageId, PageHandle>) -> Self {
-        // The row was read at another moment than the journal; the journal is what the tree shows.
+        // The row and the journal were read at different moments; the tree shows the journal, so the status is taken
+        // from it.
         let status = run.status();
         Self {
             run_id: row.id.to_string(),
@@ -358,67 +363,68 @@ pub(crate) struct NodeShape {
     duration_us: Option<u64>,
     call: String,
     notes: String,
-    /// Whether no call at or below it is begun until somebody says so.
+    /// Whether it is paused: no call at or below this node begins until somebody continues it.
     paused: bool,
-    /// Why it waits before it is tried again, and until when.
+    /// Why it waits before the next attempt, and until when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     parked: Option<ParkedShape>,
-    /// Whether another version of a plan took its place, or that of what it is in: what it came to counts no more.
+    /// Whether another version of a plan superseded it or a node above it: its result no longer counts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     superseded: bool,
-    /// The version of its plan; 0 if it has none, or has not begun with it.
+    /// The version of its plan; 0 if it has none or has not begun to carry it out.
     plan_version: u32,
-    /// What it and everything below used up.
+    /// What this node and all nodes below it have used.
     spent: SpendShape,
-    /// Calls of models for it that were possibly paid for twice: their driver died before it saw their end, so they were made again.
+    /// The number of model calls that may have been paid for twice: the driver died before it saw their end, so they
+    /// were made again.
     #[serde(default, skip_serializing_if = "folio::memory::is_default")]
     paid_twice: u32,
-    /// The limits that it has of its own.
+    /// The node's own limits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     limits: Vec<LimitShape>,
-    /// The page that its work is written on, once it is there.
+    /// The handle of the node's page, once the page exists.
     page: Option<String>,
-    /// The id that this page has or will have.
+    /// The id that the node's page has or will have.
     page_id: String,
 }
 
-/// What a node waits for before it is tried again.
+/// A node's wait before its next attempt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct ParkedShape {
     until: Timestamp,
-    /// What went wrong the last time.
+    /// Why the last attempt failed.
     cause: String,
 }
 
-/// What was used up; what is nothing is left out.
+/// What was used. Fields that are zero are left out.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct SpendShape {
-    /// Tokens that models read.
+    /// Input tokens of models.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     tokens_in: u64,
-    /// Of these, tokens that the provider had in its cache.
+    /// The part of `tokens_in` that the provider read from its cache.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     tokens_cached: u64,
-    /// Tokens that models wrote.
+    /// Output tokens of models.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     tokens_out: u64,
-    /// Millionths of a US dollar, as far as prices are known.
+    /// The cost in millionths of a US dollar, as far as prices are known.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     micro_usd: u64,
-    /// Calls of models.
+    /// The number of model calls.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     model_calls: u64,
-    /// Of these, calls of which nobody knows what they cost: `micro_usd` has nothing of them.
+    /// The number of model calls whose price is unknown; `micro_usd` does not include them.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     unpriced_calls: u64,
-    /// Calls of tools.
+    /// The number of tool calls.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     tool_calls: u64,
 }
 
 impl SpendShape {
-    /// `spent` as programs read it.
+    /// Returns `spent` in its wire form.
     #[must_use]
     pub fn of(spent: &Spend) -> Self {
         Self {
@@ -433,22 +439,23 @@ impl SpendShape {
     }
 }
 
-/// One limit of a part of a run.
+/// One limit of a run or of a part of it.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct LimitShape {
-    /// Of what: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`, `bytes`.
+    /// What it limits: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`
+    /// or `bytes`.
     what: &'static str,
     limit: u64,
-    /// What is used up, and set aside for calls under way.
+    /// What is used, including what is set aside for calls under way.
     used: u64,
-    /// How much of that is beyond the limit: what a call came to more than was set aside for it.
+    /// The part of `used` beyond the limit, because a call used more than was set aside for it.
     #[serde(skip_serializing_if = "folio::memory::is_default")]
     #[schemars(default)]
     over: u64,
 }
 
 impl LimitShape {
-    /// Those that `purse` has.
+    /// Returns the limits of `purse`.
     pub(crate) fn all_of(purse: &Purse) -> Vec<Self> {
         let of = |dimension: Dimension| {
             Some(Self {
@@ -462,12 +469,12 @@ impl LimitShape {
     }
 }
 
-/// A node of a run with what it came to.
+/// A node of a run with its result.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct NodeInFull {
     #[serde(flatten)]
     node: NodeShape,
-    /// What its result has to meet.
+    /// The criteria that its result has to meet.
     criteria: Vec<CriterionShape>,
     result: Option<ResultShape>,
 }
@@ -476,12 +483,12 @@ pub(crate) struct NodeInFull {
 struct CriterionShape {
     id: String,
     text: String,
-    /// Whether the result fails without it.
+    /// Whether the result fails if this criterion is not met.
     required: bool,
 }
 
 impl NodeInFull {
-    /// `view` of `run`, with its page if that was found.
+    /// Returns `view` of `run` in its wire form, with its page if it exists.
     pub(crate) fn of(run: &Run, view: &NodeView<'_>, pages: &HashMap<PageId, PageHandle>) -> Self {
         let criteria: &[Criterion] = match view.step {
             Some(Step::Task(task)) => &task.criteria,
@@ -502,7 +509,7 @@ impl NodeInFull {
 }
 
 impl NodeShape {
-    /// `view` of `run`, with the pages that were found.
+    /// Returns `view` of `run` in its wire form; `pages` are the pages that exist.
     pub(crate) fn of(run: &Run, view: &NodeView<'_>, pages: &HashMap<PageId, PageHandle>) -> Self {
         let page_id = projection::branch_page(run, view.id);
         Self {
@@ -543,7 +550,7 @@ impl NodeShape {
     }
 }
 
-/// What a node is called; the root by its plan.
+/// Returns the title of a node; for the root, that of its plan if it has one.
 pub(crate) fn title_of(run: &Run, view: &NodeView<'_>) -> String {
     match view.parent {
         None if !run.plan().title.is_empty() => run.plan().title.clone(),

@@ -1,4 +1,4 @@
-//! A line of the trace as seed 004 writes it, with where it belongs.
+//! Lines of the trace in the form of seed 004, with the turn, run and node of each.
 
 use folio::Timestamp;
 use folio::store::workspace::{TraceEntry, TracePart};
@@ -8,47 +8,48 @@ use serde_json::{Map, Value};
 
 use super::List;
 
-/// One thing that happened.
+/// One line of the trace.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TraceLine {
-    /// When.
+    /// When it happened.
     pub timestamp: Timestamp,
-    /// Which part of the program.
+    /// The part of the program that did it.
     pub component: String,
-    /// What was done.
+    /// The operation.
     pub operation: String,
-    /// The entry that it was done to.
+    /// The id of the entry concerned.
     pub observation_id: Option<String>,
-    /// The type of the observation, or the kind of another entry.
+    /// The type of the observation, or the kind of any other entry.
     pub observation_type: Option<String>,
-    /// Who: the name, or the role if there is none.
+    /// Who did it: the name, or the role if there is no name.
     pub source: String,
-    /// How it went: `success`, `warning`, `denied`, `rejected` or `failed`.
+    /// The outcome: `success`, `warning`, `denied`, `rejected` or `failed`.
     pub status: String,
-    /// In which turn.
+    /// The turn in which it happened.
     pub turn_id: Option<String>,
-    /// In which run.
+    /// The run in which it happened.
     pub run_id: Option<String>,
-    /// At which node of the run.
+    /// The node of the run at which it happened.
     pub node_id: Option<String>,
-    /// The commit.
+    /// The number of the commit.
     pub seq: u64,
-    /// How long it took, in microseconds, if that was measured.
+    /// The duration in microseconds, if it was measured.
     pub duration_us: Option<u64>,
-    /// More, by name: `text` for a few words, `fields` that changed, `verdict` of a decision, `outcome` of what finished, `code` and
-    /// `error` of what was not done, `filters` of a question, the `reason` that was given.
+    /// Details by name: `text` (a short description), `fields` (the changed fields), `verdict` (of a decision),
+    /// `outcome` (of a finished node), `code` and `error` (of a failure or refusal), `filters` (of a query), `reason`
+    /// (as given).
     pub detail: Option<Map<String, Value>>,
     /// The entries that a decision used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub used: Vec<String>,
-    /// The page that it was done to, if it was no entry.
+    /// The id of the page concerned, if it was not an entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub page_id: Option<String>,
 }
 
 impl TraceLine {
-    /// What a question came to, which began at the start of its list or went on with it: if not all is here, more lines than these match,
-    /// and nobody counted them.
+    /// Returns `part` as a list. If it is not the whole list, because more follows or because it began after a cursor,
+    /// the total is only a lower bound: the other lines were not counted.
     pub fn listed(part: &TracePart, is_start: bool, as_of: u64) -> List<Self> {
         let lines = part.lines.iter().map(Self::of).collect();
         List {
@@ -58,7 +59,7 @@ impl TraceLine {
         }
     }
 
-    /// `entry` as programs read it.
+    /// Returns `entry` in its wire form.
     pub fn of(entry: &TraceEntry) -> Self {
         Self {
             timestamp: entry.at,

@@ -1,4 +1,4 @@
-//! Turns as programs read them.
+//! Turns, goals and assembled contexts in their wire form.
 
 use folio::Timestamp;
 use folio::memory::goals::Proposal;
@@ -16,46 +16,46 @@ use super::observation::Observation;
 /// A turn.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TurnShape {
-    /// For ever.
+    /// The turn's permanent id.
     pub turn_id: String,
-    /// For people and models: `e42`, `p7`, `r3`, `t5`.
+    /// The turn's handle, such as `t5`.
     pub handle: String,
-    /// In which thread.
+    /// The thread of the turn.
     pub thread: String,
-    /// What came in.
+    /// The input that the turn handles.
     pub input: String,
-    /// Whether nobody waits for it.
+    /// Whether it runs in the background: nobody waits for it.
     pub background: bool,
-    /// The run that it is the turn of.
+    /// The id of the run whose turn this is.
     pub run_id: Option<String>,
-    /// When it began.
+    /// When the turn began.
     pub started_at: Timestamp,
     /// The commit that began it.
     pub started_seq: u64,
-    /// The commit up to which it knows.
+    /// The last commit that the turn takes into account.
     pub as_of: u64,
-    /// When it ended; null as long as it goes on.
+    /// When the turn ended; null while it is open.
     pub ended_at: Option<Timestamp>,
-    /// Whether nothing was left to do; none as long as it goes on.
+    /// Whether nothing was left to do; null while it is open.
     pub complete: Option<bool>,
-    /// How many entries it touched, once it has ended.
+    /// The number of entries that it touched; null while it is open.
     pub touched: Option<u64>,
-    /// The hash of its export, once it has ended.
+    /// The hash of its export; null while it is open.
     pub export: Option<String>,
-    /// How soon it is to be handled.
+    /// The urgency that the router decided on.
     pub urgency: Option<String>,
-    /// What the stages decided, and which entries they used.
+    /// The decisions of the stages, with the entries that they used.
     pub decisions: Vec<Decision>,
 }
 
 impl TurnShape {
-    /// Its handle, after which a list goes on.
+    /// Returns the turn's handle, which is the cursor for the next part of a list.
     #[must_use]
     pub fn name(&self) -> String {
         self.handle.clone()
     }
 
-    /// `turn` as it stands.
+    /// Returns `turn` in its wire form.
     #[must_use]
     pub fn of(turn: &Turn) -> Self {
         let begun = &turn.begun;
@@ -87,18 +87,18 @@ pub struct BegunShape {
     /// The turn.
     #[serde(flatten)]
     pub turn: TurnShape,
-    /// What has to be asked.
+    /// The question that has to be asked first, if the input is not clear.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<Observation>,
-    /// The confirmation that the input answered.
+    /// The pending confirmation that the input answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answered: Option<Observation>,
-    /// What is the agent's to act on, first things first.
+    /// The entries that the agent should act on, most important first.
     pub order: Vec<Used>,
-    /// What of memory goes into the prompt.
+    /// The assembled context for the prompt, if a budget was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextShape>,
-    /// Whether an earlier call with the same key began it.
+    /// Whether an earlier call with the same key had begun it already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
@@ -109,15 +109,15 @@ pub struct EndedShape {
     /// The turn.
     #[serde(flatten)]
     pub turn: TurnShape,
-    /// What was archived.
+    /// The entries that were archived.
     pub archived: Vec<Used>,
-    /// Goals and pending actions, as far as they are.
+    /// Goals and pending actions with their progress.
     pub goals: Vec<GoalShape>,
-    /// Observations that could be made goals.
+    /// Observations that could become goals.
     pub proposals: Vec<Proposal>,
-    /// Patterns that were not known before.
+    /// Patterns that were found for the first time.
     pub patterns: Vec<Found>,
-    /// Whether an earlier call with the same key ended it.
+    /// Whether an earlier call with the same key had ended it already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
 }
@@ -128,19 +128,19 @@ pub struct GoalShape {
     /// The goal as an item.
     #[serde(flatten)]
     pub item: ScratchItem,
-    /// What others call it.
+    /// The value by which the context of other entries refers to it: its own key, or its handle if it has none.
     pub key: Option<Value>,
-    /// How many of what is linked to it are open.
+    /// The number of linked entries that are open.
     pub open: u32,
-    /// And how many are closed.
+    /// The number of linked entries that are closed.
     pub closed: u32,
 }
 
 impl GoalShape {
-    /// `state` as it is now.
+    /// Returns `state` in its wire form.
     pub fn of(state: &GoalState) -> Self {
         let mut entry = state.entry.clone();
-        // What is linked now says more than what was written at the last turn's end.
+        // The entries linked now give a newer progress than the one written at the end of the last turn.
         entry.fields.progress = state.progress.progress.or(entry.fields.progress);
         Self {
             item: ScratchItem::of(&entry),
@@ -151,32 +151,32 @@ impl GoalShape {
     }
 }
 
-/// What of memory goes into a prompt.
+/// An assembled context: the part of memory that goes into a prompt.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ContextShape {
-    /// What a model reads.
+    /// The text for the model.
     pub context: String,
-    /// What that costs.
+    /// The number of tokens of the text.
     pub tokens: u32,
-    /// The same by section: those that were asked for, in the order in which they stand there.
+    /// The same text by section: the requested sections, in the order of the text.
     pub sections: Vec<SectionShape>,
-    /// What it holds, shortens and leaves out.
+    /// The receipt: what is shown whole, shortened and left out.
     pub receipt: Receipt,
 }
 
-/// A section of what goes into a prompt.
+/// A section of an assembled context.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub struct SectionShape {
-    /// Which: `scratch_page`, `scratchbook`, `pages`, `episodic`, `semantic`.
+    /// The section's name: `scratch_page`, `scratchbook`, `pages`, `episodic` or `semantic`.
     pub section: String,
-    /// What it costs.
+    /// The number of tokens of the section.
     pub tokens: u32,
-    /// What a model reads of it; empty if it has nothing to show, or no room.
+    /// The section's text for the model; empty if there is nothing to show or no room.
     pub text: String,
 }
 
 impl ContextShape {
-    /// `assembled` with its sections one by one; the parts of a scratchbook are one.
+    /// Returns `assembled` with its sections; the parts of a scratchbook count as one section.
     #[must_use]
     pub fn of(assembled: Rendered) -> Self {
         let mut sections: Vec<SectionShape> = Vec::new();
@@ -203,18 +203,18 @@ impl ContextShape {
     }
 }
 
-/// An earlier turn.
+/// An earlier turn with the entries that it touched.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EpisodeShape {
     /// The turn.
     #[serde(flatten)]
     pub turn: TurnShape,
-    /// What it touched, as it was then.
+    /// The entries that the turn touched, as they were then.
     pub entries: Vec<Observation>,
 }
 
 impl EpisodeShape {
-    /// `episode` with what it touched as it was then.
+    /// Returns `episode` in its wire form, with the entries that it touched as they were then.
     pub fn of(episode: &Episode, now: Timestamp) -> Self {
         Self {
             turn: TurnShape::of(&episode.turn),
@@ -227,23 +227,23 @@ impl EpisodeShape {
     }
 }
 
-/// A receipt with its place in time.
+/// A kept receipt, and when it was made.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ReceiptShape {
-    /// Of what: `view` or `context`.
+    /// What it is the receipt of: `view` or `context`.
     pub of: &'static str,
     /// When it was made.
     pub timestamp: Timestamp,
     /// The last commit before it.
     pub as_of: u64,
-    /// The thread of a view.
+    /// The thread of the view; null for a context.
     pub thread: Option<String>,
-    /// What was shown, shortened and left out.
+    /// The receipt: what was shown whole, shortened and left out.
     pub receipt: Receipt,
 }
 
 impl ReceiptShape {
-    /// `kept` as programs read it.
+    /// Returns `kept` in its wire form.
     #[must_use]
     pub fn of(kept: KeptReceipt) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! A view as programs read it.
+//! Views and roll-ups in their wire form.
 
 use folio::Entry;
 use folio::memory::scratchbook::ScratchItem;
@@ -10,22 +10,22 @@ use serde::Serialize;
 /// The view of a scratchbook.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ViewShape {
-    /// What a model reads.
+    /// The text for the model.
     pub view: String,
-    /// What that costs.
+    /// The number of tokens of the text.
     pub tokens: u32,
-    /// Where it stands in what a model is sent.
+    /// Where the view belongs in a request to a model.
     pub placement: Placement,
-    /// The commit up to which it knows.
+    /// The last commit that the view takes into account.
     pub as_of: u64,
-    /// What it holds, shortens and leaves out.
+    /// The receipt: what is shown whole, shortened and left out.
     pub receipt: Receipt,
-    /// The items of the scratchbook that it was made of, as long as they are few.
+    /// The first forty live items of the scratchbook.
     pub items: Vec<ScratchItem>,
 }
 
 impl ViewShape {
-    /// `view` of `items` in its wire form.
+    /// Returns `view`, with the `items` beside it, in its wire form.
     pub fn of(view: &View, items: &[Entry]) -> Self {
         Self {
             view: view.rendered.text.clone(),
@@ -38,19 +38,19 @@ impl ViewShape {
     }
 }
 
-/// What pages have come to.
+/// The roll-up of the pages that a page contains.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct RollupShape {
-    /// What a model reads.
+    /// The text for the model.
     pub rollup: String,
-    /// What that costs.
+    /// The number of tokens of the text.
     pub tokens: u32,
-    /// What it holds, shortens and leaves out.
+    /// The receipt: what is shown whole, shortened and left out.
     pub receipt: Receipt,
 }
 
 impl RollupShape {
-    /// `rendered` in its wire form.
+    /// Returns `rendered` in its wire form.
     pub fn of(rendered: Rendered) -> Self {
         Self {
             rollup: rendered.text,
