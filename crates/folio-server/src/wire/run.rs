@@ -124,7 +124,7 @@ pub(crate) struct RunInFull {
 pub struct OriginShape {
     /// The id of the other run.
     pub run: String,
-    /// The path of the node before whose start the fork began.
+    /// The path of the node before which the fork began.
     pub node: String,
 }
 

@@ -1,4 +1,4 @@
-//! Everything that happens in a space, as it happens.
+//! The live stream of everything that is committed to a space.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
@@ -26,12 +26,12 @@ pub(super) fn routes() -> ApiRouter<App> {
     ApiRouter::new().api_route("/events", get_with(events, live))
 }
 
-/// After which commit.
+/// The start of the stream.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct After {
-    /// The last commit that is known; the header Last-Event-ID, where one can be set, says the same. Without either, what
-    /// is committed from now on is told.
+    /// The last commit that the client knows; where a header can be set, use `Last-Event-ID` instead. Without either,
+    /// the stream begins with the next commit.
     after: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ async fn events(
 ) -> Result<Response, Problem> {
     let after = sse::last_event(&headers)?.or(asked.after);
     let head = caller.workspace.head().await?;
-    // Who may not read the log is told now and not within the stream.
+    // A caller that may not read the log gets the refusal now and not within the stream.
     caller.workspace.changes(Seq(u64::MAX >> 1), 1).await?;
     let (stopping, watcher) = (app.stopping, app.metrics.watcher());
     Ok(space_events::stream(caller.workspace, caller.permit, after, head, stopping, watcher).into_response())

@@ -1,4 +1,4 @@
-//! What tools answer, taken in item by item, and what they want to know before they work (seeds 002 and 004).
+//! Answers of tools, ingested item by item, and the context that tools request before they work (seeds 002 and 004).
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
@@ -46,25 +46,25 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// Whose answer it is, and where it belongs.
+/// The tool, and the place of its answer or request.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Place {
-    /// Which tool: its manifest decides what is taken or seen; without it, the one that the body names.
+    /// The tool whose manifest decides what is accepted or shown; without it, the tool that the body names.
     tool: Option<String>,
-    /// What names the call within its turn: taken in again, it adds nothing more. Without it, the request that the answer
-    /// names; of an answer that names none, the key of the request.
+    /// The name of the call within its turn: ingesting the same call again adds nothing. Without it, the request that
+    /// the answer names is used, and if it names none, the idempotency key.
     call: Option<String>,
-    /// The turn: `t3` or `turn_…`. The header Folio-Turn does as well.
+    /// The turn: `t3` or `turn_…`. The header `Folio-Turn` has the same effect.
     turn: Option<String>,
-    /// The thread that notes go to.
+    /// The thread that receives notes; the main thread if not given.
     thread: Option<String>,
 }
 
 impl Fields for Place {}
 
 impl Place {
-    /// The tool called `said` unless the query names one, as far as the caller speaks for tools (M7.7).
+    /// Returns the tool that the query names, or else `said`, if the caller may speak for it (M7.7).
     fn tool(&self, caller: &Caller, said: &str) -> Result<Actor, Problem> {
         Ok(roles::speaking_for(
             &caller.actor,
@@ -90,7 +90,7 @@ async fn take_in(
         .find_map(|name| response.rest.get(name)?.as_str());
     let tool = place.tool(&caller, said.unwrap_or_default())?;
     let turn = place.turn(&caller).await?;
-    // A key of the request names the call if nothing else does, and the answer names the request that it is for.
+    // The idempotency key names the call only if neither the query nor the answer does.
     let is_named = place.call.is_some() || !response.request_id.is_empty();
     let context = IngestContext {
         turn,
@@ -109,7 +109,7 @@ async fn context(
 ) -> Result<Answer<Seen>, Problem> {
     let mut tool = place.tool(&caller, &request.tool_id)?;
     tool.turn = place.turn(&caller).await?;
-    // A tool goes on without an answer; people and their programs hear what is wrong (M7.2.19).
+    // A tool continues without an answer; people and their programs get the error (M7.2.19).
     let found = match caller.actor.role {
         Role::Tool => caller.workspace.tool_context(&tool, &request).await,
         _ => caller.workspace.try_tool_context(&tool, &request).await?,

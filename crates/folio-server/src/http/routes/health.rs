@@ -1,4 +1,4 @@
-//! Whether the server is there, and whether it can work.
+//! Health of the server: whether it is alive, whether it is ready, and its metrics.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::http::metrics;
 use crate::http::problem::Problem;
 
 const GROUP: &str = "health";
-/// How long the store may take to answer before it counts as not there.
+/// How long the store may take to answer before it counts as unavailable.
 const READY_MAX: Duration = Duration::from_secs(5);
 
 pub(super) fn routes() -> ApiRouter<App> {
@@ -45,38 +45,38 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// What metrics are written in.
+/// The media type of the metrics.
 const METRICS: &str = "application/openmetrics-text";
 
-/// What is counted, as it is now.
+/// Returns the current metrics.
 async fn counts(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let text = app.metrics.text(&app.runner).await?;
     Ok(metrics::answer(text, accept.unwrap_or_default()))
 }
 
-/// That it answers.
+/// The process is alive.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Alive {
     status: &'static str,
 }
 
-/// That it can work.
+/// The server is ready.
 #[derive(Debug, Serialize, JsonSchema)]
 struct Ready {
     status: &'static str,
-    /// The space that is served.
+    /// The space that the server serves.
     space: String,
     /// The last commit of that space.
     head: u64,
 }
 
-/// The process answers.
+/// Answers that the process is alive.
 async fn alive() -> Answer<Alive> {
     Answer::of(Alive { status: "ok" })
 }
 
-/// The store answers, too.
+/// Answers whether the store responds.
 async fn ready(State(app): State<App>) -> Result<Answer<Ready>, Problem> {
     let workspace = app.runner.workspace();
     let head = head_of(workspace).await?;
@@ -87,18 +87,18 @@ async fn ready(State(app): State<App>) -> Result<Answer<Ready>, Problem> {
     }))
 }
 
-/// The last commit of a store that can be read, and whose writer answers.
+/// Returns the last commit if the store can be read and its writer responds.
 async fn head_of(workspace: &Workspace) -> Result<Seq, Problem> {
     let (store, space) = (workspace.store(), workspace.space());
     let asked = async {
         let head = workspace.head().await?;
-        // A list goes the way of every read, also where the question for the last commit is answered right away.
+        // A list takes the path of every read; the last commit may be answered without it.
         let one = RunQuery {
             limit: 1,
             ..RunQuery::default()
         };
         store.runs(space, &one).await?;
-        // A write that changes nothing, for there is no such run: it goes the way of every write.
+        // A write that changes nothing, because the run does not exist, but takes the path of every write.
         let nothing = RunId::derived(&["readyz"]);
         store.release_run(space, nothing, 0).await?;
         Ok(head)

@@ -1,5 +1,4 @@
-//! What becomes of an observation besides its being changed: it still holds, it is settled, another one took its place, it is brought
-//! back.
+//! The life of an observation: confirm, resolve, supersede and restore it.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::post_with;
@@ -67,7 +66,7 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// The observation that the path names, and under which conditions it is changed for `reason`.
+/// Returns the observation that the path names, and the conditions of a change made for `reason`.
 async fn named(caller: &Caller, reason: Option<String>) -> Result<(EntryRef, Guard), Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
     Ok((Ref::Id(entry.id), Why { reason }.guard(caller)))
@@ -87,22 +86,22 @@ async fn confirm(
     Ok(answer(&caller, &written))
 }
 
-/// How an observation ended.
+/// The resolution of an observation.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Settled {
-    /// Whether what it says came true, if that is known: what calibration counts.
+    /// Whether the observation was confirmed or refuted, if that is known. Calibration counts these outcomes.
     outcome: Option<CameTrue>,
-    /// Why, in words.
+    /// The reason, in words.
     reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum CameTrue {
-    /// It did.
+    /// The observation was right.
     Confirmed,
-    /// It did not.
+    /// The observation was wrong.
     Refuted,
 }
 
@@ -129,16 +128,17 @@ async fn resolve(
     Ok(answer(&caller, &written))
 }
 
-/// What takes the place of an observation.
+/// The observation that supersedes this one.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Successor {
-    /// The observation that does: `e42` or `obs_…`.
+    /// The superseding observation: `e42` or `obs_…`.
     by: String,
-    /// Whether what it said came true, if that is known: what calibration counts.
+    /// Whether the superseded observation was confirmed or refuted, if that is known. Calibration counts these
+    /// outcomes.
     #[serde(default)]
     outcome: Option<CameTrue>,
-    /// Why, in words.
+    /// The reason, in words.
     #[serde(default)]
     reason: Option<String>,
 }

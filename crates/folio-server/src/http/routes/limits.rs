@@ -1,4 +1,4 @@
-//! What a run, or a part of it, may use up: read by everybody, changed by people (E9.10).
+//! The limits of a run or of a part of it: everybody may read them, people may change them (E9.10).
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
@@ -35,17 +35,18 @@ pub(super) fn routes() -> ApiRouter<App> {
     )
 }
 
-/// The limits of a run, or of a part of it.
+/// The limits of a run or of a part of it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct LimitsShape {
     run_id: String,
     node_id: String,
     path: String,
-    /// Those of its own; those of what is around it hold as well.
+    /// Its own limits. The limits of everything around it apply as well.
     limits: Vec<LimitShape>,
-    /// The nodes of a run: how many it may have, and how many are in its plans. Null for a part that does not say it itself.
+    /// The limit on the number of nodes, and how many nodes its plans have. Null for a part that sets no such limit
+    /// itself.
     nodes: Option<NodesShape>,
-    /// When the run has to be over; null if never, and for a part that does not say it itself.
+    /// The time by which it has to end; null if it has none, and for a part that sets no such limit itself.
     deadline: Option<Timestamp>,
 }
 
@@ -72,29 +73,29 @@ impl LimitsShape {
     }
 }
 
-/// Limits that are to be others. What is left out stays.
+/// New limits. A limit that is left out stays unchanged.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct LimitsInput {
-    /// Tokens in both directions.
+    /// Input and output tokens together.
     tokens: Option<u64>,
-    /// Tokens that models read.
+    /// Input tokens of models.
     tokens_in: Option<u64>,
-    /// Of these, tokens that the provider had in its cache.
+    /// The part of the input tokens that the provider reads from its cache.
     tokens_cached: Option<u64>,
-    /// Tokens that models write.
+    /// Output tokens of models.
     tokens_out: Option<u64>,
-    /// Millionths of a US dollar.
+    /// The cost in millionths of a US dollar.
     micro_usd: Option<u64>,
-    /// Calls of models.
+    /// The number of model calls.
     model_calls: Option<u64>,
-    /// Calls of tools.
+    /// The number of tool calls.
     tool_calls: Option<u64>,
-    /// Bytes of the journal and of the pages.
+    /// Bytes of the journal and of the pages together.
     bytes: Option<u64>,
-    /// Nodes of the whole tree, or of a part that says itself how many it may have.
+    /// The number of nodes of the whole tree, or of a part that has such a limit of its own.
     nodes: Option<u32>,
-    /// When the run has to be over, or a part that says itself how long it may take.
+    /// The time by which the run has to end, or a part that has a time limit of its own.
     deadline: Option<Timestamp>,
 }
 
@@ -118,13 +119,14 @@ impl From<LimitsInput> for NewLimits {
     }
 }
 
-/// The limits as they are, with what is used up and set aside.
+/// Returns the current limits, with what is used and set aside.
 async fn limits(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<LimitsShape>, Problem> {
     let (row, run, node) = place(&caller, part).await?;
     Ok(Answer::of(LimitsShape::of(&row, &run, node, caller.workspace.now())))
 }
 
-/// Changes limits, never below what is used up and set aside. What a limit had stopped, and what has not handed back yet, goes on. For people.
+/// Changes limits, never below what is used and set aside. Work that a limit had stopped and that has not returned a
+/// result yet continues. Only for people.
 async fn change_limits(
     caller: Caller,
     Asked(part): Asked<Part>,

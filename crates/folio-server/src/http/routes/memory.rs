@@ -1,4 +1,4 @@
-//! All of memory: what goes into a prompt, search, goals, what was learned, what happened.
+//! All of memory: assembled contexts, search, goals, patterns, calibration and the trace.
 
 use std::collections::BTreeMap;
 
@@ -25,9 +25,9 @@ use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing, one_question, wrong};
 use crate::wire::{AsJson, ContextShape, Found, GoalShape, List, Observation, TraceLine};
 
-/// Lines that a trace gives when nothing is said.
+/// The default number of lines of a trace.
 const LINES_DEFAULT: u32 = 50;
-/// Patterns that a list gives when nothing is said.
+/// The default number of patterns in a list.
 const PATTERNS_DEFAULT: u32 = 20;
 const GROUP: &str = "memory";
 
@@ -82,21 +82,21 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// What a context is assembled for.
+/// A request for an assembled context.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct For {
-    /// In which thread; the main one if it is not said.
+    /// The thread; the main thread if not given.
     thread: Option<String>,
-    /// In which turn, if in one: `t3` or `turn_…`.
+    /// The turn, if any: `t3` or `turn_…`.
     turn: Option<String>,
-    /// Tokens that it may have; 4,000 if it is not said.
+    /// The budget in tokens; 4,000 if not given.
     budget: Option<u32>,
-    /// What it is for; the input of the turn if it is not said.
+    /// The prompt that the context is for; the input of the turn if not given.
     prompt: String,
-    /// Which sections, by name, or with their shares in per cent; all of them if it is not said.
+    /// The sections, as a list of names, or with their shares in percent; all sections if not given.
     sections: Option<Sections>,
-    /// Whose tokens are counted; without it, they are estimated.
+    /// The model whose tokens are counted; without it, tokens are estimated.
     model: Option<String>,
 }
 
@@ -109,7 +109,7 @@ enum Sections {
 }
 
 impl Sections {
-    /// The sections with their shares.
+    /// Returns the sections with their shares.
     fn shares(&self) -> Result<Vec<(Section, u32)>, Problem> {
         let known = |name: &str| {
             let found = Section::SHARES
@@ -163,34 +163,34 @@ async fn context(
     Ok(Answer::of(ContextShape::of(assembled)))
 }
 
-/// What is looked for.
+/// A search.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Search {
-    /// Words, in any form; signs mean nothing.
+    /// The words to search for, in any form; punctuation is ignored.
     text: Option<String>,
-    /// The same as `text`.
+    /// An alias of `text`.
     q: Option<String>,
-    /// The same as `text`.
+    /// An alias of `text`.
     query: Option<String>,
-    /// With how many of the words; `all` falls back to `any` if nothing has all of them.
+    /// How many of the words must match; `all` falls back to `any` if no entry has all of them.
     #[serde(rename = "match")]
     text_match: Option<Match>,
-    /// Of one of these kinds: `observation`, `note`, `todo`, `task`, `goal`, `pending_action`, `summary`.
+    /// Only entries of one of these kinds: `observation`, `note`, `todo`, `task`, `goal`, `pending_action`, `summary`.
     kind: Vec<String>,
-    /// Observations of one of these types.
+    /// Only observations of one of these types.
     #[serde(rename = "type")]
     types: Vec<String>,
-    /// With all of these tags.
+    /// Only entries with all of these tags.
     tags: Vec<String>,
-    /// Only in the scratchbook of this thread.
+    /// Only items in the scratchbook of this thread.
     thread: Option<String>,
-    /// Archived and expired ones and those that another one replaced, too.
+    /// Include archived, expired and superseded entries.
     all: bool,
-    /// How many at most; 10 if it is not said.
+    /// The maximum number of entries; 10 if not given.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// What `next` of an earlier answer was, to go on there.
+    /// The value of `next` in an earlier answer, to continue there.
     cursor: Option<String>,
 }
 
@@ -236,13 +236,13 @@ async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<Li
     })))
 }
 
-/// Which goals.
+/// A filter for goals.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Goals {
-    /// Of this thread; without it, of every thread.
+    /// Only goals of this thread; without it, of every thread.
     thread: Option<String>,
-    /// Those that are done, too.
+    /// Include goals that are done.
     all: bool,
 }
 
@@ -261,7 +261,7 @@ async fn goals(caller: Caller, Asked(asked): Asked<Goals>) -> Result<Answer<List
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Patterns {
-    /// How many at most; 20 if it is not said.
+    /// The maximum number of patterns; 20 if not given.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }
@@ -282,24 +282,25 @@ async fn calibration(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<Re
     Ok(Answer::of(List::whole(caller.workspace.calibration().await?, as_of)))
 }
 
-/// Which lines.
+/// A filter for lines of the trace.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Lines {
-    /// Only what was done in this run: `r3` or `run_…`.
+    /// Only lines of this run: `r3` or `run_…`.
     run: Option<String>,
-    /// Only what was done in this turn: `t3` or `turn_…`.
+    /// Only lines of this turn: `t3` or `turn_…`.
     turn: Option<String>,
-    /// Only what was done to this entry: `e42` or `obs_…`.
+    /// Only lines about this entry: `e42` or `obs_…`.
     entry: Option<String>,
-    /// Only what this part of the program did: `scratch_page`, `scratchbook`, `page`, `engine`, ….
+    /// Only lines of this component: `scratch_page`, `scratchbook`, `page`, `engine`, ….
     component: Option<String>,
-    /// Only what came after this commit, from there on; without it, the last lines.
+    /// Only lines after this commit, beginning there; without it, the latest lines.
     since: Option<u64>,
-    /// How many at most; 50 if it is not said.
+    /// The maximum number of lines; 50 if not given.
     #[schemars(range(min = 1, max = 100_000))]
     limit: Option<u32>,
-    /// What `next` of an earlier answer was, to go on there: with what came before it or, with `since`, after it.
+    /// The value of `next` in an earlier answer, to continue there: with the lines before it or, if `since` is given,
+    /// after it.
     cursor: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The paths, one file a group.
+//! The routes, one file per group.
 
 mod events;
 mod exchange;
@@ -26,12 +26,12 @@ use super::app::App;
 use super::input::BodyLimit;
 use super::keyed;
 
-/// Bytes that may be sent where long texts are what is asked for: results, conversations, exports.
+/// The body limit, in bytes, of operations that take long texts: results, conversations and exports.
 const LARGE_BODY_BYTES: usize = 64 * 1024 * 1024;
 
-/// Every path but those of the page for people.
+/// Returns all routes except those of the web page for people.
 pub(super) fn all() -> ApiRouter<App> {
-    // Within the limits of each group, because it reads bodies.
+    // Applied inside the body limits of each group, because it reads bodies.
     let noted = middleware::from_fn(keyed::noted);
     let large = exchange::routes()
         .merge(threads::long_routes())
