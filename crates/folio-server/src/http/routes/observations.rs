@@ -1,4 +1,4 @@
-//! Observations: the lists, one of them with its history, and what is written.
+//! Observations: the lists, one observation with its history, and the writes.
 
 use std::collections::BTreeMap;
 
@@ -90,46 +90,48 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// Which observations. Fields together mean all of them; inside one a list means any of it (M7.2.12). Besides these,
-/// `context.<path>=VALUE` restricts to a value in the context, read as JSON if it is JSON.
+/// A filter for observations. All given fields must match; of the values in one field, any may match (M7.2.12). In
+/// addition, `context.<path>=VALUE` requires a value in the context; the value is read as JSON if it is valid JSON.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Filter {
-    /// Of one of these types.
+    /// Only observations of one of these types.
     #[serde(rename = "type")]
     types: Vec<String>,
-    /// In one of these statuses; without it, all but the archived, and with `since` those, too.
+    /// Only observations in one of these statuses; without it, all except archived ones, which are included if `since`
+    /// is given.
     status: Vec<String>,
-    /// With all of these tags.
+    /// Only observations with all of these tags.
     tags: Vec<String>,
-    /// With at least one of these tags.
+    /// Only observations with at least one of these tags.
     tags_any: Vec<String>,
-    /// With none of these tags.
+    /// Only observations with none of these tags.
     tags_none: Vec<String>,
-    /// Of one of these owners.
+    /// Only observations of one of these owners.
     owner: Vec<String>,
-    /// At least this sure.
+    /// The minimum confidence.
     #[schemars(range(min = 0, max = 1))]
     min_confidence: Option<f64>,
-    /// With these words in title, text or tags.
+    /// Only observations with these words in title, text or tags.
     text: Option<String>,
-    /// With how many of the words.
+    /// How many of the words must match.
     #[serde(rename = "match")]
     text_match: Option<Match>,
-    /// Added, changed, archived, restored or replaced after this commit.
+    /// Only observations that were added, changed, archived, restored or superseded after this commit.
     since: Option<u64>,
-    /// As memory stood at this commit, of which `as_of` of an earlier answer tells; a later one than the last is the last.
+    /// Answer from memory as of this commit, such as `as_of` of an earlier answer; a number after the last commit means
+    /// the last commit.
     as_of: Option<u64>,
-    /// In which order; without it, the best match first if there is a text, else the newest.
+    /// The order; without it, the best match first if there is a text, otherwise the newest first.
     order: Option<Way>,
-    /// How many at most; 10 if it is not said.
+    /// The maximum number of observations; 10 if not given.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// What `next` of an earlier answer was, to go on there.
+    /// The value of `next` in an earlier answer, to continue there.
     cursor: Option<String>,
-    /// Those past their time, too.
+    /// Include observations whose lifetime has ended.
     include_expired: bool,
-    /// Those that another one replaced, too.
+    /// Include observations that another one superseded.
     include_superseded: bool,
     #[schemars(skip)]
     context: BTreeMap<String, String>,
@@ -139,7 +141,7 @@ impl Fields for Filter {
     const TAKES_CONTEXT: bool = true;
 }
 
-/// How many of the words must be there.
+/// How many of the words searched for must match.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Match {
@@ -176,13 +178,13 @@ impl From<Way> for Order {
     }
 }
 
-/// A value as JSON if it reads as JSON, otherwise as text.
+/// Returns the value of `text` if it is valid JSON, otherwise `text` itself.
 pub(super) fn json_or_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
 impl Filter {
-    /// The question; nothing if no observation can be an answer.
+    /// Returns the query; `None` if no observation can match.
     fn query(self) -> Option<EntryQuery> {
         let status: Vec<_> = self
             .status
@@ -242,7 +244,7 @@ async fn list(caller: Caller, Asked(filter): Asked<Filter>) -> Result<Answer<Lis
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Most {
-    /// How many at most; 100 if it is not said.
+    /// The maximum number of observations; 100 if not given.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u32>,
 }
@@ -289,7 +291,7 @@ pub(super) fn shape(caller: &Caller, written: &folio::store::Written) -> Written
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Whole {
-    /// A long text in whole; without it, its beginning.
+    /// Return a long text in whole; without it, only its beginning.
     pub(super) whole: bool,
 }
 
@@ -306,14 +308,15 @@ async fn show(caller: Caller, Asked(asked): Asked<Whole>) -> Result<Answer<Obser
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Base {
-    /// The version that the change is based on: what others have changed since then and this changes, too, is told.
+    /// The version on which the change is based. The answer lists the fields of this change that others have changed
+    /// since then.
     base_version: Option<u32>,
 }
 
 impl Fields for Base {}
 
 impl Why {
-    /// Under which conditions `caller` does it.
+    /// Returns the conditions under which `caller` acts.
     pub(super) fn guard(self, caller: &Caller) -> Guard {
         Guard {
             expected_version: caller.if_match.version(),
@@ -325,7 +328,7 @@ impl Why {
 }
 
 impl Base {
-    /// Under which conditions `caller` changes something.
+    /// Returns the conditions under which `caller` makes the change.
     pub(super) fn guard(self, caller: &Caller) -> Guard {
         Guard {
             expected_version: caller.if_match.version(),
@@ -351,11 +354,11 @@ async fn update(
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
-/// Why something is done.
+/// The reason for an action.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Why {
-    /// In words.
+    /// The reason, in words.
     pub(super) reason: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Pages: the list, one of them as JSON or markdown, what is on it, what it contains, and what is added.
+//! Pages: the list, one page as JSON or markdown, its entries, its child pages, and additions.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
@@ -21,9 +21,9 @@ use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing, wrong};
 use crate::wire::{EntryShape, List, PageShape, RollupShape, Written};
 
-/// Pages and entries that a list gives when nothing is said.
+/// The default number of pages or entries in a list.
 const LIMIT_DEFAULT: u32 = 100;
-/// Tokens that a roll-up has when nothing is said.
+/// The default budget of a roll-up, in tokens.
 const ROLLUP_TOKENS: u32 = 800;
 const GROUP: &str = "pages";
 
@@ -82,18 +82,18 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// Which pages.
+/// A filter for pages.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Filter {
-    /// Of this run: `r3` or `run_…`.
+    /// Only pages of this run: `r3` or `run_…`.
     run: Option<String>,
-    /// Of one of these roles: `workspace`, `scratchpad_root`, `scratchpad_exec`, `plan`, `note`, ….
+    /// Only pages of one of these roles: `workspace`, `scratchpad_root`, `scratchpad_exec`, `plan`, `note`, ….
     role: Vec<String>,
-    /// How many at most; 100 if it is not said.
+    /// The maximum number of pages; 100 if not given.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// What `next` of an earlier answer was, to go on there.
+    /// The value of `next` in an earlier answer, to continue there.
     cursor: Option<String>,
 }
 
@@ -113,7 +113,7 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
                 .map_err(|_| wrong("cursor", text, "what `next` of an earlier answer was"))?,
         ),
     };
-    // What no page can be none is (M7.2.13).
+    // A role that does not exist matches no page (M7.2.13).
     let roles: Vec<PageRole> = asked.role.iter().filter_map(|name| PageRole::parse(name)).collect();
     let is_impossible = roles.is_empty() && !asked.role.is_empty();
     let query = PageQuery {
@@ -129,7 +129,7 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
     } else {
         workspace.pages(&query).await?
     };
-    // The store gives 1,000 at most, so whether there are more is a question of its own.
+    // The store returns 1,000 pages at most, so a second query finds out whether there are more.
     if let Some(last) = pages.last().filter(|_| pages.len() == limit as usize) {
         let more = PageQuery {
             after: Some(last.handle.0),
@@ -143,19 +143,20 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
     Ok(Answer::of(list.from_start(after.is_none())))
 }
 
-/// A page to be.
+/// A new page.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewPage {
-    /// What it is called.
+    /// The title.
     title: String,
-    /// The page that contains it: `p7` or `page_…`.
+    /// The page that is to contain it: `p7` or `page_…`.
     #[serde(default)]
     parent: Option<String>,
-    /// What it is for: `note` (the default), `workspace`, `scratchpad_root`, `scratchpad_exec`, `plan`, `iteration_summary`.
+    /// The page role: `note` (the default), `workspace`, `scratchpad_root`, `scratchpad_exec`, `plan` or
+    /// `iteration_summary`.
     #[serde(default)]
     role: Option<String>,
-    /// Words to find it by.
+    /// The tags.
     #[serde(default)]
     tags: Vec<String>,
 }
@@ -188,7 +189,7 @@ async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Res
     Ok(Made::of(shape).version(page.version).at(place))
 }
 
-/// The page; as markdown if its name ends in `.md`.
+/// Returns the page, as markdown if its name ends in `.md`.
 async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Response, Problem> {
     if let Some(name) = caller.name("page").strip_suffix(".md") {
         let page: PageRef = name.parse().map_err(nowhere)?;
@@ -205,17 +206,17 @@ fn nowhere(error: folio::memory::id::IdError) -> Problem {
     Problem::from(error).with_status(axum::http::StatusCode::NOT_FOUND)
 }
 
-/// Which entries of a page.
+/// A filter for the entries of a page.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Entries {
-    /// The last N, oldest of them first.
+    /// Only the last N entries, the oldest of them first.
     #[schemars(range(min = 1, max = 1000))]
     tail: Option<u32>,
-    /// How many at most; 100 if it is not said.
+    /// The maximum number of pages; 100 if not given.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// What `next` of an earlier answer was, to go on there.
+    /// The value of `next` in an earlier answer, to continue there.
     cursor: Option<String>,
 }
 
@@ -249,17 +250,17 @@ async fn entries(caller: Caller, Asked(asked): Asked<Entries>) -> Result<Answer<
     Ok(Answer::of(List::of(&answer, EntryShape::of)))
 }
 
-/// A block to be.
+/// A new entry for a page.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct NewEntry {
-    /// A heading above it.
+    /// The heading above the text.
     #[serde(default)]
     title: String,
     /// The text, in markdown.
     #[serde(default, alias = "content", alias = "text")]
     body: String,
-    /// Words to find it by.
+    /// The tags.
     #[serde(default)]
     tags: Vec<String>,
 }
@@ -284,7 +285,7 @@ async fn append(
     Ok(Made::of(shape).version(written.entry.version).at(place))
 }
 
-/// The pages that it contains, in the order in which they were added.
+/// Returns the pages that a page contains, in the order in which they were added.
 async fn children(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<PageShape>>, Problem> {
     let workspace = &caller.workspace;
     let page = workspace.page(caller.named("page")?).await?;
@@ -296,13 +297,13 @@ async fn children(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<PageS
     )))
 }
 
-/// How much a model can read.
+/// The budget of a roll-up.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Budget {
-    /// Tokens that it may have; 800 if it is not said.
+    /// The budget in tokens; 800 if not given.
     budget: Option<u32>,
-    /// Whose tokens are counted; without it, they are estimated.
+    /// The model whose tokens are counted; without it, tokens are estimated.
     model: Option<String>,
 }
 

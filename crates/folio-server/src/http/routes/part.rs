@@ -1,4 +1,4 @@
-//! A run, or a part of it, that somebody wants something of.
+//! A run or a part of it, as the target of an operation.
 
 use aide::OperationInput;
 use aide::generate::GenContext;
@@ -23,15 +23,15 @@ use crate::wire::run::RunInFull;
 pub(super) struct PartOfRun {
     pub(super) caller: Caller,
     pub(super) row: RunRow,
-    /// Only this node and what is below it; the whole run if none.
+    /// The node whose subtree is meant; `None` for the whole run.
     pub(super) node: Option<NodeId>,
 }
 
-/// What the body may say.
+/// The part of a run to which an operation applies.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct PartInput {
-    /// Only this node, by its path or its id, and what is below it; without it, the whole run.
+    /// The path or id of a node: only this node and everything below it; without it, the whole run.
     node: Option<String>,
 }
 
@@ -58,13 +58,13 @@ impl OperationInput for PartOfRun {
 }
 
 impl PartOfRun {
-    /// The run as it is now that the request is durable.
+    /// Returns the current run, now that the request is durable.
     pub(super) async fn accepted(&self) -> Result<Accepted<RunInFull>, Problem> {
         full(&self.caller, &self.row).await.map(Accepted::of)
     }
 }
 
-/// The node of a run that a body names; none if it names none.
+/// Returns the node of a run that `name` names; `None` without a name.
 async fn node_named(caller: &Caller, row: &RunRow, name: Option<String>) -> Result<Option<NodeId>, Problem> {
     let Some(text) = name else { return Ok(None) };
     let run = caller.runner.load(row.id).await?;

@@ -1,4 +1,4 @@
-//! What people do with runs besides stopping them: answer what they ask, have them pause and go on.
+//! How people steer runs, other than by cancelling them: answer questions, pause and continue.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -51,28 +51,30 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// What one task of a run asks.
+/// A question of a run, or a plan, call or check that waits for approval.
 #[derive(Debug, Serialize, JsonSchema)]
 struct QuestionShape {
-    /// Names it: the run, the node, and what it asks. Whoever answers under this name answers this, and nothing that is asked there later.
+    /// The name of the question, made of the run, the node and the question itself. An answer under this name never
+    /// applies to a later question of the same node.
     id: String,
     run_id: String,
     node_id: String,
     path: String,
     title: String,
     question: String,
-    /// Answers to choose from; anything may be answered if there are none.
+    /// The answers to choose from; if there are none, any answer is accepted.
     options: Vec<String>,
-    /// What holds if nobody answers.
+    /// The answer that applies if nobody answers.
     default: Option<String>,
-    /// `question`, or `call`, `plan` or `check` (the command of a criterion): these wait for a yes at `/approvals/{id}`.
+    /// `question`, or one of `call`, `plan` and `check` (the command of a criterion), which wait for approval at
+    /// `/approvals/{id}`.
     kind: &'static str,
-    /// Of a call: the tool, its arguments, and the hash that names both.
+    /// For a call: the tool, its arguments, and the hash that identifies both.
     #[schemars(with = "Option<serde_json::Value>")]
     call: Option<folio::engine::event::Approval>,
 }
 
-/// What a run asks at `now`: what there is no more time for is none of it.
+/// Returns what a run asks at `now`, without questions whose deadline has passed.
 fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
     let is_open = |(_, question): &(NodeId, &Question)| question.deadline.is_none_or(|at| at > now);
     let shape = |(node, question): (NodeId, &Question)| QuestionShape {
@@ -113,7 +115,7 @@ fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
     questions.chain(run.waiting().into_iter().map(waits)).collect()
 }
 
-/// Every question of a run that waits for somebody.
+/// Returns every open question of a run, and whatever waits for approval.
 async fn questions(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<QuestionShape>>, Problem> {
     let row = caller.run_row().await?;
     let as_of = caller.workspace.head().await?.0;
@@ -124,15 +126,15 @@ async fn questions(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<Ques
     )))
 }
 
-/// What is answered.
+/// The answer to a question.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AnswerInput {
-    /// What was said.
+    /// The text of the answer.
     answer: String,
 }
 
-/// Answers a question. Durable when it is answered; whoever drives the run goes on with it.
+/// Answers a question. The answer is durable when this returns; the driver of the run continues with it.
 async fn answer(
     caller: Caller,
     _: Asked<Nothing>,
@@ -152,7 +154,7 @@ async fn answer(
     full(&caller, &row).await.map(Accepted::of)
 }
 
-/// Refuses what a run that has ended cannot do any more, unless it was asked for before.
+/// Refuses an operation on a run that has ended, unless the same request was recorded before.
 async fn must_go_on(part: &PartOfRun) -> Result<(), Problem> {
     let caller = &part.caller;
     if part.row.status == Run::RUNNING {
@@ -164,7 +166,7 @@ async fn must_go_on(part: &PartOfRun) -> Result<(), Problem> {
     }
 }
 
-/// Begins no more calls of the run, or of a part of it.
+/// Pauses the run or a part of it: no more calls begin.
 async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     must_go_on(&part).await?;
     part.caller
@@ -174,8 +176,8 @@ async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.accepted().await
 }
 
-/// Has what was paused go on. A run that began paused, which nobody has ever driven, is driven here if a person says so, as far as there is a place
-/// for it: whoever looks for such runs comes later.
+/// Continues what was paused. A run that began paused and was never driven is driven here if the caller is a person and
+/// there is a free place; otherwise a worker that looks for such runs finds it later.
 async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     must_go_on(&part).await?;
     let (caller, id) = (&part.caller, part.row.id);

@@ -1,4 +1,4 @@
-//! Runs: the list, one of them, its tree and its nodes, its events, and the request to stop it.
+//! Runs: the list, one run, its tree, nodes and events, and the request to cancel it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::http::sse::{self, RunMessage};
 use crate::wire::List;
 use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreeShape};
 
-/// Runs that a list gives when nothing is said.
+/// The default number of runs in a list.
 const LIMIT_DEFAULT: u32 = 100;
 const GROUP: &str = "runs";
 
@@ -74,24 +74,24 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// Which runs.
+/// A filter for runs.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Filter {
-    /// In one of these statuses.
+    /// Only runs in one of these statuses.
     #[schemars(with = "Vec<Status>")]
     status: Vec<String>,
-    /// How many at most; 100 if it is not said.
+    /// The maximum number of runs; 100 if not given.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// What `next` of an earlier answer was, to go on there.
+    /// The value of `next` in an earlier answer, to continue there.
     cursor: Option<String>,
 }
 
 impl Fields for Filter {}
 
-/// A status that a run can have.
-// Only described: a list of those of another one is empty (M7.2.13).
+/// The status of a run.
+// Only for the description: any other status is accepted and matches no run (M7.2.13).
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
 #[expect(dead_code, reason = "only its description is used")]
@@ -126,19 +126,19 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
     Ok(Answer::of(list.from_start(before.is_none())))
 }
 
-/// The run with its result, counts and pages.
+/// Returns the run with its result, counts and pages.
 async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<RunInFull>, Problem> {
     let row = caller.run_row().await?;
     full(&caller, &row).await.map(Answer::of)
 }
 
-/// The run of `row` as it is now.
+/// Returns the current run of `row`.
 pub(super) async fn full(caller: &Caller, row: &RunRow) -> Result<RunInFull, Problem> {
     let (row, run) = caller.runner.seen(row.id).await?;
     in_full(&caller.runner, &caller.workspace, &row, &run).await
 }
 
-/// `run` with its row, its counts, its pages, and what holds it up.
+/// Returns `run` with its row, its counts, its pages, and what holds it up.
 pub(crate) async fn in_full(
     runner: &Runner,
     workspace: &Workspace,
@@ -153,7 +153,7 @@ pub(crate) async fn in_full(
     Ok(RunInFull::of(row, run, pages, held_up))
 }
 
-/// The handles of the pages that a run has besides its branches.
+/// Returns the handles of a run's pages except its branches.
 async fn main_pages(workspace: &Workspace, run: RunId) -> Result<BTreeMap<&'static str, String>, Problem> {
     let mut pages = BTreeMap::new();
     let wanted = [
@@ -173,7 +173,7 @@ async fn main_pages(workspace: &Workspace, run: RunId) -> Result<BTreeMap<&'stat
     Ok(pages)
 }
 
-/// Every node, and the event that the live stream goes on after.
+/// Returns every node, and the event after which the live stream continues.
 async fn tree(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TreeShape>, Problem> {
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
@@ -181,7 +181,7 @@ async fn tree(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TreeShape>, Pr
     Ok(Answer::of(TreeShape::of(&row, &run, run.events(), &pages)))
 }
 
-/// One node: its path or its id is the name.
+/// Returns one node, named by its path or its id.
 async fn node(caller: Caller, _: Asked<Nothing>) -> Result<Answer<NodeInFull>, Problem> {
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
@@ -196,13 +196,13 @@ async fn node(caller: Caller, _: Asked<Nothing>) -> Result<Answer<NodeInFull>, P
     Ok(Answer::of(NodeInFull::of(&run, &view, &pages)))
 }
 
-/// The node of `run` that `name` means, by its path or its id.
+/// Returns the node of `run` whose path or id is `name`.
 pub(super) fn node_named<'r>(row: &RunRow, run: &'r Run, name: &str) -> Result<NodeView<'r>, Problem> {
     run.node_named(name)
         .ok_or_else(|| Problem::not_found("not_found", format!("{} has no node {name}", row.handle)))
 }
 
-/// The handles of all pages of a run.
+/// Returns the handles of all pages of a run.
 async fn handles_of(workspace: &Workspace, run: RunId) -> Result<HashMap<PageId, PageHandle>, Problem> {
     let mut handles = HashMap::new();
     let mut query = PageQuery {
@@ -220,17 +220,17 @@ async fn handles_of(workspace: &Workspace, run: RunId) -> Result<HashMap<PageId,
     }
 }
 
-/// After which event.
+/// The start of the stream.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct After {
-    /// The last event that is known; the header Last-Event-ID, where one can be set, says the same.
+    /// The last event that the client knows; where a header can be set, use `Last-Event-ID` instead.
     after: Option<u64>,
 }
 
 impl Fields for After {}
 
-/// What happens, from the event after the header `Last-Event-ID` or, where no header can be set, `?after=`.
+/// Streams the events after the one that the header `Last-Event-ID` names or, where no header can be set, `?after=`.
 async fn events(
     caller: Caller,
     app: axum::extract::State<App>,
@@ -249,7 +249,7 @@ fn watch_of(caller: &Caller, row: &RunRow) -> Watch {
     Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id)
 }
 
-/// Asks for the run, or a part of it, to be stopped.
+/// Requests that the run or a part of it be cancelled.
 async fn cancel(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
     part.caller
         .keyed_runner()

@@ -1,4 +1,4 @@
-//! Which spaces whoever asks can open, and as whom.
+//! The spaces that the caller can open, and the caller's role there.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
@@ -29,17 +29,17 @@ pub(super) fn routes() -> ApiRouter<App> {
     )
 }
 
-/// A space, and who asks.
+/// A space, with the caller's role and name.
 #[derive(Debug, Serialize, JsonSchema)]
 struct SpaceShape {
     space: String,
-    /// What whoever asks may do there: `human`, `client`, `tool`, ….
+    /// The caller's role there: `human`, `client`, `tool`, ….
     role: String,
-    /// By which name; empty if there is none.
+    /// The caller's name; empty if there is none.
     name: String,
 }
 
-/// The one space that is served.
+/// Returns the one space that is served.
 async fn spaces(
     State(app): State<App>,
     Extension(permit): Extension<Permit>,

@@ -1,4 +1,4 @@
-//! A run is asked for, and driven in this process.
+//! Starting a run, which is then driven in this process.
 
 use std::collections::BTreeMap;
 
@@ -24,59 +24,60 @@ use crate::submit;
 use crate::wire::Written;
 use crate::wire::run::RunInFull;
 
-/// Names of tools that may be allowed at once.
+/// The maximum number of tools, and of hosts, that one request may allow.
 const ALLOWED_MAX: usize = 64;
 
-/// What is to be run.
+/// A new run.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NewRunBody {
-    /// The plan: the document as JSON, or as a text in YAML or JSON. Without one, a model makes it for the goal.
+    /// The plan: the document as JSON, or as a text in YAML or JSON. Without it, a model plans for the goal.
     #[serde(default)]
     plan: Option<Value>,
-    /// What is wanted, in words.
+    /// The goal, in words.
     #[serde(default)]
     goal: Option<String>,
-    /// Inputs of the plan. A path is one below the folder that the server was started in.
+    /// The inputs of the plan. Paths must be below the folder in which the server was started.
     #[serde(default)]
     inputs: BTreeMap<String, Value>,
-    /// The thread that it belongs to; the main one if it is not said.
+    /// The thread that the run belongs to; the main thread if not given.
     #[serde(default)]
     thread: Option<String>,
-    /// Whether models take tasks apart.
+    /// When models split tasks into steps.
     #[serde(default)]
     planning: Planning,
-    /// Whose criteria a judge looks at.
+    /// Which criteria a judge decides.
     #[serde(default)]
     judging: Judged,
-    /// Which plans of models wait for a person's yes: `never`, `root`, `depth<=N`, `always`, `if_cost>USD`; `never` if it is not said.
+    /// The plans of models that wait for a person's approval: `never` (the default), `root`, `depth<=N`, `always` or
+    /// `if_cost>USD`.
     #[serde(default)]
     plan_gate: Option<String>,
-    /// Let the tool `shell` run any command. Only for people.
+    /// Whether the tool `shell` may run any command. Only people may set this.
     #[serde(default)]
     allow_shell: bool,
-    /// Let the tool `http_get` ask these hosts: `example.org`, `example.org:8080`, `*.example.org`, an address, or a network as
-    /// `10.0.0.0/8`. Only for people.
+    /// Hosts that the tool `http_get` may access: `example.org`, `example.org:8080`, `*.example.org`, an address, or a
+    /// network such as `10.0.0.0/8`. Only people may set this.
     #[serde(default)]
     #[schemars(length(max = 64))]
     allow_hosts: Vec<String>,
-    /// Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server; `shell` allows what
-    /// `allow_shell` does. Only for people.
+    /// Tools that may be called without a person's approval: `NAME`, or `SERVER.*` for all tools of an MCP server;
+    /// `shell` has the effect of `allow_shell`. Only people may set this.
     #[serde(default)]
     #[schemars(length(max = 64))]
     allow_tools: Vec<String>,
 }
 
-/// Whether models take tasks apart.
+/// When models split tasks into steps.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Planning {
-    /// The goal always; the rest as the model decides.
+    /// The goal is always split; for other tasks the model decides.
     Always,
-    /// As the model decides.
+    /// The model decides.
     #[default]
     Auto,
-    /// Never: the model does it.
+    /// Tasks are never split; the model works on each task directly.
     Never,
 }
 
@@ -90,14 +91,15 @@ impl From<Planning> for PlanMode {
     }
 }
 
-/// Whose criteria a judge looks at.
+/// Which criteria a judge decides.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 enum Judged {
-    /// Those of whoever wants the goal, or wrote the plan; steps of a model's plan say of theirs themselves.
+    /// The criteria of whoever wants the goal, or wrote the plan. For criteria that a model wrote for steps of its own
+    /// plan, the step's own claim counts.
     #[default]
     Wanted,
-    /// All: one more call for each step of a model's plan.
+    /// All criteria: one more call for each step of a model's plan that has criteria.
     All,
 }
 
@@ -110,8 +112,8 @@ impl From<Judged> for Judging {
     }
 }
 
-/// Records the run and drives it. It is durable when this is answered, and goes on whether anybody watches or not; if this
-/// process ends before it does, whoever drives runs next takes it up.
+/// Records the run and drives it. The run is durable when this returns, and continues whether or not a client watches
+/// it. If this process ends first, the next process that drives runs resumes it.
 pub(super) async fn start(
     caller: Caller,
     State(app): State<App>,
@@ -183,7 +185,7 @@ pub(super) async fn start(
     Ok(Made::of(Written::of(run, &[], replayed)).at(at))
 }
 
-/// Reads the hosts that are to be allowed.
+/// Parses the hosts to allow.
 fn hosts_of(written: &[String]) -> Result<HostList, Problem> {
     if written.len() > ALLOWED_MAX {
         return Err(body_invalid(format!("allow_hosts names more than {ALLOWED_MAX} hosts")));

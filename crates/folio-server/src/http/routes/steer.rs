@@ -1,4 +1,4 @@
-//! What people do to the plan of a run: read it, change it; and their yes and no to what waits for it.
+//! How people steer the plan of a run: read and edit it, fork the run, and approve or reject what waits.
 
 use std::sync::Arc;
 
@@ -75,27 +75,27 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// Of which part.
+/// The part of a run.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Part {
-    /// The path or the id of a node; without it, the whole run.
+    /// The path or id of a node; without it, the whole run.
     node: Option<String>,
 }
 
 impl Fields for Part {}
 
-/// The plan of a run, or of a part of it.
+/// The plan of a run or of a part of it.
 #[derive(Debug, Serialize, JsonSchema)]
 struct PlanShape {
     run_id: String,
     node_id: String,
     path: String,
     plan_version: u32,
-    /// In the form in which plans are written.
+    /// The steps in the plan format.
     steps: Value,
     states: Vec<StepState>,
-    /// The same steps as people edit them.
+    /// The same steps as markdown, the form for editing.
     markdown: String,
 }
 
@@ -118,7 +118,7 @@ impl PlanShape {
     }
 }
 
-/// The run of the path and the part of it that `?node=` names by its path or its id.
+/// Returns the run that the path names, and the node of it that `?node=` names by its path or id.
 pub(super) async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Folded, NodeId), Problem> {
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
@@ -129,7 +129,7 @@ pub(super) async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Folded
     Ok((row, run, node))
 }
 
-/// The plan as it stands; the header `ETag` is its version.
+/// Returns the current plan; the header `ETag` holds its version.
 async fn plan(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<PlanShape>, Problem> {
     let (row, run, node) = place(&caller, part).await?;
     let plan = PlanShape::of(&row, &run, node)?;
@@ -137,7 +137,7 @@ async fn plan(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<PlanSha
     Ok(Answer::of(plan).version(version))
 }
 
-/// Every version of the plan, the first one first.
+/// Returns every version of the plan, the first one first.
 async fn versions(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<List<PlanVersionShape>>, Problem> {
     let (row, _, node) = place(&caller, part).await?;
     let workspace = &caller.workspace;
@@ -150,7 +150,7 @@ async fn versions(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<Lis
     Ok(Answer::of(List::whole(items, as_of)))
 }
 
-/// What became of an edit.
+/// The result of an edit: the new plan and its differences from the one before.
 #[derive(Debug, Serialize, JsonSchema)]
 struct EditedShape {
     #[serde(flatten)]
@@ -159,7 +159,7 @@ struct EditedShape {
     difference: PlanDifference,
 }
 
-/// A plan as it is written.
+/// A plan as a text.
 #[derive(Debug)]
 struct PlanText;
 
@@ -174,8 +174,9 @@ impl Kinds for PlanText {
     ];
 }
 
-/// Makes the body the plan: `{"steps": […]}`, or YAML, or markdown as a GET gives it. `If-Match` is the version that it was made
-/// of, and the first if it is not there; another one is a conflict. `*` is the one that there is.
+/// Replaces the plan by the body: `{"steps": […]}`, YAML, or markdown as GET returns it. `If-Match` names the version
+/// that was edited; the text may name it instead, and the default is 1. Any other current version is a conflict. `*`
+/// matches any version.
 async fn edit_plan(
     caller: Caller,
     Asked(part): Asked<Part>,
@@ -198,22 +199,23 @@ async fn edit_plan(
     Ok(Answer::of(EditedShape { plan, difference }).version(version))
 }
 
-/// Where another run is to begin: either of both.
+/// The moment at which a fork begins: give exactly one of `at` and `before_limit`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ForkInput {
-    /// The node that is to be done anew: its path or its id.
+    /// The path or id of the node that is to be carried out again.
     #[serde(default)]
     at: Option<String>,
-    /// Whether it begins where this one was before a limit stopped anything.
+    /// Whether the fork begins at the moment before a limit first stopped anything.
     #[serde(default)]
     before_limit: bool,
-    /// Whether nothing of it begins before somebody says so.
+    /// Whether the fork begins paused, so no call begins until somebody continues it.
     #[serde(default)]
     paused: bool,
 }
 
-/// Begins another run from the moment before a node of this one began, or before a limit stopped anything. It is driven here, unless it is to be paused.
+/// Forks the run at the moment before one of its nodes began, or before a limit stopped anything. The fork is driven
+/// here unless it begins paused.
 async fn fork(
     caller: Caller,
     State(app): State<App>,
@@ -249,21 +251,23 @@ async fn fork(
     Ok(Made::of(Written::of(run, &[], replayed)).at(at))
 }
 
-/// A yes or a no.
+/// An approval or a rejection.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Decision {
     approve: bool,
-    /// With a yes to a call: what of the run needs no other yes from now on, `tool` or `arguments`.
+    /// When approving a call: which calls of the run need no further approval from now on, every call of the `tool`, or
+    /// only those with the same `arguments`.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     always: Option<Always>,
-    /// With a no: why.
+    /// When rejecting: the reason.
     #[serde(default)]
     reason: String,
 }
 
-/// Says yes or no to what waits for it, under the name that `list_questions` gives: `{"approve": true, "always": "tool"|"arguments"}`, `{"approve": false, "reason": …}`.
+/// Approves or rejects what waits under the name that `list_questions` gives:
+/// `{"approve": true, "always": "tool"|"arguments"}` or `{"approve": false, "reason": …}`.
 async fn decide(
     caller: Caller,
     _: Asked<Nothing>,

@@ -1,4 +1,5 @@
-//! Threads: the scratchbook as a model reads it, its items, what was said, and what is too large to be said.
+//! Threads: the view of the scratchbook, its items, the history of the conversation, and results too large for a
+//! prompt.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -27,9 +28,9 @@ use crate::http::problem::Problem;
 use crate::http::query::{Asked, Fields, Nothing, one_question, wrong};
 use crate::wire::{Conversation, EvictedShape, List, PassageShape, ReadOn, SaidShape, ViewShape, Written};
 
-/// Items that a list gives when nothing is said.
+/// The default number of items in a list.
 const LIMIT_DEFAULT: usize = 40;
-/// Bytes of a text that one answer gives when nothing is said.
+/// The default number of bytes of a text in one answer.
 const READ_BYTES: u32 = 32 * 1024;
 const BOOK: &str = "scratchbook";
 const LONG: &str = "long texts";
@@ -79,13 +80,13 @@ pub(super) fn routes() -> ApiRouter<App> {
             &format!("{items}/{{item}}/unpin"),
             post_with(unpin, about("unpin_item", BOOK, "Takes the pin of an item away")),
         )
-        // The same under the shorter paths that others were promised.
+        // The same operations under the shorter paths that other programs rely on.
         .route("/threads/{thread}/scratchbook/{item}/complete", post(complete))
         .route("/threads/{thread}/scratchbook/{item}/pin", post(pin))
         .route("/threads/{thread}/scratchbook/{item}/unpin", post(unpin))
 }
 
-/// What takes and gives long texts.
+/// Returns the routes that take or return long texts.
 pub(super) fn long_routes() -> ApiRouter<App> {
     ApiRouter::new()
         .api_route(
@@ -116,19 +117,19 @@ pub(super) fn long_routes() -> ApiRouter<App> {
         )
 }
 
-/// How much a model can read.
+/// The budget of a view.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Budget {
-    /// Tokens that it may have; without it, as the policy of the space says.
+    /// The budget in tokens; by default that of the space's policy.
     #[schemars(range(min = 0, max = 100_000))]
     view_token_limit: Option<u32>,
-    /// Lines that one section has at most; without it, as the policy of the space says.
+    /// The maximum number of lines of one section; by default that of the space's policy.
     #[schemars(range(min = 1, max = 200))]
     max_rendered_items: Option<u32>,
-    /// Tokens of the model's window: a view has a fifth of it at most.
+    /// The size of the model's context window in tokens; a view takes a fifth of it at most.
     window: Option<u32>,
-    /// Whose tokens are counted: `gpt-5`, `claude-sonnet-4-5`; without it, they are estimated.
+    /// The model whose tokens are counted, such as `gpt-5` or `claude-sonnet-4-5`; without it, tokens are estimated.
     model: Option<String>,
 }
 
@@ -149,22 +150,22 @@ async fn view(caller: Caller, Asked(budget): Asked<Budget>) -> Result<Answer<Vie
     Ok(Answer::of(ViewShape::of(&view, &items)))
 }
 
-/// Which items.
+/// A filter for items.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Filter {
-    /// Of one of these kinds: `note`, `todo`, `task`.
+    /// Only items of one of these kinds: `note`, `todo`, `task`.
     kind: Vec<String>,
-    /// In one of these statuses; without it, all but the archived.
+    /// Only items in one of these statuses; without it, all except archived ones.
     status: Vec<String>,
-    /// With all of these tags.
+    /// Only items with all of these tags.
     tags: Vec<String>,
-    /// Archived ones, too.
+    /// Include archived items.
     all: bool,
-    /// How many at most; 40 if it is not said.
+    /// The maximum number of items; 40 if not given.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// Where to go on: `next` of the answer before.
+    /// The value of `next` in an earlier answer, to continue there.
     cursor: Option<String>,
 }
 
@@ -224,7 +225,7 @@ fn shape(caller: &Caller, written: &folio::store::Written) -> Written<ScratchIte
     caller.warned(Written::of(item, &written.warnings, written.replayed).over(&written.conflicts))
 }
 
-/// The item that the path names, which is in the scratchbook that it names.
+/// Returns the item that the path names, if it is in the scratchbook that the path names.
 async fn item_of(caller: &Caller) -> Result<Entry, Problem> {
     let item: EntryRef = caller.named("item")?;
     let entry = caller.workspace.entry(item).await?;
@@ -256,7 +257,7 @@ async fn update(
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
-/// The same, or an observation, which every thread of its space has.
+/// The same, but accepts an observation as well, which belongs to all threads of its space.
 async fn item_or_observation(caller: &Caller) -> Result<EntryRef, Problem> {
     let entry = caller.workspace.entry(caller.named("item")?).await?;
     match entry.kind {
@@ -298,29 +299,29 @@ async fn unpin(
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
-/// A conversation, and when its older messages are put away.
+/// A conversation, and when to offload its older messages.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Talk {
-    /// The messages, in the form of OpenAI, of Anthropic, or of both.
+    /// The messages, in the format of OpenAI or Anthropic, or a mixture of both.
     messages: Value,
-    /// Tokens of the window.
+    /// The size of the model's context window in tokens.
     #[serde(default = "window_tokens")]
     window: u32,
-    /// From which share of the window on something is put away.
+    /// The share of the window from which on messages are offloaded.
     #[serde(default = "share")]
     #[schemars(range(min = 0, max = 1))]
     share: f64,
-    /// Messages at the end that always stay.
+    /// The number of messages at the end that always stay.
     #[serde(default = "keep")]
     keep: usize,
-    /// Tokens of the message that stands for what was put away.
+    /// The budget in tokens of the message that replaces the offloaded ones.
     #[serde(default = "summary_tokens")]
     summary: u32,
-    /// Whether to put away whatever need not stay, however little there is.
+    /// Whether to offload all messages that need not stay, however few they are.
     #[serde(default)]
     force: bool,
-    /// Whose tokens are counted.
+    /// The model whose tokens are counted; without it, tokens are estimated.
     #[serde(default)]
     model: Option<String>,
 }
@@ -342,7 +343,7 @@ fn summary_tokens() -> u32 {
 }
 
 async fn offload(caller: Caller, _: Asked<Nothing>, Raw(given, _): Raw<Talk>) -> Result<Answer<Conversation>, Problem> {
-    // A bare list is the messages.
+    // A body that is only a list is the list of messages.
     let talk: Talk = match given {
         Value::Array(_) => read_json(serde_json::json!({ "messages": given }).to_string().as_bytes())?,
         given => read_json(given.to_string().as_bytes())?,
@@ -364,15 +365,15 @@ async fn offload(caller: Caller, _: Asked<Nothing>, Raw(given, _): Raw<Talk>) ->
     Ok(Answer::of(Conversation::of(offloaded)))
 }
 
-/// Which messages, by their numbers, counted from 1.
+/// A range of messages, by their numbers, counted from 1.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Range {
-    /// The first; 1 if it is not said.
+    /// The first message; 1 if not given.
     from: Option<u64>,
-    /// The last; without it, to the end.
+    /// The last message; without it, the range extends to the end.
     to: Option<u64>,
-    /// Both at once: `10:20`, `10:` or `10`.
+    /// Both in one: `10:20`, `10:` or `10`.
     range: Option<String>,
 }
 
@@ -389,7 +390,7 @@ async fn said(caller: Caller, Asked(asked): Asked<Range>) -> Result<Answer<SaidS
     Ok(Answer::of(SaidShape::of(said)))
 }
 
-/// `10:20`, `10:` or `10`.
+/// Parses a range such as `10:20`, `10:` or `10`.
 fn lines(name: &str, text: &str) -> Result<(u64, u64), Problem> {
     match Part::lines(text) {
         Some(Part::Lines { from, to }) => Ok((from, to)),
@@ -397,23 +398,23 @@ fn lines(name: &str, text: &str) -> Result<(u64, u64), Problem> {
     }
 }
 
-/// A result, and what it may cost.
+/// A tool's result, and the number of tokens that it may take in a prompt.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Large {
-    /// The result: a text, or anything as JSON.
+    /// The result: a text, or any other JSON value.
     #[serde(alias = "tool_result", alias = "content")]
     result: Value,
-    /// Tokens that the result, or what stands for it, may cost.
+    /// The limit in tokens of the result, or of the preview that replaces it.
     #[serde(default = "limit_tokens", alias = "limit_tokens", alias = "token_limit")]
     limit: u32,
-    /// Which tool gave it.
+    /// The tool that returned the result.
     #[serde(default, alias = "tool_id")]
     tool: String,
-    /// What it is of; what can be read again where it came from is never put away.
+    /// What the result is the result of; one that can be read again from its origin is never put away.
     #[serde(default)]
     of: ResultOf,
-    /// Whose tokens are counted.
+    /// The model whose tokens are counted; without it, tokens are estimated.
     #[serde(default)]
     model: Option<String>,
 }
@@ -440,19 +441,19 @@ async fn evict(caller: Caller, _: Asked<Nothing>, Body(large): Body<Large>) -> R
     Ok(Answer::of(EvictedShape::of(evicted)))
 }
 
-/// Which part of a text; its beginning if nothing is said.
+/// A part of a text; by default its beginning.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Passage {
-    /// The first byte, counted from 0; of a search where it goes on.
+    /// The first byte, counted from 0; for a search, the position at which it continues.
     from: Option<u64>,
-    /// The byte to stop before.
+    /// The position after the last byte.
     to: Option<u64>,
-    /// Lines, counted from 1: `10:20`, `10:` or `10`.
+    /// A range of lines, counted from 1: `10:20`, `10:` or `10`.
     lines: Option<String>,
-    /// The lines that hold this text, whatever its capital letters.
+    /// Only the lines that contain this text, ignoring case.
     search: Option<String>,
-    /// How much text at most, in bytes; 32 KiB if it is not said.
+    /// The maximum length of the returned text in bytes; 32 KiB if not given.
     #[schemars(range(min = 1, max = 16_777_216))]
     max_bytes: Option<u32>,
 }
@@ -460,7 +461,7 @@ struct Passage {
 impl Fields for Passage {}
 
 async fn blob(caller: Caller, Asked(asked): Asked<Passage>) -> Result<Answer<PassageShape>, Problem> {
-    // A search goes on at `from`.
+    // For a search, `from` is the position at which it continues.
     let is_from_to = asked.to.is_some() || (asked.from.is_some() && asked.search.is_none());
     one_question(&[
         ("lines", asked.lines.is_some()),

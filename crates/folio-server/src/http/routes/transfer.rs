@@ -1,4 +1,4 @@
-//! Memory as lines, brought out and in, and what is forgotten.
+//! Exporting and importing a space as JSON lines, and forgetting.
 
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Write};
@@ -35,9 +35,9 @@ use crate::http::query::{Asked, Fields, Nothing};
 use crate::http::transfers::{self, Arrived};
 use crate::wire::{Forgot, Named, Received};
 
-/// Bytes that are sent together.
+/// The size of a chunk, in bytes.
 const CHUNK_BYTES: usize = 64 * 1024;
-/// Chunks that wait for a reader.
+/// The number of chunks that may wait for the reader.
 const CHUNKS_AHEAD: usize = 4;
 const GROUP: &str = "keeping";
 
@@ -72,12 +72,12 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// The space, line by line, as fast as it is read.
+/// Streams the space line by line, as fast as the client reads.
 async fn export(caller: Caller, State(app): State<App>, _: Asked<Nothing>) -> Result<Response, Problem> {
     let place = app.transfers.place().await?;
     let (sender, mut chunks) = mpsc::channel(CHUNKS_AHEAD);
     let (workspace, standstill) = (caller.workspace, app.transfers.limits.standstill);
-    // What writes the lines waits for whoever reads them.
+    // The thread that writes the lines waits for the client to read them.
     transfers::on_a_thread("export", place, move || async move {
         let mut out = Chunks {
             sender,
@@ -89,10 +89,10 @@ async fn export(caller: Caller, State(app): State<App>, _: Asked<Nothing>) -> Re
             Ok(()) => Chunk::End,
             Err(error) => Chunk::Failed(error),
         };
-        // Nobody hears it if whoever asked is gone.
+        // Sending fails only if the client has left.
         let _unheard = out.send(ended);
     })?;
-    // A refusal is an answer of its own as long as nothing was sent.
+    // As long as nothing was sent, an error becomes a regular problem response.
     let first = match chunks.recv().await {
         Some(Chunk::Lines(bytes)) => Some(bytes),
         Some(Chunk::Failed(error)) => return Err(error.into()),
@@ -104,7 +104,7 @@ async fn export(caller: Caller, State(app): State<App>, _: Asked<Nothing>) -> Re
             Some(Chunk::Lines(bytes)) => Some((Ok(bytes), Some(chunks))),
             Some(Chunk::End) => None,
             Some(Chunk::Failed(error)) => Some((Err(io::Error::other(error.to_string())), None)),
-            // Whoever reads so slowly must not take it for the whole.
+            // A client that read too slowly must not take the part that it got for the whole.
             None => Some((Err(io::ErrorKind::TimedOut.into()), None)),
         }
     });
@@ -113,18 +113,18 @@ async fn export(caller: Caller, State(app): State<App>, _: Asked<Nothing>) -> Re
     Ok(([(header::CONTENT_TYPE, LINES)], body).into_response())
 }
 
-/// What is sent of an export.
+/// A message from the exporting thread.
 enum Chunk {
     Lines(Bytes),
     Failed(WorkspaceError),
-    /// That was all.
+    /// The export is complete.
     End,
 }
 
-/// Lines on their way to a reader.
+/// A writer that sends lines to the client in chunks.
 struct Chunks {
     sender: mpsc::Sender<Chunk>,
-    /// How long a reader is waited for that takes nothing.
+    /// How long to wait for a client that reads nothing.
     standstill: Duration,
     chunk: Vec<u8>,
 }
@@ -163,7 +163,8 @@ impl Write for Chunks {
     }
 }
 
-/// Waits for `future` in a thread that may wait, where a runtime is waited for already.
+/// Blocks this thread until `future` is ready. The thread may block, but it already runs a runtime, which cannot be
+/// nested.
 fn wait_for<T>(future: impl Future<Output = T>) -> T {
     struct Unpark(Thread);
 
@@ -183,20 +184,20 @@ fn wait_for<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// How something is brought in.
+/// Options of an import.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct How {
-    /// In which form: `folio` (the default), what an export gave; `colony`, the scratchbook of one thread.
+    /// The format: `folio` (the default) for an export of Folio, `colony` for the scratchbook of one thread.
     from: Option<Form>,
-    /// Of `colony`, whose scratchbook it is.
+    /// With `colony`: the thread whose scratchbook it becomes; the main thread if not given.
     thread: Option<String>,
-    /// Only say what would become of it.
+    /// Whether only to report what would happen.
     dry_run: bool,
-    /// Take what the lines say of their trust for nothing: all of it counts as imported.
+    /// Whether to ignore the trust that the lines state: everything gets the trust `imported`.
     distrust: bool,
-    /// Of `folio`: what somebody changed in the lines since they were exported from here is changed here, field by field, unless it was
-    /// changed here since, too. Not with `distrust`.
+    /// With `folio`: apply the changes that somebody made to the lines since they were exported from this space, field
+    /// by field, except to fields that changed here since, too. Cannot be combined with `distrust`.
     merge: bool,
 }
 
@@ -209,7 +210,7 @@ enum Form {
     Colony,
 }
 
-/// What an export gave, or the file of a scratchbook.
+/// An export, or the file of a scratchbook.
 #[derive(Debug)]
 struct Lines;
 
@@ -225,9 +226,9 @@ async fn import(
     let Text(bytes, _) = text;
     let (done, came) = oneshot::channel();
     let dry_run = how.dry_run;
-    // Reading lines and writing batches takes long; it goes on if whoever asked leaves.
+    // Reading the lines and writing batches takes long; the import continues if the client leaves.
     transfers::on_a_thread("import", place, move || async move {
-        // Nobody hears it if whoever asked is gone.
+        // Sending fails only if the client has left.
         let _unheard = done.send(bring_in(&caller, how, bytes).await);
     })?;
     let imported = came
@@ -257,36 +258,36 @@ async fn bring_in(caller: &Caller, how: How, bytes: Bytes) -> Result<Imported, P
     })
 }
 
-/// What is to be forgotten. What several fields name has to fit all of them.
+/// Which entries to forget. An entry has to match all given fields.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Forget {
-    /// Which entries: `e42` or `obs_…`. One value may stand for a list of one, here and in the other lists.
+    /// The entries: `e42` or `obs_…`. Here and in the other lists, a single value may be given instead of a list.
     #[serde(deserialize_with = "one_or_more")]
     entries: Vec<String>,
-    /// Whatever says this, or said it once.
+    /// Only entries that contain this text, or once did.
     text: Option<String>,
-    /// Of one of these types.
+    /// Only observations of one of these types.
     #[serde(rename = "type", deserialize_with = "one_or_more")]
     types: Vec<String>,
-    /// Of one of these kinds: `observation`, `note`, `todo`, `task`, ….
+    /// Only entries of one of these kinds: `observation`, `note`, `todo`, `task`, ….
     #[serde(deserialize_with = "one_or_more")]
     kind: Vec<String>,
-    /// With all of these tags.
+    /// Only entries with all of these tags.
     #[serde(deserialize_with = "one_or_more")]
     tags: Vec<String>,
-    /// With these values in their context, by dotted paths.
+    /// Only entries with these values in their context, by dotted paths.
     context: BTreeMap<String, Value>,
-    /// Of one of these owners.
+    /// Only entries of one of these owners.
     #[serde(deserialize_with = "one_or_more")]
     owner: Vec<String>,
-    /// Why; it stays, so it should not say what is forgotten.
+    /// The reason. It is kept, so it should not repeat what is forgotten.
     reason: String,
-    /// Only say what would be forgotten.
+    /// Whether only to report what would be forgotten.
     dry_run: bool,
 }
 
-/// One text, or several (M7.2.12).
+/// Reads a text or a list of texts (M7.2.12).
 fn one_or_more<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "a text or a list of texts")]

@@ -1,4 +1,4 @@
-//! Turns: begun, ended, and looked at afterwards.
+//! Turns: begin and end them, and read them afterwards.
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::{get_with, post_with};
@@ -26,9 +26,9 @@ use crate::wire::{
     manifest_line, touched_line,
 };
 
-/// Turns that a list gives when nothing is said.
+/// The default number of turns in a list.
 const LIMIT_DEFAULT: u32 = 20;
-/// Lines that a trace gives when nothing is said.
+/// The default number of lines of a trace.
 const LINES_DEFAULT: u32 = 1_000;
 const GROUP: &str = "turns";
 
@@ -90,18 +90,18 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
 }
 
-/// Which turns.
+/// A filter for turns.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Filter {
-    /// Of this thread; without it, of every thread.
+    /// Only turns of this thread; without it, of every thread.
     thread: Option<String>,
-    /// Only those that go on.
+    /// Only turns that have not ended.
     open: bool,
-    /// How many at most; 20 if it is not said.
+    /// The maximum number of turns; 20 if not given.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// What `next` of an earlier answer was.
+    /// The value of `next` in an earlier answer, to continue there.
     cursor: Option<String>,
 }
 
@@ -130,19 +130,19 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
     Ok(Answer::of(list.from_start(asked.cursor.is_none())))
 }
 
-/// An input that a turn is to handle.
+/// A new turn and its input.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct Begin {
-    /// In which thread; the main one if it is not said.
+    /// The thread; the main thread if not given.
     thread: Option<String>,
-    /// What came in.
+    /// The input that the turn handles.
     input: String,
-    /// Whether nobody waits for it.
+    /// Whether the turn runs in the background: nobody waits for it.
     background: bool,
-    /// Give what of memory goes into the prompt, too, within so many tokens.
+    /// If given, the answer includes an assembled context for the prompt within this budget in tokens.
     budget: Option<u32>,
-    /// Whose tokens are counted; without it, they are estimated.
+    /// The model whose tokens are counted; without it, tokens are estimated.
     model: Option<String>,
 }
 
@@ -193,7 +193,7 @@ async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TurnShape>, Pr
     Ok(Answer::of(TurnShape::of(&turn)))
 }
 
-/// Nothing need be said.
+/// The body of the request, which has no fields.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct End {}
@@ -215,18 +215,19 @@ async fn end(caller: Caller, _: Asked<Nothing>, _: MayBody<End>) -> Result<Answe
     Ok(Answer::of(shape))
 }
 
-/// Which lines.
+/// A filter for lines of the trace.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Lines {
-    /// Only what this part of the program did: `scratch_page`, `scratchbook`, `page`, `engine`, ….
+    /// Only lines of this component: `scratch_page`, `scratchbook`, `page`, `engine`, ….
     component: Option<String>,
-    /// Only what came after this commit.
+    /// Only lines after this commit.
     since: Option<u64>,
-    /// How many at most; 1,000 if it is not said.
+    /// The maximum number of lines; 1,000 if not given.
     #[schemars(range(min = 1, max = 100_000))]
     limit: Option<u32>,
-    /// What `next` of an earlier answer was, to go on there: with what came before it or, with `since`, after it.
+    /// The value of `next` in an earlier answer, to continue there: with the lines before it or, if `since` is given,
+    /// after it.
     cursor: Option<String>,
 }
 
@@ -250,23 +251,23 @@ async fn trace(caller: Caller, Asked(asked): Asked<Lines>) -> Result<Answer<List
     Ok(Answer::of(TraceLine::listed(&part, is_start, as_of)))
 }
 
-/// How much of an export.
+/// The extent of an export.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct HowMuch {
-    /// The texts of all entries as they were then, not only of those that the turn touched.
+    /// Whether to include the texts of all entries as they were then, not only of those that the turn touched.
     full: bool,
 }
 
 impl Fields for HowMuch {}
 
-/// What a turn left behind.
+/// The export of a turn.
 #[derive(Debug, serde::Serialize, JsonSchema)]
 struct ExportShape {
     turn_id: String,
     at: Timestamp,
     as_of: u64,
-    /// The entries that it touched, as they were then, with the version that it found.
+    /// The entries that the turn touched, as they were then, with the versions that it found.
     touched: Vec<Value>,
     /// Every entry of the space by version and hash (M7.6.47).
     manifest: Vec<Value>,
