@@ -42,7 +42,7 @@ pub(crate) fn giving(
         let responses = operation.inner_mut().responses.get_or_insert_with(Default::default);
         let place = responses.responses.entry(StatusCode::Code(200)).or_insert_with(|| {
             ReferenceOr::Item(Response {
-                description: "As it is asked for".to_owned(),
+                description: "The requested content".to_owned(),
                 ..Response::default()
             })
         });
@@ -67,8 +67,8 @@ pub(crate) fn telling<T: JsonSchema>(
         let message = json!({
             "type": "object",
             "properties": {
-                "id": {"type": "string", "description": "What the header Last-Event-ID takes to go on after it"},
-                "event": {"type": "string", "description": "What it is called"},
+                "id": {"type": "string", "description": "The id of the event; send it in the header Last-Event-ID to continue after it"},
+                "event": {"type": "string", "description": "The type of the event"},
                 "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": data},
             },
             "required": ["event", "data"],
@@ -114,7 +114,7 @@ impl<T: Fields> OperationInput for Asked<T> {
         let parameters = parameters_from_schema(context, schema, ParamLocation::Query);
         add_parameters(context, operation, parameters);
         if T::TAKES_CONTEXT {
-            let says = "A value of the context, by its path: what reads as JSON is that, anything else a text.";
+            let says = "A value of the context, by its path. Valid JSON is read as JSON, anything else as a text.";
             let field = json_schema!({"type": "object", "properties": {"context.<path>": {"type": "string", "description": says}}});
             let parameters = parameters_from_schema(context, field, ParamLocation::Query);
             add_parameters(context, operation, parameters);
@@ -165,7 +165,7 @@ impl<T: JsonSchema, const STATUS: u16> OperationOutput for Answer<T, STATUS> {
             .get("description")
             .and_then(|says| says.as_str());
         Some(Response {
-            description: says.unwrap_or("Done").to_owned(),
+            description: says.unwrap_or("Success").to_owned(),
             content: [("application/json".to_owned(), media(schema))].into_iter().collect(),
             ..Response::default()
         })

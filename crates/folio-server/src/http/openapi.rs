@@ -19,15 +19,18 @@ const NAMES: [(&str, &str); 11] = [
         "The space: the one that the server serves, or that the token opens",
     ),
     ("thread", "The thread, an opaque key"),
-    ("observation", "`e42` or `obs_…`"),
-    ("item", "`e42` or `obs_…`"),
-    ("page", "`p7` or `page_…`"),
-    ("run", "`r3` or `run_…`"),
-    ("node", "Its path of names, or its id"),
-    ("turn", "`t3` or `turn_…`"),
-    ("question", "As the list of questions names it"),
-    ("approval", "As the list of questions names it"),
-    ("reference", "`e42`, an id, a hash, or `/large_tool_results/e42`"),
+    ("observation", "A handle or an id: `e42` or `obs_…`"),
+    ("item", "A handle or an id: `e42` or `obs_…`"),
+    ("page", "A handle or an id: `p7` or `page_…`"),
+    ("run", "A handle or an id: `r3` or `run_…`"),
+    ("node", "The path of the node, made of slugs, or its id"),
+    ("turn", "A handle or an id: `t3` or `turn_…`"),
+    ("question", "The `id` of the question in the list of questions"),
+    ("approval", "The `id` of the question in the list of questions"),
+    (
+        "reference",
+        "A handle such as `e42`, an id, a hash, or `/large_tool_results/e42`",
+    ),
 ];
 
 /// Refusals that any request below a space may get, and those of one with a body.
@@ -47,7 +50,7 @@ pub(crate) fn described() -> (Router<App>, Value) {
     let mut api = OpenApi {
         info: Info {
             title: "Folio".to_owned(),
-            summary: Some("Durable working memory for agents, and runs that live in it".to_owned()),
+            summary: Some("Durable working memory and plan execution for agents".to_owned()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             license: Some(License {
                 name: "MIT OR Apache-2.0".to_owned(),
@@ -66,7 +69,7 @@ pub(crate) fn described() -> (Router<App>, Value) {
 /// `document` with what all operations have in common.
 fn completed(mut document: Value) -> Value {
     let refusal = json!({
-        "description": "A problem, as RFC 9457 has it; docs/errors has a page for each code",
+        "description": "A problem in the format of RFC 9457; docs/errors has a page for each code",
         "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
     });
     let empty = Map::new();
@@ -81,7 +84,7 @@ fn completed(mut document: Value) -> Value {
     document["paths"] = Value::Object(done);
     document["components"]["responses"] = json!({ "Problem": refusal });
     document["components"]["securitySchemes"] = json!({
-        "token": {"type": "http", "scheme": "bearer", "description": "What `folio token new` printed; at a loopback address none is needed"},
+        "token": {"type": "http", "scheme": "bearer", "description": "A token from `folio token new`; not needed at a loopback address"},
     });
     document["security"] = json!([{}, { "token": [] }]);
     plain_formats(&mut document);
@@ -113,21 +116,24 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
     };
     let is_below_space = path.contains("{space}");
     if is_below_space {
-        header("Folio-Turn", "The turn that it is done in: `t3` or `turn_…`");
+        header("Folio-Turn", "The turn in which the request is made: `t3` or `turn_…`");
     }
     if takes_key(method, path) {
         header(
             "Idempotency-Key",
-            "Names the request: made again with the same key, it does nothing more",
+            "A key for the request: repeating it with the same key does nothing more",
         );
     }
     if takes_version(method, path) {
-        header("If-Match", "The version that it must have, as `ETag` gave it: `\"3\"`");
+        header(
+            "If-Match",
+            "The version that it must have, as `ETag` returned it: `\"3\"`",
+        );
     }
     if path.ends_with("/events") {
         header(
             "Last-Event-ID",
-            "The last event that is known; the stream goes on after it",
+            "The last event that the client knows; the stream continues after it",
         );
     }
     for parameter in &mut parameters {

@@ -21,7 +21,7 @@ pub(super) fn routes() -> ApiRouter<App> {
     let live = telling::<SpaceMessage>(about(
         "space_events",
         "memory",
-        "Tells what is committed to the space, as it happens",
+        "Streams the commits of a space as they happen",
     ));
     ApiRouter::new().api_route("/events", get_with(events, live))
 }

@@ -29,7 +29,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "ingest_tool_response",
                     GROUP,
-                    "Takes in the answer of a tool, item by item",
+                    "Ingests the answer of a tool, item by item",
                 ),
             ),
         )
@@ -40,7 +40,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "tool_request_context",
                     GROUP,
-                    "Answers what a tool wants to know before it works",
+                    "Returns the memory that a tool requests before it works",
                 ),
             ),
         )

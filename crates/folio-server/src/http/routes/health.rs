@@ -27,21 +27,24 @@ pub(super) fn routes() -> ApiRouter<App> {
     ApiRouter::new()
         .api_route(
             "/healthz",
-            get_with(alive, about("healthz", GROUP, "Whether the process answers")),
+            get_with(alive, about("healthz", GROUP, "Checks whether the process is alive")),
         )
         .api_route(
             "/metrics",
             get_with(
                 counts,
                 giving(
-                    about("metrics", GROUP, "What is counted, as Prometheus reads it"),
+                    about("metrics", GROUP, "Returns metrics in the format of Prometheus"),
                     METRICS,
                 ),
             ),
         )
         .api_route(
             "/readyz",
-            get_with(ready, about("readyz", GROUP, "Whether the store answers, too")),
+            get_with(
+                ready,
+                about("readyz", GROUP, "Checks whether the server and its store are ready"),
+            ),
         )
 }
 

@@ -27,7 +27,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "confirm_observation",
                     GROUP,
-                    "Says that an observation still holds: its time begins anew",
+                    "Confirms that an observation still holds and restarts its lifetime",
                 ),
             ),
         )
@@ -38,7 +38,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "resolve_observation",
                     GROUP,
-                    "Marks an observation as resolved, and says whether it came true",
+                    "Resolves an observation, optionally as confirmed or refuted",
                 ),
             ),
         )
@@ -49,7 +49,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "supersede_observation",
                     GROUP,
-                    "Puts another observation in the place of this one",
+                    "Supersedes an observation by another one",
                 ),
             ),
         )
@@ -60,7 +60,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "restore_observation",
                     GROUP,
-                    "Takes an observation out of the archive, into the status that it had before",
+                    "Restores an archived observation to its earlier status",
                 ),
             ),
         )

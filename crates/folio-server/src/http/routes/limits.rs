@@ -26,9 +26,9 @@ pub(super) fn routes() -> ApiRouter<App> {
     let get = about(
         "get_limits",
         GROUP,
-        "Gives the limits of a run, or of a part of it, and what is used up",
+        "Returns the limits of a run or of a part of it, and what is used",
     );
-    let change = about("change_limits", GROUP, "Changes limits of a run, or of a part of it");
+    let change = about("change_limits", GROUP, "Changes limits of a run or of a part of it");
     ApiRouter::new().api_route(
         "/runs/{run}/limits",
         get_with(limits, get).patch_with(change_limits, change),

@@ -40,7 +40,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "assemble_context",
                     GROUP,
-                    "Gives what of memory goes into a prompt, with its receipt",
+                    "Assembles the context for a prompt from memory, with its receipt",
                 ),
             ),
         )
@@ -48,7 +48,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/search",
             get_with(
                 search,
-                about("search", GROUP, "Finds everything by its words, best match first"),
+                about("search", GROUP, "Searches all entries for words, best match first"),
             ),
         )
         .api_route(
@@ -66,19 +66,23 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/patterns",
             get_with(
                 patterns,
-                about("list_patterns", GROUP, "Lists what was noticed again and again"),
+                about("list_patterns", GROUP, "Lists patterns, which were noticed repeatedly"),
             ),
         )
         .api_route(
             "/calibration",
             get_with(
                 calibration,
-                about("calibration", GROUP, "Gives how often stated confidences came true"),
+                about(
+                    "calibration",
+                    GROUP,
+                    "Returns how often stated confidences proved right",
+                ),
             ),
         )
         .api_route(
             "/trace",
-            get_with(trace, about("trace", GROUP, "Lists what happened, in order")),
+            get_with(trace, about("trace", GROUP, "Lists the lines of the trace, in order")),
         )
 }
 

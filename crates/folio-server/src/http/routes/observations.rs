@@ -35,10 +35,10 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "list_observations",
                     GROUP,
-                    "Lists observations, newest first, or those with some words",
+                    "Lists observations, newest first, or those that match a text",
                 ),
             )
-            .post_with(add, about("add_observation", GROUP, "Notes something that was noticed")),
+            .post_with(add, about("add_observation", GROUP, "Records an observation")),
         )
         .api_route(
             "/observations/active",
@@ -47,7 +47,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "active_observations",
                     GROUP,
-                    "Lists the live observations that matter most",
+                    "Lists the most important live observations",
                 ),
             ),
         )
@@ -55,27 +55,20 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/observations/{observation}",
             get_with(
                 show,
-                about(
-                    "get_observation",
-                    GROUP,
-                    "Gives one observation, whatever state it is in",
-                ),
+                about("get_observation", GROUP, "Returns one observation in any state"),
             )
             .patch_with(
                 update,
                 about(
                     "update_observation",
                     GROUP,
-                    "Changes an observation; what is left out stays",
+                    "Updates an observation; fields that are left out stay unchanged",
                 ),
             ),
         )
         .api_route(
             "/observations/{observation}/archive",
-            post_with(
-                archive,
-                about("archive_observation", GROUP, "Puts an observation away for good"),
-            ),
+            post_with(archive, about("archive_observation", GROUP, "Archives an observation")),
         )
         .api_route(
             "/observations/{observation}/history",

@@ -29,7 +29,7 @@ const GROUP: &str = "pages";
 
 pub(super) fn routes() -> ApiRouter<App> {
     let markdown = giving(
-        about("get_page", GROUP, "Gives a page; as markdown if its name ends in .md"),
+        about("get_page", GROUP, "Returns a page, as markdown if its name ends in .md"),
         MARKDOWN,
     );
     ApiRouter::new()
@@ -51,14 +51,14 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/pages/{page}/entries",
             get_with(
                 entries,
-                about("list_entries", GROUP, "Lists what is on a page, oldest first"),
+                about("list_entries", GROUP, "Lists the entries of a page, oldest first"),
             )
             .post_with(
                 append,
                 about(
                     "append_entry",
                     GROUP,
-                    "Adds a block to a page; what is on it is never rewritten",
+                    "Appends an entry to a page; existing entries are never rewritten",
                 ),
             ),
         )
@@ -76,7 +76,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "page_rollup",
                     GROUP,
-                    "Gives what the pages that a page contains have come to",
+                    "Returns the roll-up of the pages that a page contains",
                 ),
             ),
         )

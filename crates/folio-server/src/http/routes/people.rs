@@ -32,22 +32,32 @@ pub(super) fn routes() -> ApiRouter<App> {
     ApiRouter::new()
         .api_route(
             "/runs/{run}/questions",
-            get_with(questions, about("list_questions", GROUP, "Lists what a run asks")),
+            get_with(
+                questions,
+                about(
+                    "list_questions",
+                    GROUP,
+                    "Lists the open questions of a run and what waits for approval",
+                ),
+            ),
         )
         .api_route(
             "/runs/{run}/pause",
             post_with(
                 pause,
-                about("pause_run", GROUP, "Begins no more calls of a run, or of a part of it"),
+                about("pause_run", GROUP, "Pauses a run or a part of it: no more calls begin"),
             ),
         )
         .api_route(
             "/runs/{run}/continue",
-            post_with(go_on, about("continue_run", GROUP, "Has what was paused go on")),
+            post_with(
+                go_on,
+                about("continue_run", GROUP, "Continues a paused run or a part of it"),
+            ),
         )
         .api_route(
             "/questions/{question}/answer",
-            post_with(answer, about("answer_question", GROUP, "Answers what a run asks")),
+            post_with(answer, about("answer_question", GROUP, "Answers a question of a run")),
         )
 }
 

@@ -33,25 +33,26 @@ const LIMIT_DEFAULT: u32 = 100;
 const GROUP: &str = "runs";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let live = telling::<RunMessage>(about("run_events", GROUP, "Tells what happens in a run, as it happens"));
+    let live = telling::<RunMessage>(about("run_events", GROUP, "Streams the events of a run as they happen"));
     ApiRouter::new()
         .api_route(
             "/runs",
-            get_with(list, about("list_runs", GROUP, "Lists runs, newest first")).post_with(
-                start,
-                about("start_run", GROUP, "Starts a run of a plan, or for a goal"),
-            ),
+            get_with(list, about("list_runs", GROUP, "Lists runs, newest first"))
+                .post_with(start, about("start_run", GROUP, "Starts a run from a plan or a goal")),
         )
         .api_route(
             "/runs/{run}",
             get_with(
                 show,
-                about("get_run", GROUP, "Gives a run with its result, counts and pages"),
+                about("get_run", GROUP, "Returns a run with its result, counts and pages"),
             ),
         )
         .api_route(
             "/runs/{run}/tree",
-            get_with(tree, about("run_tree", GROUP, "Gives every node of a run")),
+            get_with(
+                tree,
+                about("run_tree", GROUP, "Returns the tree of a run with every node"),
+            ),
         )
         .api_route(
             "/runs/{run}/nodes/{node}",
@@ -60,17 +61,14 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "run_node",
                     GROUP,
-                    "Gives a node of a run with its result, evidence and cost",
+                    "Returns a node of a run with its result, evidence and cost",
                 ),
             ),
         )
         .api_route("/runs/{run}/events", get_with(events, live))
         .api_route(
             "/runs/{run}/cancel",
-            post_with(
-                cancel,
-                about("cancel_run", GROUP, "Asks for a run, or a part of it, to be stopped"),
-            ),
+            post_with(cancel, about("cancel_run", GROUP, "Cancels a run or a part of it")),
         )
 }
 

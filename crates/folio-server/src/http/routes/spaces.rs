@@ -23,7 +23,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             about(
                 "list_spaces",
                 "memory",
-                "Lists the spaces that whoever asks can open, and as whom",
+                "Lists the spaces that the caller can open, with the caller's role there",
             ),
         ),
     )

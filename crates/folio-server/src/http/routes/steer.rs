@@ -40,12 +40,12 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "get_plan",
                     GROUP,
-                    "Gives the plan of a run, or of a part of it, as it stands",
+                    "Returns the current plan of a run or of a part of it",
                 ),
             )
             .put_with(
                 edit_plan,
-                about("edit_plan", GROUP, "Changes the plan of a run, or of a part of it"),
+                about("edit_plan", GROUP, "Replaces the plan of a run or of a part of it"),
             ),
         )
         .api_route(
@@ -55,7 +55,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "plan_versions",
                     GROUP,
-                    "Lists the versions that the plan of a run, or of a part of it, had",
+                    "Lists all versions of the plan of a run or of a part of it",
                 ),
             ),
         )
@@ -63,14 +63,22 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/runs/{run}/fork",
             post_with(
                 fork,
-                about("fork_run", GROUP, "Begins another run from a moment of this one"),
+                about(
+                    "fork_run",
+                    GROUP,
+                    "Forks a run: starts another run from a moment of this one",
+                ),
             ),
         )
         .api_route(
             "/approvals/{approval}",
             post_with(
                 decide,
-                about("decide_approval", GROUP, "Says yes or no to what waits for it"),
+                about(
+                    "decide_approval",
+                    GROUP,
+                    "Approves or rejects a waiting plan, call or check",
+                ),
             ),
         )
 }

@@ -45,7 +45,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "view_scratchbook",
                     BOOK,
-                    "Gives the scratchbook as a model reads it, with its receipt",
+                    "Returns the view of a scratchbook for a model, with its receipt",
                 ),
             ),
         )
@@ -59,13 +59,20 @@ pub(super) fn routes() -> ApiRouter<App> {
                     "Lists the items of a scratchbook, most urgent first",
                 ),
             )
-            .post_with(add, about("add_item", BOOK, "Adds a note, a todo or a task")),
+            .post_with(
+                add,
+                about("add_item", BOOK, "Adds a note, a todo or a task to a scratchbook"),
+            ),
         )
         .api_route(
             &format!("{items}/{{item}}"),
-            get_with(show, about("get_item", BOOK, "Gives one item")).patch_with(
+            get_with(show, about("get_item", BOOK, "Returns one item")).patch_with(
                 update,
-                about("update_item", BOOK, "Changes an item; what is left out stays"),
+                about(
+                    "update_item",
+                    BOOK,
+                    "Updates an item; fields that are left out stay unchanged",
+                ),
             ),
         )
         .api_route(
@@ -74,11 +81,11 @@ pub(super) fn routes() -> ApiRouter<App> {
         )
         .api_route(
             &format!("{items}/{{item}}/pin"),
-            post_with(pin, about("pin_item", BOOK, "Pins an item to the top")),
+            post_with(pin, about("pin_item", BOOK, "Pins an item")),
         )
         .api_route(
             &format!("{items}/{{item}}/unpin"),
-            post_with(unpin, about("unpin_item", BOOK, "Takes the pin of an item away")),
+            post_with(unpin, about("unpin_item", BOOK, "Unpins an item")),
         )
         // The same operations under the shorter paths that other programs rely on.
         .route("/threads/{thread}/scratchbook/{item}/complete", post(complete))
@@ -93,27 +100,23 @@ pub(super) fn long_routes() -> ApiRouter<App> {
             "/threads/{thread}/history",
             get_with(
                 said,
-                about(
-                    "read_history",
-                    LONG,
-                    "Gives messages that were put away, by their numbers",
-                ),
+                about("read_history", LONG, "Returns offloaded messages by their numbers"),
             )
             .post_with(
                 offload,
-                about("offload", LONG, "Puts the older messages of a conversation away"),
+                about("offload", LONG, "Offloads the older messages of a conversation"),
             ),
         )
         .api_route(
             "/threads/{thread}/evict",
             post_with(
                 evict,
-                about("evict", LONG, "Gives something short that stands for a large result"),
+                about("evict", LONG, "Puts a large result away and returns a preview of it"),
             ),
         )
         .api_route(
             "/blobs/{reference}",
-            get_with(blob, about("read_blob", LONG, "Gives a part of a long text")),
+            get_with(blob, about("read_blob", LONG, "Returns a part of a long text")),
         )
 }
 

@@ -43,7 +43,7 @@ const GROUP: &str = "keeping";
 
 pub(super) fn routes() -> ApiRouter<App> {
     let lines = giving(
-        about("export_space", GROUP, "Gives the whole space as lines of JSON"),
+        about("export_space", GROUP, "Exports the whole space as JSON lines"),
         LINES,
     );
     ApiRouter::new()
@@ -55,7 +55,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "import_space",
                     GROUP,
-                    "Brings in what an export gave; what is there stays as it is",
+                    "Imports an export; existing entries stay unchanged",
                 ),
             ),
         )
@@ -63,11 +63,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/forget",
             post_with(
                 forget,
-                about(
-                    "forget",
-                    GROUP,
-                    "Takes the content of entries out of everything, for good",
-                ),
+                about("forget", GROUP, "Erases the content of entries permanently"),
             ),
         )
 }

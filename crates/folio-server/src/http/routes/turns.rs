@@ -37,7 +37,7 @@ pub(super) fn routes() -> ApiRouter<App> {
         about(
             "turn_export",
             GROUP,
-            "Gives what a turn left behind; as lines if that is accepted",
+            "Returns the export of a turn, as JSON lines if they are accepted",
         ),
         LINES,
     );
@@ -49,13 +49,13 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "begin_turn",
                     GROUP,
-                    "Begins a turn: how urgent, is it clear, what comes first",
+                    "Begins a turn and decides its urgency, its clarity and the order of work",
                 ),
             ),
         )
         .api_route(
             "/turns/{turn}",
-            get_with(show, about("get_turn", GROUP, "Gives a turn with its decisions")),
+            get_with(show, about("get_turn", GROUP, "Returns a turn with its decisions")),
         )
         .api_route(
             "/turns/{turn}/end",
@@ -64,7 +64,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "end_turn",
                     GROUP,
-                    "Ends a turn: what is left, what was learned; archives what is resolved",
+                    "Ends a turn: evaluates it, finds patterns and archives what is resolved",
                 ),
             ),
         )
@@ -72,7 +72,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/turns/{turn}/trace",
             get_with(
                 trace,
-                about("turn_trace", GROUP, "Lists what happened in a turn, in order"),
+                about("turn_trace", GROUP, "Lists the lines of a turn's trace, in order"),
             ),
         )
         .api_route(
@@ -85,7 +85,11 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/turns/{turn}/receipts",
             get_with(
                 receipts,
-                about("turn_receipts", GROUP, "Lists what models were shown in a turn"),
+                about(
+                    "turn_receipts",
+                    GROUP,
+                    "Lists the receipts of what models were shown in a turn",
+                ),
             ),
         )
 }
