@@ -1,7 +1,8 @@
-//! Who asks: by the token that is sent with the request, or whoever can reach the address.
+//! Authentication: by the token sent with the request, or, without a token, as whoever can reach the address.
 //!
-//! A token is looked up by its hash each time, so that one that was taken back, by whatever process, opens nothing from then
-//! on; nor is more told on what it had opened. Requests that come with a token are counted: a program that runs away is slowed down, and nobody else is.
+//! A token is looked up by its hash for each request, so a token revoked by any process opens nothing from then on, and
+//! streams that it opened send nothing more. Requests with a token are counted per token, so a program out of control
+//! is slowed down without affecting others.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,17 +20,17 @@ use tokio::time::Instant;
 use super::problem::Problem;
 use crate::ui;
 
-/// Requests that may come at once, in seconds of what is allowed.
+/// The size of a burst: as many requests as are allowed in this many seconds.
 const BURST_SECONDS: f64 = 2.0;
 
-/// Who asks, and by what right. Every request that is answered has one.
+/// The caller, and the token by which it was authenticated. Every request that reaches a handler has one.
 #[derive(Debug, Clone)]
 pub(crate) struct Permit {
     pub(crate) actor: Actor,
     token: Option<Token>,
 }
 
-/// The token that was shown, and where it is kept.
+/// The token of a request, and the runner whose store holds it.
 #[derive(Debug, Clone)]
 struct Token {
     id: String,
@@ -37,24 +38,25 @@ struct Token {
 }
 
 impl Permit {
-    /// Whether a token was shown.
+    /// Returns whether the request had a token.
     pub(crate) fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// Which token was shown.
+    /// Returns the id of the token that the request had.
     pub(crate) fn token_id(&self) -> Option<&str> {
         self.token.as_ref().map(|token| token.id.as_str())
     }
 
-    /// That it still holds. An answer may go on for hours, and a token may be taken back meanwhile, or run out.
+    /// Checks that the token is still valid. An answer may last for hours, and the token may be revoked or expire
+    /// meanwhile.
     pub(crate) async fn still_holds(&self) -> Result<(), Problem> {
         let Some(token) = &self.token else { return Ok(()) };
         valid_token(&token.runner, |kept| kept.id == token.id).await.map(drop)
     }
 }
 
-/// The token that `is_it`, if it opens something.
+/// Returns the valid token for which `is_it` holds.
 async fn valid_token(runner: &Runner, is_it: impl Fn(&KeptToken) -> bool) -> Result<KeptToken, Problem> {
     let workspace = runner.workspace();
     let tokens = workspace.store().tokens().await?;
@@ -70,18 +72,18 @@ async fn valid_token(runner: &Runner, is_it: impl Fn(&KeptToken) -> bool) -> Res
     })
 }
 
-/// By what right requests are answered.
+/// The rules by which requests are admitted.
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     pub(crate) runner: Runner,
-    /// Who asks without a token; none if one is demanded.
+    /// The actor of requests without a token; `None` if a token is required.
     pub(crate) local: Option<Actor>,
-    /// Requests that one token may make in a second.
+    /// The number of requests per second that one token may make.
     pub(crate) per_second: u32,
     counts: Arc<Mutex<HashMap<String, Count>>>,
 }
 
-/// What is left to a token.
+/// The requests that a token has left.
 #[derive(Debug, Clone, Copy)]
 struct Count {
     left: f64,
@@ -89,7 +91,8 @@ struct Count {
 }
 
 impl Access {
-    /// The right to ask what `runner` works in: as `local` without a token, and `per_second` times with one.
+    /// Admits requests to the space of `runner`: as `local` without a token, and at `per_second` requests per second
+    /// with one.
     pub(crate) fn new(runner: Runner, local: Option<Actor>, per_second: u32) -> Self {
         Self {
             runner,
@@ -133,11 +136,11 @@ impl Access {
         })
     }
 
-    /// Whether one more request of the token `id` is answered.
+    /// Counts one more request of the token `id` and returns whether it is admitted.
     fn counts_as_one(&self, id: &str) -> bool {
         let most = f64::from(self.per_second) * BURST_SECONDS;
         let now = Instant::now();
-        // As many as there are tokens that opened something.
+        // The map never exceeds the number of tokens that were valid here.
         let mut counts = self.counts.lock();
         let count = counts.entry(id.to_owned()).or_insert(Count { left: most, at: now });
         let since = now.saturating_duration_since(count.at).as_secs_f64();
@@ -151,7 +154,7 @@ impl Access {
     }
 }
 
-/// The token in `Authorization`.
+/// Returns the token in the header `Authorization`.
 fn token_in(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return Ok(None);
@@ -168,8 +171,8 @@ fn token_in(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     })
 }
 
-/// Answers those who may ask. That the process is there, everybody is told, and people that they are lost: a browser has no token to
-/// send with an address.
+/// Admits authenticated requests. `/healthz`, and the page that tells people that an address does not exist, need no
+/// token: a browser cannot send one with an address.
 pub(crate) async fn permitted(State(access): State<Access>, mut request: Request, next: Next) -> Response {
     if request.uri().path() == "/healthz" || ui::is_lost(&request) {
         return next.run(request).await;

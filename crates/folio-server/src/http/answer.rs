@@ -1,11 +1,11 @@
-//! Answers that are a success.
+//! Successful responses.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// Something, with what names its version and its place: `ETag` is what `If-Match` takes.
+/// A value with its version (`ETag`, which `If-Match` takes) and its location.
 #[derive(Debug)]
 pub(crate) struct Answer<T, const STATUS: u16 = 200> {
     value: T,
@@ -13,13 +13,13 @@ pub(crate) struct Answer<T, const STATUS: u16 = 200> {
     location: Option<String>,
 }
 
-/// What was made.
+/// The response to a creation.
 pub(crate) type Made<T> = Answer<T, 201>;
-/// What is durable, and done by and by.
+/// The response to a request that is recorded durably and carried out later.
 pub(crate) type Accepted<T> = Answer<T, 202>;
 
 impl<T, const STATUS: u16> Answer<T, STATUS> {
-    /// `value` itself.
+    /// Responds with `value`.
     pub(crate) fn of(value: T) -> Self {
         Self {
             value,
@@ -28,7 +28,7 @@ impl<T, const STATUS: u16> Answer<T, STATUS> {
         }
     }
 
-    /// Its version is `version`.
+    /// Sets the version.
     pub(crate) fn version(self, version: u32) -> Self {
         Self {
             version: Some(version),
@@ -36,7 +36,7 @@ impl<T, const STATUS: u16> Answer<T, STATUS> {
         }
     }
 
-    /// It is at `location`.
+    /// Sets the location.
     pub(crate) fn at(self, location: String) -> Self {
         Self {
             location: Some(location),

@@ -1,4 +1,4 @@
-//! What every handler works on.
+//! The state that all handlers share.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use super::problem::Problem;
 use super::transfers::Transfers;
 use crate::driving::Driving;
 
-/// The runner of the space that is served. Cheap to clone.
+/// The runner of the served space, with everything that handlers share. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct App {
     pub(crate) runner: Runner,
-    /// The runs that are driven here.
+    /// The runs that this server drives.
     pub(crate) driving: Arc<Driving>,
-    /// The folder that runs may read: what a relative path means, and what no path leads out of.
+    /// The folder that runs may read: relative paths start there, and no path may lead out of it.
     pub(crate) folder: Option<PathBuf>,
-    /// What those who watch runs are told.
+    /// The feeds of the runs that clients watch.
     pub(crate) feeds: Arc<Feeds>,
-    /// Places for whole spaces on their way out and in.
+    /// The places for exports and imports.
     pub(crate) transfers: Transfers,
-    /// What is counted.
+    /// The metrics.
     pub(crate) metrics: Metrics,
-    /// Turns true when the server stops; streams end then.
+    /// Becomes true when the server stops; streams end then.
     pub(crate) stopping: watch::Receiver<bool>,
 }
 
 impl App {
-    /// The runner of `space`.
+    /// Returns the runner of `space`.
     ///
     /// # Errors
     ///
-    /// A 404 if another space is served.
+    /// A 404 if the server serves another space.
     pub(crate) fn runner_of(&self, space: &str) -> Result<&Runner, Problem> {
         let served = self.runner.workspace().space();
         if space == served.as_str() {

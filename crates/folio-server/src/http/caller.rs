@@ -1,4 +1,4 @@
-//! Who asks, and for what: the space as they see it, and what stands in the path and the head of the request.
+//! The caller of a request: its view of the space, and the values in the path and the headers.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -22,26 +22,26 @@ use crate::driving::{Driving, Place};
 use crate::submit;
 use crate::wire::Written;
 
-/// The turn that something is done in: `t3` or `turn_…`.
+/// The header that names the turn in which a request is made: `t3` or `turn_…`.
 pub(crate) const TURN: &str = "folio-turn";
-/// Names a request, so that it does nothing more when it is made again.
+/// The header that names a request, so repeating the request does nothing more.
 pub(crate) const KEY: &str = "idempotency-key";
-/// Bytes of a key.
+/// The maximum length of a key in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
-/// Who asks, and for what.
+/// The caller of a request, with the values of its path and headers.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) runner: Runner,
     pub(crate) actor: Actor,
     pub(crate) permit: Permit,
-    /// The space as the caller sees it, from the thread that the path names, or the main one.
+    /// The space as the caller sees it, from the thread that the path names, or from the main thread.
     pub(crate) workspace: Workspace,
-    /// What the store knows the request by, if it has a key, with what is asked for under it.
+    /// The key under which the store records the request, with the content of the request, if it has a key.
     asked: Option<RequestKey>,
-    /// The version that a change is made of.
+    /// The version on which a change is based.
     pub(crate) if_match: IfMatch,
-    /// The turn that it is done in, if that has ended.
+    /// The turn in which the request is made, if that turn has ended.
     over: Option<TurnHandle>,
     names: HashMap<String, String>,
 }
@@ -110,17 +110,19 @@ impl FromRequestParts<App> for Caller {
 }
 
 impl Caller {
-    /// What the store knows the request by, if it has a key: whoever asks for something else, or is somebody else, has another.
+    /// Returns the key under which the store records the request, if it has one. It differs for other operations and
+    /// other callers.
     pub(crate) fn key(&self) -> Option<&str> {
         self.asked.as_ref().map(RequestKey::key)
     }
 
-    /// The same to be handed on.
+    /// Returns the same key as an owned string.
     pub(crate) fn own_key(&self) -> Option<String> {
         self.key().map(str::to_owned)
     }
 
-    /// What was written, with the word that it is in no export of the turn that it was written in, if that has ended (M7.6.47).
+    /// Adds a warning to `written` if the turn in which it was written has ended, because it is not in the turn's
+    /// export then (M7.6.47).
     pub(crate) fn warned<T>(&self, mut written: Written<T>) -> Written<T> {
         if let Some(turn) = self.over {
             let message = format!("{turn} has ended; what is done now is not in its export");
@@ -130,7 +132,7 @@ impl Caller {
         written
     }
 
-    /// Refuses a condition where what is changed has no version: it would be taken as one that holds.
+    /// Refuses `If-Match` where the changed thing has no version, because the condition would seem to hold.
     pub(crate) fn has_no_version(&self, what: &str) -> Result<(), Problem> {
         let IfMatch::Version(version) = self.if_match else {
             return Ok(());
@@ -139,18 +141,18 @@ impl Caller {
         Err(Problem::invalid("if_match_invalid", detail).hint("leave it out"))
     }
 
-    /// What the path calls `name`.
+    /// Returns the path parameter `name`.
     pub(crate) fn name(&self, name: &str) -> &str {
         self.names.get(name).map(String::as_str).unwrap_or_default()
     }
 
-    /// What the path calls `name`, which is an id or a handle. One that cannot be is nowhere.
+    /// Returns the path parameter `name`, which is an id or a handle; a malformed one gives a 404.
     pub(crate) fn named<T: FromStr<Err = IdError>>(&self, name: &str) -> Result<T, Problem> {
         let error = |error| Problem::from(error).with_status(StatusCode::NOT_FOUND);
         self.name(name).parse().map_err(error)
     }
 
-    /// Its space, with whoever is asked about turns here, if anybody is.
+    /// Returns the caller's space, with the server's advisor for turns if there is one.
     pub(crate) fn advised(&self) -> Workspace {
         match self.runner.advisor() {
             Some((advisor, time)) => self.workspace.with_advisor(advisor, time),
@@ -158,12 +160,12 @@ impl Caller {
         }
     }
 
-    /// The thread that it is seen from.
+    /// Returns the thread from which the space is seen.
     pub(crate) fn thread(&self) -> ThreadKey {
         self.workspace.thread().clone()
     }
 
-    /// The same seen from the thread called `name`, unless none is.
+    /// Returns the caller as seen from the thread `name`, if one is given.
     pub(crate) fn in_thread(mut self, name: Option<String>) -> Result<Self, Problem> {
         match name {
             None => Ok(self),
@@ -174,12 +176,12 @@ impl Caller {
         }
     }
 
-    /// The entry that the path names, which is `what`: of one of `kinds`.
+    /// Returns the entry that the path names; a 404 unless it is of one of `kinds`, which the message calls `what`.
     pub(crate) async fn entry(&self, name: &str, kinds: &[EntryKind], what: &str) -> Result<Entry, Problem> {
         self.checked(self.named(name)?, kinds, what).await
     }
 
-    /// The same for one that the body calls `name`.
+    /// The same for an entry that the body names.
     pub(crate) async fn entry_called(&self, name: &str, kinds: &[EntryKind], what: &str) -> Result<Entry, Problem> {
         self.checked(name.parse()?, kinds, what).await
     }
@@ -193,7 +195,7 @@ impl Caller {
         Err(Problem::not_found("not_found", detail).hint("it stands on a page: /pages/PAGE/entries shows it"))
     }
 
-    /// What is asked of runs in this request: with its key, it is done once however often it is asked for.
+    /// Returns the runner that records what this request does to runs under the request's key, so it is done once.
     pub(crate) fn keyed_runner(&self) -> Runner {
         match &self.asked {
             None => self.runner.clone(),
@@ -201,8 +203,8 @@ impl Caller {
         }
     }
 
-    /// A place to drive one more run in. None where as many are under way as may be and this was asked for before, with the
-    /// same key: then the run is there already.
+    /// Returns a place to drive one more run. `None` if all places are taken and the same request was recorded before
+    /// with the same key: then the run exists already.
     pub(crate) async fn place_in(&self, driving: &Driving) -> Result<Option<Place>, Problem> {
         match (driving.place(), self.key()) {
             (Ok(place), _) => Ok(Some(place)),
@@ -211,25 +213,25 @@ impl Caller {
         }
     }
 
-    /// Refuses what is done to runs to those whom runs do not concern: tools, and roles within a run or a turn (M7.7).
+    /// Refuses operations on runs to tools and to roles within a run or a turn (M7.7).
     pub(crate) fn may_steer(&self) -> Result<(), Problem> {
         submit::may_steer(&self.actor)
     }
 
-    /// The run that the path names.
+    /// Returns the run that the path names.
     pub(crate) async fn run_row(&self) -> Result<RunRow, Problem> {
         let run: RunRef = self.named("run")?;
         Ok(self.workspace.run(run).await?)
     }
 
-    /// The run called `name`.
+    /// Returns the run called `name`.
     pub(crate) async fn run_called(&self, name: &str) -> Result<RunRow, Problem> {
         let run: RunRef = name.parse()?;
         Ok(self.workspace.run(run).await?)
     }
 }
 
-/// The thread called `name`; one without a name is nowhere.
+/// Returns the thread called `name`; an empty name is invalid.
 pub(crate) fn thread_called(name: String) -> Result<ThreadKey, Problem> {
     if name.is_empty() {
         let empty = folio::memory::Invalid::new("thread_invalid", "thread", "the name of a thread is empty");
@@ -238,8 +240,8 @@ pub(crate) fn thread_called(name: String) -> Result<ThreadKey, Problem> {
     Ok(ThreadKey(name))
 }
 
-/// The turn called `name`, which whoever works in it need not be able to read; one that is named by its id need not be known here,
-/// because others may keep turns.
+/// Returns the turn called `name`. A caller need not be able to read a turn to work in it. A turn named by its id need
+/// not be known here, because other programs may keep turns.
 pub(crate) async fn turn_named(workspace: &Workspace, name: &str) -> Result<TurnId, Problem> {
     Ok(turn_of(workspace, name.parse()?).await?.0)
 }
@@ -252,7 +254,8 @@ async fn turn_of(workspace: &Workspace, turn: TurnRef) -> Result<(TurnId, Option
     }
 }
 
-/// The value of a header that can be read as text. One that stands twice says two things, of which only one could be heeded.
+/// Returns the value of a header as text. A header given twice is refused, because only one of its values could be
+/// used.
 fn text_of(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
@@ -279,19 +282,19 @@ fn asking<'a>(method: &'a Method, path: &'a str, actor: &'a Actor, token: Option
     }
 }
 
-/// What the header `If-Match` says.
+/// The value of the header `If-Match`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IfMatch {
-    /// It is not there.
+    /// The header is missing.
     Unsaid,
-    /// `*`: whatever version there is.
+    /// `*`: any version.
     Any,
-    /// This one.
+    /// This version.
     Version(u32),
 }
 
 impl IfMatch {
-    /// The version that it names.
+    /// Returns the version that it names.
     pub(crate) fn version(self) -> Option<u32> {
         match self {
             Self::Unsaid | Self::Any => None,
@@ -300,7 +303,7 @@ impl IfMatch {
     }
 }
 
-/// What `If-Match` says: `"3"`, as `ETag` gives it, or `*`.
+/// Reads `If-Match`: `"3"`, as `ETag` gives it, or `*`.
 fn if_match_in(headers: &HeaderMap) -> Result<IfMatch, Problem> {
     let Some(text) = text_of(headers, header::IF_MATCH.as_str())? else {
         return Ok(IfMatch::Unsaid);

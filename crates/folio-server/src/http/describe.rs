@@ -1,4 +1,4 @@
-//! How what handlers take and give is described: the document of the interface follows from their types.
+//! Describes what handlers take and return: the OpenAPI document is derived from their types.
 
 use aide::OperationInput;
 use aide::OperationOutput;
@@ -16,14 +16,14 @@ use super::problem::Problem;
 use super::query::{Asked, Fields};
 use super::transfers::Arrived;
 
-/// Lines of JSON.
+/// The media type of JSON lines.
 pub(crate) const LINES: &str = "application/x-ndjson";
-/// A page for people.
+/// The media type of a page as markdown.
 pub(crate) const MARKDOWN: &str = "text/markdown";
-/// Events as they happen.
+/// The media type of a live stream of events.
 const EVENTS: &str = "text/event-stream";
 
-/// Says what an operation is: a name for programs, the group that it is in, and a sentence.
+/// Describes an operation: its id, its group (tag), and its summary.
 pub(crate) fn about(
     name: &'static str,
     group: &'static str,
@@ -32,7 +32,7 @@ pub(crate) fn about(
     move |operation| operation.id(name).tag(group).summary(says)
 }
 
-/// The same for one that answers with `kind` instead of JSON, or besides it.
+/// The same for an operation that answers with the media type `kind` instead of JSON, or in addition to it.
 pub(crate) fn giving(
     described: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
     kind: &'static str,
@@ -55,8 +55,8 @@ pub(crate) fn giving(
     }
 }
 
-/// The same for one that answers with a stream of events, each of which has a `T`. OpenAPI 3.1 has no word for what a stream is made of: it
-/// stands under `x-itemSchema`, as 3.2 has it under `itemSchema`.
+/// The same for an operation that answers with a stream of events, each of which carries a `T`. OpenAPI 3.1 cannot
+/// describe the items of a stream; they stand under `x-itemSchema`, as OpenAPI 3.2 has them under `itemSchema`.
 pub(crate) fn telling<T: JsonSchema>(
     described: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
 ) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {

@@ -1,7 +1,7 @@
-//! The events of a run, read and put into words once for all who watch it.
+//! The events of a run, read and serialized once for all clients that watch it.
 //!
-//! Whoever watches a run holds its feed; one task reads the journal for all of them, and ends when nobody is left. So a
-//! thousand who watch one run cost a thousand connections, and not a thousand readings of its journal.
+//! Every watcher of a run holds its feed; one task reads the journal for all of them and ends when the last one leaves.
+//! So a thousand watchers of a run cost a thousand connections, but only one reading of its journal.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -15,33 +15,33 @@ use tokio::task::JoinHandle;
 use super::problem::Problem;
 use crate::wire::event::{EndShape, EventShape};
 
-/// The feeds that somebody holds.
+/// The feeds that are in use.
 #[derive(Debug, Default)]
 pub(crate) struct Feeds {
     feeds: Mutex<HashMap<RunId, Weak<Feed>>>,
 }
 
-/// What happened in one run so far.
+/// The feed of one run.
 #[derive(Debug)]
 pub(crate) struct Feed {
     told: RwLock<Told>,
-    /// Rings when there is more.
+    /// Signals that there is more.
     news: watch::Sender<()>,
     reading: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What has been read.
+/// The part of the feed that has been read.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
-    /// The events from the first one on; the number of each is its place, from 1.
+    /// The events from the first one on; an event's number is its position, counted from 1.
     pub(crate) events: Vec<Words>,
-    /// What the stream ends with, if nothing follows.
+    /// The last message of the stream, once nothing more follows.
     pub(crate) last: Option<Words>,
-    /// The commit up to which it was read.
+    /// The last commit that was read.
     head: Seq,
 }
 
-/// A message, without its number.
+/// A message without its number.
 #[derive(Debug)]
 pub(crate) struct Words {
     pub(crate) name: &'static str,
@@ -50,36 +50,36 @@ pub(crate) struct Words {
 
 impl Words {
     fn of(name: &'static str, data: &impl serde::Serialize) -> Self {
-        // Nothing of what is told can fail to be JSON.
+        // None of the messages can fail to serialize.
         let data = serde_json::to_string(data).unwrap_or_default().into();
         Self { name, data }
     }
 }
 
 impl Told {
-    /// Whether all of it is here that was committed up to `head`.
+    /// Returns whether everything committed up to `head` has been read.
     pub(crate) fn reaches(&self, head: Seq) -> bool {
         self.head >= head || self.last.is_some()
     }
 
-    /// Whether there is no event `after`. Where reading broke off, nobody knows.
+    /// Returns whether the event `after` is known not to exist. If reading broke off, this is unknown.
     pub(crate) fn lacks(&self, after: u64) -> bool {
         after > self.events.len() as u64 && !self.broke_off()
     }
 
-    /// Whether it ends with what went wrong, and not with the run.
+    /// Returns whether the feed ended with an error, not with the end of the run.
     fn broke_off(&self) -> bool {
         self.last.as_ref().is_some_and(|last| last.name != "end")
     }
 }
 
 impl Feeds {
-    /// The feed of the run that `watch` is of, of which nothing was read yet.
+    /// Returns the feed of the run of `watch`, which must not have been read from yet.
     pub(crate) fn of(&self, watch: Watch) -> Arc<Feed> {
         let mut feeds = self.feeds.lock();
         let run = watch.run().id();
         let held = feeds.get(&run).and_then(Weak::upgrade);
-        // One that broke off is of no use to whoever tries again.
+        // A feed that broke off would not help a client that tries again.
         if let Some(feed) = held.filter(|feed| !feed.told().broke_off()) {
             return feed;
         }
@@ -97,12 +97,12 @@ impl Feeds {
 }
 
 impl Feed {
-    /// What has been read so far.
+    /// Returns what has been read so far.
     pub(crate) fn told(&self) -> RwLockReadGuard<'_, Told> {
         self.told.read()
     }
 
-    /// Changes whenever there is more.
+    /// Returns a receiver that changes whenever there is more.
     pub(crate) fn news(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
@@ -121,7 +121,7 @@ impl Drop for Feed {
     }
 }
 
-/// Reads the journal to its end, or until nobody holds the feed.
+/// Reads the journal to its end, or until the feed is no longer held.
 async fn read(mut watch: Watch, feed: Weak<Feed>) {
     loop {
         let news = watch.next().await;

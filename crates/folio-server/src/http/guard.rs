@@ -1,8 +1,10 @@
-//! Stands before every route: who may ask at all, how long an answer may take, and what browsers must not do with it.
+//! The guard before every route: refuses requests of strangers, limits the time of an answer, and sets security
+//! headers.
 //!
-//! Where no token is demanded, whatever can reach a loopback address can ask. Web pages of strangers can do that,
-//! too, from the browser of whoever runs the server: under a name of their own that they point at this machine (then the
-//! header `Host` has that name), or by sending a form here (then `Origin` names them). Both are refused.
+//! If no token is required, everything that can reach the loopback address can make requests. That includes web pages
+//! of strangers in the browser of the person who runs the server: by a host name of their own that points at this
+//! machine (the header `Host` then has that name), or by sending a form here (`Origin` then names their site). Both are
+//! refused.
 
 use std::net::IpAddr;
 use std::pin::pin;
@@ -21,13 +23,13 @@ use tokio::time::Instant;
 
 use super::problem::Problem;
 
-/// How long an answer may take to begin, from when its request is there. Streams go on after that.
+/// How long an answer may take to begin after its request has arrived. Streams continue after that.
 const TIME_MAX: Duration = Duration::from_secs(30);
-/// The same for bringing in a whole space, and for what looks at all that there is.
+/// The same for imports, and for operations that read the whole space.
 const LONG_TIME_MAX: Duration = Duration::from_secs(600);
 
-/// How long the answer to a request for `path` may take to begin: a model that is asked there has its own time besides, and
-/// what it does not say in it the answer does without.
+/// Returns how long the answer to a request for `path` may take to begin. A model that the operation asks has its own
+/// time in addition; if the model does not answer within it, the operation continues without its answer.
 fn time_for(method: &Method, path: &str) -> Duration {
     match (path.strip_prefix("/v1/spaces/"), path.rsplit('/').next()) {
         (Some(_), Some("import" | "forget")) => LONG_TIME_MAX,
@@ -37,7 +39,8 @@ fn time_for(method: &Method, path: &str) -> Duration {
     }
 }
 
-/// What every answer tells a browser. Nothing is loaded from elsewhere, nothing is run that is not ours, nobody frames it.
+/// The headers of every response, for browsers: load nothing from other sites, run only our own scripts, allow no
+/// frames.
 const HEADERS: [(HeaderName, &str); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -51,9 +54,9 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// Refuses strangers, stops what takes too long, and sets the headers.
+/// Refuses requests of strangers, stops answers that take too long, and sets the headers.
 ///
-/// `any_host`: whether it may be asked under any name, because a token is demanded in any case.
+/// `any_host`: whether any host name is accepted, because a token is required in any case.
 pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: Next) -> Response {
     let mut response = match refusal(request.method(), request.uri(), request.headers(), any_host) {
         Some(problem) => problem.into_response(),
@@ -66,15 +69,15 @@ pub(crate) async fn guard(State(any_host): State<bool>, request: Request, next: 
     for (name, value) in HEADERS {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // What is asked for changes while it is looked at.
+    // The content changes at any time.
     headers
         .entry(header::CACHE_CONTROL)
         .or_insert(HeaderValue::from_static("no-store"));
     response
 }
 
-/// What `answer` gives to `request`, unless nothing comes of it for `time` after the last of its body that arrived: a body may take
-/// long on its way here. One that takes longer than the longest answer is not waited for.
+/// Returns the answer to `request`, or an error if there is none `time` after the last part of the body arrived: a body
+/// may take long to arrive, but only as long as the longest answer may take.
 async fn in_time<A: Future<Output = Response>>(
     time: Duration,
     request: Request,
@@ -111,14 +114,14 @@ fn too_slow(time: Duration) -> Problem {
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail).hint("ask for less at a time, or try again")
 }
 
-/// Why a request is not even looked at.
+/// Returns why a request is refused before any handler sees it.
 fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> Option<Problem> {
-    // Of two names a server in front of this one may have looked at the other (RFC 9112, 3.2).
+    // With two names, a proxy in front of this server may have checked the other one (RFC 9112, 3.2).
     if headers.get_all(header::HOST).iter().nth(1).is_some() {
         let detail = "the request has more than one header Host";
         return Some(Problem::new(StatusCode::BAD_REQUEST, "header_invalid", detail));
     }
-    // A request may name the host in its first line, too; then that counts.
+    // A host in the request line takes precedence over the header.
     let host = uri
         .authority()
         .map(|authority| authority.as_str())
@@ -160,7 +163,7 @@ fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Whether `host`, with or without a port, is a name of the loopback address.
+/// Returns whether `host`, with or without a port, is a name of the loopback address.
 fn is_loopback(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

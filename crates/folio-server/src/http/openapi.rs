@@ -1,5 +1,5 @@
-//! The description of the interface, OpenAPI 3.1: what handlers take and give follows from their types, and what all of them
-//! have in common is added here.
+//! The OpenAPI 3.1 document: what handlers take and return is derived from their types; what all operations have in
+//! common is added here.
 
 use aide::openapi::{Info, License, OpenApi};
 use axum::Router;
@@ -12,7 +12,7 @@ use super::app::App;
 use super::problem::Problem;
 use super::routes;
 
-/// What a name in a path is.
+/// The descriptions of the path parameters.
 const NAMES: [(&str, &str); 11] = [
     (
         "space",
@@ -33,11 +33,11 @@ const NAMES: [(&str, &str); 11] = [
     ),
 ];
 
-/// Refusals that any request below a space may get, and those of one with a body.
+/// The error statuses of any request below a space, and those of requests with a body.
 const REFUSALS: [&str; 8] = ["400", "401", "403", "404", "409", "421", "429", "503"];
 const REFUSALS_OF_BODIES: [&str; 3] = ["413", "415", "422"];
 
-/// Every path but those of the page for people, and the description of them.
+/// Returns all routes except those of the web page for people, and their description.
 pub(crate) fn described() -> (Router<App>, Value) {
     aide::generate::in_context(|context| {
         let settings = SchemaSettings::draft2020_12().with(|settings| {
@@ -66,7 +66,7 @@ pub(crate) fn described() -> (Router<App>, Value) {
     (router, completed(document))
 }
 
-/// `document` with what all operations have in common.
+/// Adds to `document` what all operations have in common.
 fn completed(mut document: Value) -> Value {
     let refusal = json!({
         "description": "A problem in the format of RFC 9457; docs/errors has a page for each code",
@@ -90,7 +90,7 @@ fn completed(mut document: Value) -> Value {
     plain_formats(&mut document);
     let text = document.to_string();
     if let Some(schemas) = document["components"]["schemas"].as_object_mut() {
-        // Queries are described field by field, not as wholes.
+        // Queries are described field by field, so their own schemas are not referenced.
         schemas.retain(|name, _| text.contains(&format!("\"#/components/schemas/{name}\"")));
     }
     canonical(document)
@@ -137,7 +137,7 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
         );
     }
     for parameter in &mut parameters {
-        // One that need not be said has no value then, and null is none of its kind.
+        // An optional parameter has no default value, and null is not a value of its type.
         if let Some(schema) = parameter["schema"].as_object_mut()
             && schema.get("default").is_some_and(Value::is_null)
         {
@@ -159,7 +159,7 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
     operation["responses"]["default"] = problem;
 }
 
-/// Takes away the formats of numbers that only Rust knows.
+/// Removes number formats that only Rust knows.
 fn plain_formats(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -177,12 +177,12 @@ fn plain_formats(value: &mut Value) {
     }
 }
 
-/// Whether a request can have a key.
+/// Returns whether a request can have an idempotency key.
 fn takes_key(method: &str, path: &str) -> bool {
     method == "post" || (method == "patch" && !path.ends_with("/limits"))
 }
 
-/// Whether a request changes what has a version, and can name the one that it must have.
+/// Returns whether a request changes something that has a version, so `If-Match` can require a version.
 fn takes_version(method: &str, path: &str) -> bool {
     const ACTS: [&str; 8] = [
         "archive",

@@ -1,4 +1,4 @@
-//! Every answer that is no success, as RFC 9457 has it.
+//! All error responses, in the format of RFC 9457.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -22,7 +22,7 @@ use super::unread::Unread;
 use crate::ui;
 use crate::wire::{Observation, plan_mistake};
 
-/// What went wrong: the code is stable, the words are for people.
+/// An error. The code is stable; the texts are for people.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Problem {
     #[serde(rename = "type")]
@@ -32,23 +32,23 @@ pub(crate) struct Problem {
     code: Cow<'static, str>,
     detail: String,
     hints: Vec<String>,
-    // Boxed, since every function that can fail carries it.
+    // Boxed, because every function that can fail returns it.
     #[serde(flatten)]
     more: Option<Box<More>>,
 }
 
-/// What some problems say besides.
+/// Additional fields of some problems.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct More {
-    /// The entry that it is about, as it stands now.
+    /// The entry concerned, in its current state.
     #[serde(skip_serializing_if = "Option::is_none")]
     current: Option<Current>,
-    /// Single mistakes, where there are several.
+    /// The single mistakes, if there are several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Value>,
 }
 
-/// An entry as the lists that it is in show it.
+/// An entry in the form in which its lists show it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 enum Current {
@@ -69,7 +69,7 @@ impl Current {
 }
 
 impl Problem {
-    /// A problem that answers with `status`.
+    /// Creates a problem with `status`.
     pub(crate) fn new(status: StatusCode, code: impl Into<Cow<'static, str>>, detail: impl Into<String>) -> Self {
         let code = code.into();
         let about = format!("docs/errors/{code}.md").into();
@@ -85,22 +85,22 @@ impl Problem {
         }
     }
 
-    /// Something that was named is not there.
+    /// Something that the request names does not exist.
     pub(crate) fn not_found(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code, detail)
     }
 
-    /// The request is wrong.
+    /// The request is invalid.
     pub(crate) fn invalid(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// Whoever asks may not do that.
+    /// The caller may not do that.
     pub(crate) fn role_denied(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, Denied::CODE, detail)
     }
 
-    /// The same, answered with `status`.
+    /// Replaces the status.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self {
             title: status.canonical_reason().unwrap_or("Problem"),
@@ -109,7 +109,7 @@ impl Problem {
         }
     }
 
-    /// The same in other words.
+    /// Replaces the detail.
     pub(crate) fn saying(self, detail: impl Into<String>) -> Self {
         Self {
             detail: detail.into(),
@@ -117,40 +117,40 @@ impl Problem {
         }
     }
 
-    /// Adds what to try.
+    /// Adds a hint on what to do.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// Tells single mistakes, too, for programs.
+    /// Sets the list of single mistakes, for programs.
     pub(crate) fn errors(mut self, errors: Vec<Value>) -> Self {
         self.more.get_or_insert_default().errors = errors;
         self
     }
 
-    /// The stable name of what went wrong.
+    /// Returns the stable code of the error.
     pub(crate) fn code(&self) -> &str {
         &self.code
     }
 
-    /// What went wrong, in words.
+    /// Returns the description of the error.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
 
-    /// The HTTP status that says the same.
+    /// Returns the HTTP status.
     pub(crate) fn status(&self) -> u16 {
         self.status
     }
 
-    /// The code, what went wrong, and what to try, a line each: how a model reads it.
+    /// Returns the code with the detail, and the hints, one line each, for a model.
     pub(crate) fn text(&self) -> String {
         let hints = self.hints.iter().map(|hint| format!("\nhint: {hint}"));
         format!("{}: {}{}", self.code, self.detail, hints.collect::<String>())
     }
 
-    /// Appends what caused it, each cause once.
+    /// Appends the causes of the error to the detail, each cause once.
     fn caused_by(mut self, error: &(dyn StdError + 'static)) -> Self {
         for cause in causes(error).skip(1) {
             let text = cause.to_string();
@@ -190,7 +190,7 @@ impl IntoResponse for Problem {
 }
 
 impl Problem {
-    /// What went wrong below: its code, its causes, and what to try from here.
+    /// Creates a problem from an error of a lower layer: its code, its causes, and a hint for callers of the server.
     fn of(kind: ErrorKind, code: &str, error: &(dyn StdError + 'static)) -> Self {
         let problem = Self::new(status_of(kind), code.to_owned(), error.to_string()).caused_by(error);
         match hint_of(code) {
@@ -200,7 +200,7 @@ impl Problem {
     }
 }
 
-/// How HTTP says what the caller does next.
+/// Returns the HTTP status for a kind of error.
 fn status_of(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
@@ -211,7 +211,7 @@ fn status_of(kind: ErrorKind) -> StatusCode {
     }
 }
 
-/// What to try of a server, by the code of a problem.
+/// Returns the hint for callers of the server, by the code of the problem.
 fn hint_of(code: &str) -> Option<&'static str> {
     Some(match code {
         "stale_version" | "stale_policy" | "stale_space" | "plan_stale" => "look at it as it is now, then decide anew",
@@ -273,7 +273,7 @@ impl From<Invalid> for Problem {
     fn from(invalid: Invalid) -> Self {
         let detail = invalid.to_string();
         let status = match invalid.code.as_str() {
-            // What is put away stays as it is: a conflict with how things stand.
+            // An archived entry cannot change: a conflict with its current state.
             "archived" => StatusCode::CONFLICT,
             "content_too_large" | "body_too_large" | "input_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
             _ => StatusCode::UNPROCESSABLE_ENTITY,
@@ -316,7 +316,7 @@ impl From<IdError> for Problem {
     }
 }
 
-/// Answers what no route does: people with a page, programs with a problem.
+/// Answers requests that match no route: people get a page, programs a problem.
 pub(crate) async fn no_such_path(method: Method, uri: Uri, headers: HeaderMap) -> Response {
     if ui::is_for_people(&method, &headers) {
         return ui::lost();
@@ -326,7 +326,7 @@ pub(crate) async fn no_such_path(method: Method, uri: Uri, headers: HeaderMap) -
         .into_response()
 }
 
-/// Answers a method that a path does not have; the header `Allow` says which it has.
+/// Answers a method that a path does not support; the header `Allow` lists those that it does.
 pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
