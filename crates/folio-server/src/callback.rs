@@ -1,4 +1,4 @@
-//! The page that a browser comes back to when somebody has logged in elsewhere: it is there once, on this machine only.
+//! The page to which a browser returns after a login elsewhere: served once, and only on this machine.
 
 use std::future::IntoFuture as _;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,12 +10,12 @@ use axum::http::{StatusCode, Uri};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-/// What the browser has to take the answer.
+/// How long the browser may take to receive the answer.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// Where the browser comes back to.
+/// The path to which the browser returns.
 const PATH: &str = "/callback";
 
-/// The page, from when its port is open.
+/// The page, with its port already open.
 #[derive(Debug)]
 pub struct Callback {
     listener: TcpListener,
@@ -23,24 +23,25 @@ pub struct Callback {
 }
 
 impl Callback {
-    /// Opens `port` of 127.0.0.1; 0 stands for any that is free.
+    /// Opens `port` of 127.0.0.1; 0 means any free port.
     ///
     /// # Errors
     ///
-    /// What the system says, as that another program has the port.
+    /// The error of the system, for example if another program uses the port.
     pub async fn open(port: u16) -> std::io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         Ok(Self { listener, address })
     }
 
-    /// Its address, as `http://127.0.0.1:5000/callback`.
+    /// Returns its address, such as `http://127.0.0.1:5000/callback`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{PATH}", self.address)
     }
 
-    /// Waits for the browser, and closes the port; the address that it came back with, `None` if it did not within `time`.
+    /// Waits for the browser and then closes the port. Returns the address with which the browser returned, or `None`
+    /// if it did not return within `time`.
     pub async fn came_back(self, time: Duration) -> Option<String> {
         let (sender, mut receiver) = mpsc::channel(1);
         let (is_over, over) = oneshot::channel::<()>();
@@ -49,7 +50,7 @@ impl Callback {
         let mut serving = tokio::spawn(serving.into_future());
         let came = tokio::time::timeout(time, receiver.recv()).await;
         drop(is_over);
-        // The browser is still to be told that this is all.
+        // The browser still has to get the answer.
         if tokio::time::timeout(GOODBYE, &mut serving).await.is_err() {
             serving.abort();
         }

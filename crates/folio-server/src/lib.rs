@@ -1,16 +1,18 @@
-//! Folio as a service. Over HTTP: a JSON interface under `/v1`, runs as they happen, and a small page to watch them.
+//! Folio as a service. Over HTTP: a JSON interface under `/v1`, live streams of runs, and a small web page to watch
+//! them.
 //!
-//! Parses, checks who may ask, and presents; it holds no rules and converts to wire types of its own. It prints
-//! nothing and reads no environment: who starts it says where it listens and when it stops.
+//! This crate parses requests, authenticates callers, and presents results in wire types of its own; it contains no
+//! domain rules. It prints nothing and reads no environment: the program that starts it says where it listens and when
+//! it stops.
 //!
 //! - [`server`]: bind, serve, stop
-//! - `listen`: its connections
-//! - `http`: routes, wire types, problems, the guard before them all
+//! - `listen`: the connections
+//! - `http`: routes, problems, and the guard before all routes
 //! - [`mcp`]: the tools of a model's memory, over the Model Context Protocol
-//! - [`wire`]: the JSON that goes out, for every surface
-//! - `submit`, `driving`: what runs are asked for, and those that are driven here
-//! - [`callback`]: the page that a browser comes back to after a login elsewhere
-//! - `ui`: the page, embedded
+//! - [`wire`]: the types of JSON answers, for every surface
+//! - `submit`, `driving`: checks of requested runs, and the runs that are driven here
+//! - [`callback`]: the page to which a browser returns after a login elsewhere
+//! - `ui`: the web page, embedded
 //!
 //! ```no_run
 //! # async fn example(runner: folio::runner::Runner) -> Result<(), folio_server::ServeError> {
@@ -36,7 +38,8 @@ pub use callback::Callback;
 pub use mcp::{Mcp, McpError, McpOptions, ToolSet};
 pub use server::{ServeError, ServeOptions, Server, TransferLimits};
 
-/// The description of the interface over HTTP, OpenAPI 3.1: what a server has at `/openapi.json`. The same bytes each time.
+/// Returns the OpenAPI 3.1 document of the HTTP interface, which a server serves at `/openapi.json`. It is the same
+/// every time.
 #[must_use]
 pub fn openapi() -> serde_json::Value {
     http::described().1

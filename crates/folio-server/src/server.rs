@@ -1,4 +1,4 @@
-//! Binds, serves, and stops in order.
+//! The server: binds its address, serves, and shuts down in order.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -17,38 +17,41 @@ use crate::http::{self, Access, App, Metrics, Transfers};
 use crate::listen;
 use crate::mcp::{self, Mcp, McpOptions};
 
-/// How long open requests may take to finish once the server was told to stop.
+/// How long open requests may take to finish after the server was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where a server listens.
+/// How a server listens, whom it admits, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// A loopback address, or any other if there is an access token for the space. Port 0 takes any free port.
+    /// The address: a loopback address, or any other if there is an access token for the space. Port 0 means any free
+    /// port.
     pub listen: SocketAddr,
-    /// Who asks at a loopback address without a token: whoever can reach it, unless one is required.
+    /// The actor of requests without a token at a loopback address. Whoever can reach the address acts as this actor,
+    /// unless a token is required.
     pub local: Actor,
-    /// Whether a token is demanded at a loopback address, too.
+    /// Whether a token is required at a loopback address, too.
     pub require_token: bool,
-    /// The folder that runs may read: what a relative path means, and what no path leads out of.
+    /// The folder that runs may read: relative paths start there, and no path may lead out of it.
     pub folder: Option<PathBuf>,
-    /// Connections that are open at once. One more takes the place of the one on which nothing has been answered for longest.
+    /// The maximum number of open connections. One more takes the place of the connection on which nothing has been
+    /// answered for longest.
     pub connections: usize,
-    /// Requests that one token may make in a second, over two seconds.
+    /// The number of requests per second that one token may make, averaged over two seconds.
     pub per_second: u32,
-    /// How whole spaces are brought out and in.
+    /// The limits of exports and imports.
     pub transfers: TransferLimits,
 }
 
-/// How many whole spaces are brought out and in at the same time, and for how long somebody is waited for.
+/// The limits of exports and imports of whole spaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TransferLimits {
-    /// Exports and imports at the same time.
+    /// The maximum number of exports and imports at the same time.
     pub most: usize,
-    /// How long a request waits for its place among them.
+    /// How long a request waits for a free place.
     pub wait: Duration,
-    /// How long an export waits for a reader that takes nothing, and an import for one who sends nothing.
+    /// How long an export waits for a client that reads nothing, and an import for a client that sends nothing.
     pub standstill: Duration,
 }
 
@@ -63,16 +66,16 @@ impl Default for TransferLimits {
 }
 
 impl ServeOptions {
-    /// The port that is taken when none is named.
+    /// The default port.
     pub const DEFAULT_PORT: u16 = 7717;
 
-    /// The requests that a token may make in a second when nothing is said.
+    /// The default number of requests per second and token.
     pub const DEFAULT_PER_SECOND: u32 = 100;
 
-    /// The connections that are open at once when nothing is said.
+    /// The default number of open connections.
     pub const DEFAULT_CONNECTIONS: usize = 512;
 
-    /// Listens at `listen`.
+    /// Returns the default options for the address `listen`.
     #[must_use]
     pub fn at(listen: SocketAddr) -> Self {
         Self {
@@ -93,11 +96,11 @@ impl Default for ServeOptions {
     }
 }
 
-/// Why a server does not run.
+/// Why a server could not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// A token is demanded, and nobody could show one.
+    /// A token is required, but there is no valid token for the space.
     #[error(
         "cannot listen at {address}: who asks there has to show a token, and there is no access token for the space {space}"
     )]
@@ -107,21 +110,21 @@ pub enum ServeError {
         /// The space that was to be served.
         space: SpaceName,
     },
-    /// Whether there are tokens cannot be read.
+    /// The access tokens cannot be read.
     #[error("cannot read which access tokens there are")]
     Store(#[source] StoreError),
-    /// The system does not give the address.
+    /// The address cannot be bound.
     #[error("cannot listen at {address}")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The error of the system.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// A server that has its address and does not answer yet.
+/// A server that has bound its address and does not answer yet.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -134,14 +137,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the address. Whoever connects from now on is answered as soon as [`Server::run`] is called.
+    /// Binds the address. Clients that connect from now on are answered as soon as [`Server::run`] is called.
     ///
-    /// Serves the one space that `runner` works in.
+    /// The server serves the one space that `runner` works in.
     ///
     /// # Errors
     ///
-    /// `NoToken` if it is no loopback address, or a token is required, and nobody could show one; `Store` if that cannot be read; `Bind` if the
-    /// address is taken or not of this machine.
+    /// `NoToken` if a token is required, by the options or because the address is not a loopback address, and there is
+    /// no valid token for the space; `Store` if the tokens cannot be read; `Bind` if the address is in use or does not
+    /// belong to this machine.
     pub async fn bind(options: &ServeOptions, runner: Runner) -> Result<Self, ServeError> {
         let address = options.listen;
         let needs_token = options.require_token || !address.ip().is_loopback();
@@ -171,32 +175,33 @@ impl Server {
         })
     }
 
-    /// Is a server of the Model Context Protocol as well, at `/mcp`.
+    /// Serves the Model Context Protocol as well, at `/mcp`.
     #[must_use]
     pub fn with_mcp(mut self, options: McpOptions) -> Self {
         self.mcp = Some(Mcp::sharing(self.runner.clone(), options, Arc::clone(&self.driving)));
         self
     }
 
-    /// The address that it has; the port that was found if 0 was asked for.
+    /// Returns the bound address, with the actual port if port 0 was requested.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where a browser finds it.
+    /// Returns the URL for a browser.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
     }
 
-    /// Answers until `shutdown` is ready; then ends the live streams, gives open requests five seconds, and returns when no run is driven any more
-    /// that was started here: those whose request was not answered are stopped, in the others nothing more begins ([`Runner::leave`]), and
-    /// what is under way has five seconds to end. Whoever takes them up goes on with them.
+    /// Serves until `shutdown` is ready. Then it ends the live streams, gives open requests five seconds, and returns
+    /// when no run that was started here is driven any more: runs whose request was not answered are cancelled; in the
+    /// others nothing more begins ([`Runner::leave`]), and calls under way have five seconds to end. Another process
+    /// can resume them.
     ///
     /// # Errors
     ///
-    /// None as it is: what goes wrong on a connection is that one's.
+    /// None at present: an error on a connection affects only that connection.
     pub async fn run<F>(self, shutdown: F) -> Result<(), ServeError>
     where
         F: Future<Output = ()> + Send + 'static,
@@ -204,7 +209,7 @@ impl Server {
         let (stop, stopping) = watch::channel(false);
         let local = (!self.needs_token).then_some(self.options.local);
         let access = Access::new(self.runner.clone(), local, self.options.per_second);
-        // If it cannot be asked now, it is told when it can.
+        // If the size cannot be read now, the metric is registered all the same and set once it can be.
         let bytes = self.runner.workspace().store().bytes().await;
         let metrics = Metrics::new(!matches!(bytes, Ok(None)), self.runner.untold().is_some());
         let app = App {
@@ -242,8 +247,8 @@ impl Server {
     }
 }
 
-/// Returns when the server was told to stop, or is gone.
+/// Returns when the server was told to stop or no longer exists.
 pub(crate) async fn wait_until_stopping(mut stopping: watch::Receiver<bool>) {
-    // An error says that the sender is gone: with it, the server.
+    // An error means that the sender is gone, and with it the server.
     let _ = stopping.wait_for(|told| *told).await.is_ok();
 }

@@ -1,4 +1,4 @@
-//! From what somebody asks to have run to a plan and its inputs, within the folder that runs of this server may read.
+//! Turns the request for a run into a plan and its inputs, within the folder that runs of this server may read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,19 +14,20 @@ use serde_json::Value;
 use crate::http::problem::Problem;
 use crate::wire::plan_mistake;
 
-/// Mistakes of a plan that are told in words.
+/// The maximum number of mistakes of a plan that the message lists.
 const MISTAKES: usize = 10;
 
-/// Refuses what is done to runs to those whom runs do not concern (M7.7).
+/// Refuses operations on runs to roles that may not steer them (M7.7).
 pub(crate) fn may_steer(actor: &Actor) -> Result<(), Problem> {
     Ok(roles::may_steer(actor)?)
 }
 
-/// Refuses names of tools that are not there, as the command line does. Which there are elsewhere, nobody here knows.
+/// Refuses unknown names of tools, as the command line does. The tools of workers elsewhere are not known here, so any
+/// name passes then.
 ///
 /// # Errors
 ///
-/// What is wrong in words, with what may have been meant.
+/// The message, and hints at names that may have been meant.
 pub(crate) fn check_allowed(runner: &Runner, allowed: &[String]) -> Result<(), (String, Vec<String>)> {
     if runner.is_elsewhere() {
         return Ok(());
@@ -34,8 +35,8 @@ pub(crate) fn check_allowed(runner: &Runner, allowed: &[String]) -> Result<(), (
     runner::check_allowed(runner.tools(), allowed).map_err(|error| (error.message, error.hints))
 }
 
-/// The plan that was written down, as JSON, or as a text in YAML or JSON; or the one that a goal comes to. None if there is
-/// neither: a goal of spaces wants nothing.
+/// Returns the given plan (JSON, or a text in YAML or JSON), or else a plan made of the goal. `None` if there is
+/// neither; a goal of only white space counts as none.
 pub(crate) fn plan_of(runner: &Runner, plan: Option<Value>, goal: Option<&str>) -> Result<Option<Plan>, Problem> {
     let text = match plan {
         Some(Value::String(text)) => text,
@@ -47,7 +48,7 @@ pub(crate) fn plan_of(runner: &Runner, plan: Option<Value>, goal: Option<&str>) 
         .map_err(|errors| mistakes(&errors))
 }
 
-/// Every mistake with its place, so that the next plan has none of them.
+/// Returns the problem that lists the mistakes of a plan with their places.
 fn mistakes(PlanErrors(errors): &PlanErrors) -> Problem {
     let lines = errors.iter().take(MISTAKES).map(|error| {
         let hint = error.hint.as_ref().map(|hint| format!(" ({hint})"));
@@ -64,11 +65,11 @@ fn mistakes(PlanErrors(errors): &PlanErrors) -> Problem {
         .hint("all mistakes are told with line and column; put them right and start it again")
 }
 
-/// What is given to the plan. A path is one below the folder that runs may read, and is made absolute here.
+/// Returns the inputs of the plan. Paths have to be below the folder that runs may read, and are made absolute here.
 ///
 /// # Errors
 ///
-/// The input that is outside of it, and that in words.
+/// The input whose path is outside of the folder, and a message.
 pub(crate) fn inputs_of(
     plan: &Plan,
     mut inputs: BTreeMap<String, Value>,

@@ -184,7 +184,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// The status of what is answered `after` so many seconds to a body of several parts, each of which comes `every` so many.
+    /// Returns the status of an answer that comes `after` so many seconds to a body of several parts, sent `every` so
+    /// many seconds.
     async fn status(parts: u32, every: u32, after: u32) -> StatusCode {
         let parts = stream::unfold(0, move |sent| async move {
             tokio::time::sleep(SECOND * every).await;

@@ -1,4 +1,4 @@
-//! The body of a request.
+//! Reading the body of a request.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,25 +19,25 @@ use super::problem::Problem;
 #[derive(Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
-/// The same where nothing need be said.
+/// The same for a body that may be empty.
 #[derive(Debug)]
 pub(crate) struct MayBody<T>(pub(crate) T);
 
-/// JSON as it came, for what reads it itself; described as a `T`.
+/// Unparsed JSON for a handler that reads it itself; described as a `T`.
 #[derive(Debug)]
 pub(crate) struct Raw<T>(pub(crate) Value, pub(crate) PhantomData<T>);
 
-/// Lines or a text, as bytes, of one of the kinds that `K` names.
+/// Lines or a text, as bytes, of one of the media types that `K` lists.
 #[derive(Debug)]
 pub(crate) struct Text<K>(pub(crate) Bytes, pub(crate) PhantomData<K>);
 
-/// What a text may be sent as.
+/// The media types that a text may have.
 pub(crate) trait Kinds {
-    /// The types, the usual one first.
+    /// The media types, the usual one first.
     const KINDS: &'static [&'static str];
 }
 
-/// Bytes that the body of a request may have: what is told to whoever sends more.
+/// The body limit of a request in bytes, for the message to a client that sends more.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BodyLimit(pub(crate) usize);
 
@@ -101,7 +101,7 @@ async fn taken<S: Send + Sync>(request: Request, state: &S) -> (HeaderMap, Resul
     (headers, body.map_err(|error| refused(&error, limit)))
 }
 
-/// Why a body is not read that is packed: what it comes to could be far more than a body may have.
+/// Returns the refusal of a compressed body: decompressed, it could be far larger than the body limit.
 pub(crate) fn encoded(headers: &HeaderMap) -> Option<Problem> {
     let encoding = headers.get(header::CONTENT_ENCODING)?;
     if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
@@ -112,7 +112,7 @@ pub(crate) fn encoded(headers: &HeaderMap) -> Option<Problem> {
     Some(problem.hint("send it as it is, without Content-Encoding"))
 }
 
-/// Why a body could not be read.
+/// Returns the problem for a body that could not be read.
 pub(crate) fn refused(error: &BytesRejection, limit: Option<BodyLimit>) -> Problem {
     match (error.status(), limit) {
         (status @ StatusCode::PAYLOAD_TOO_LARGE, Some(BodyLimit(bytes))) => {
@@ -124,13 +124,13 @@ pub(crate) fn refused(error: &BytesRejection, limit: Option<BodyLimit>) -> Probl
     }
 }
 
-/// What the body is said to be.
+/// Returns the media type that the request states for its body.
 fn kind_of(headers: &HeaderMap) -> &str {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     kind.unwrap_or_default().split(';').next().unwrap_or_default().trim()
 }
 
-/// That the body is of another kind than what can be read.
+/// Returns the problem for a body of an unsupported media type.
 pub(crate) fn other_kind(kind: &str, wanted: &str) -> Problem {
     let detail = format!("the body is said to be {kind:?}");
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "body_not_json", detail).hint(format!("send {wanted}"))
@@ -150,7 +150,7 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// An object of which no field stands twice, as it is where a body is read field by field.
+/// An object without duplicate fields, as a body that is deserialized into a struct has to be.
 struct Object(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Object {
@@ -181,9 +181,9 @@ impl<'de> Visitor<'de> for Once {
     }
 }
 
-/// Reads JSON, whatever it is said to be.
+/// Reads JSON, whatever media type is stated.
 ///
-/// What is an object is not taken as a list of its values: whoever sends one has left something out.
+/// A list is not accepted as the values of an object in order, because the client has left something out.
 pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Problem> {
     let is_list = body.trim_ascii_start().starts_with(b"[");
     if is_list && is_object::<T>() {
@@ -194,18 +194,18 @@ pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result
     serde_json::from_slice(&readable(body)).map_err(|error| unreadable(&error))
 }
 
-/// That a body cannot be read.
+/// Returns the problem for a body that is not the expected JSON.
 pub(crate) fn unreadable(error: &serde_json::Error) -> Problem {
     body_invalid(format!("the body cannot be read: {error}"))
 }
 
-/// Whether a `T` is described as an object and nothing else.
+/// Returns whether the schema of `T` is an object and nothing else.
 fn is_object<T: JsonSchema>() -> bool {
     let schema = T::json_schema(&mut SchemaGenerator::default());
     schema.get("type").and_then(Value::as_str) == Some("object")
 }
 
-/// That a body says what it cannot say.
+/// Returns the problem for a body with invalid content.
 pub(crate) fn body_invalid(detail: impl Into<String>) -> Problem {
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "body_invalid", detail)
 }

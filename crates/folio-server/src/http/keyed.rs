@@ -1,4 +1,4 @@
-//! What is asked for under an `Idempotency-Key`: enough of it to know another request that comes with the same key.
+//! Fingerprints of requests with an `Idempotency-Key`, to recognize a different request with the same key.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest as _, Request};
@@ -12,13 +12,13 @@ use serde_json::Value;
 use super::caller::KEY;
 use super::input::{self, BodyLimit};
 
-/// The hash of what a request says besides its method, its path and its key.
+/// The hash of the content of a request: everything except its method, path and key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Said(pub(crate) [u8; 32]);
 
-/// Reads the body of a request that has a key before anybody else does, and notes what it says.
+/// Reads the body of a request that has a key before the handler does, and stores the hash of its content.
 pub(crate) async fn noted(request: Request, next: Next) -> Response {
-    // A whole space is brought in item by item, and none of that is done under the key.
+    // An import writes item by item, and none of its writes uses the key.
     if !request.headers().contains_key(KEY) || request.uri().path().ends_with("/import") {
         return next.run(request).await;
     }
@@ -34,7 +34,7 @@ pub(crate) async fn noted(request: Request, next: Next) -> Response {
     next.run(Request::from_parts(parts, Body::from(body))).await
 }
 
-/// In which order the fields of a body stand says nothing.
+/// Hashes the content of a request. The order of the fields of a JSON body makes no difference.
 fn said(headers: &HeaderMap, query: &str, body: &[u8]) -> Said {
     let version = headers.get(header::IF_MATCH).map(|version| version.as_bytes());
     let sorted = serde_json::from_slice(&readable(body)).map(|value: Value| canonical(value).to_string());

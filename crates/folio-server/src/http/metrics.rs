@@ -1,4 +1,4 @@
-//! What the server counts, as Prometheus reads it.
+//! The metrics of the server, in the format of Prometheus.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -21,18 +21,18 @@ use tokio::time::Instant;
 
 use super::problem::Problem;
 
-/// Upper ends of the ranges in which times are counted, in seconds.
+/// The upper bounds of the histogram buckets, in seconds.
 const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
-/// Runs that are looked at, the newest.
+/// The number of runs that are counted, the newest.
 const RUNS: u32 = 1_000;
-/// What a run is that goes on, and that nobody drives: it waits to be taken up.
+/// The label of a run that has not ended and is not driven: it waits to be resumed.
 const WAITING: &str = "waiting";
-/// What a path is called that no route has: paths that strangers make up must not become names.
+/// The label of a path without a route: made-up paths must not become label values.
 const NO_ROUTE: &str = "none";
-/// What a method is called that is none of the nine of HTTP.
+/// The label of a method that is not one of the nine of HTTP.
 const OTHER_METHOD: &str = "other";
 
-/// What is counted. Cheap to clone.
+/// The metrics. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
@@ -65,7 +65,7 @@ struct InState {
     status: String,
 }
 
-/// A live stream, as long as somebody reads it.
+/// Counts a live stream as open until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher(Gauge);
 
@@ -76,8 +76,8 @@ impl Drop for Watcher {
 }
 
 impl Metrics {
-    /// Nothing counted yet. Of a store that has no files of its own, their size is no number that is told; without a collector there are no
-    /// spans to lose.
+    /// Creates the metrics. The size of the store is left out if the store has no files of its own, and lost spans are
+    /// left out if there is no collector.
     pub(crate) fn new(has_files: bool, has_collector: bool) -> Self {
         let mut registry = Registry::with_prefix("folio");
         let seconds = || Histogram::new(SECONDS);
@@ -146,13 +146,13 @@ impl Metrics {
         }
     }
 
-    /// One more live stream.
+    /// Counts one more live stream.
     pub(crate) fn watcher(&self) -> Watcher {
         self.streams.inc();
         Watcher(self.streams.clone())
     }
 
-    /// Everything as it is now, in the text form of Prometheus.
+    /// Returns the current metrics in the text format of OpenMetrics.
     pub(crate) async fn text(&self, runner: &Runner) -> Result<String, Problem> {
         self.look(runner).await?;
         let mut text = String::new();
@@ -161,7 +161,7 @@ impl Metrics {
         Ok(text)
     }
 
-    /// Looks at what is not counted as it happens.
+    /// Updates the metrics that are not counted as events happen.
     async fn look(&self, runner: &Runner) -> Result<(), StoreError> {
         let workspace = runner.workspace();
         let (store, space) = (workspace.store(), workspace.space());
@@ -197,7 +197,7 @@ impl Metrics {
     }
 }
 
-/// What `method` is counted as: names that strangers make up must not become names here.
+/// Returns the label of `method`: made-up methods must not become label values.
 fn method_of(method: &Method) -> &str {
     let known = [
         Method::GET,
@@ -217,7 +217,7 @@ fn method_of(method: &Method) -> &str {
     }
 }
 
-/// Counts a request, and how long its answer took to begin.
+/// Counts a request, and measures the time until its answer begins.
 pub(crate) async fn counted(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or(NO_ROUTE, MatchedPath::as_str).to_owned();
@@ -241,7 +241,7 @@ pub(crate) async fn counted(State(metrics): State<Metrics>, request: Request, ne
     response
 }
 
-/// `text`, which is OpenMetrics, with its type; as the older text of Prometheus for whoever takes only that.
+/// Returns `text`, which is OpenMetrics, or the older text format of Prometheus for a client that accepts only that.
 pub(crate) fn answer(text: String, accept: &str) -> Response {
     let takes = |kind: &str| accept.split(',').any(|range| range.trim().starts_with(kind));
     if takes("text/plain") && !takes("application/openmetrics-text") {
@@ -252,7 +252,8 @@ pub(crate) fn answer(text: String, accept: &str) -> Response {
     ([(header::CONTENT_TYPE, kind)], text).into_response()
 }
 
-/// OpenMetrics in the older text: a counter is called there as its line is, and there is no line at the end.
+/// Converts OpenMetrics to the older text format: there, a counter's type line has the `_total` suffix of its sample,
+/// and there is no end marker.
 fn older(text: &str) -> String {
     let lines = text.lines().filter(|line| *line != "# EOF");
     let named = lines.map(|line| match line.strip_suffix(" counter") {

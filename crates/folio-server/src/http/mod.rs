@@ -1,16 +1,17 @@
-//! What is asked over HTTP, and how it is answered.
+//! The HTTP interface.
 //!
-//! - [`routes`]: one file a group of paths
-//! - [`problem`]: every answer that is no success
-//! - [`sse`], [`space_events`]: a run, and a space, as they happen; [`feed`]: a run, read once for all who watch it
-//! - [`guard`], [`access`]: who may ask at all, time limits, security headers; who asks
-//! - [`caller`], [`query`], [`input`]: what handlers read from a request; [`keyed`]: what one with a key asks for
-//! - [`answer`], [`describe`]: what they give, and how all of it is described
-//! - [`openapi`]: the description of the interface
-//! - [`metrics`]: what is counted
-//! - [`transfers`]: whole spaces on their way out and in
-//! - [`unread`]: what could not be read, in the trace
-//! - [`app`]: what they work on
+//! - [`routes`]: the operations, one file per group
+//! - [`problem`]: error responses
+//! - [`sse`], [`space_events`]: live streams of a run and of a space; [`feed`]: a run, read once for all who watch it
+//! - [`guard`]: refusal of strangers, time limits, security headers; [`access`]: authentication
+//! - [`caller`], [`query`], [`input`]: what handlers read from a request; [`keyed`]: fingerprints of requests with a
+//!   key
+//! - [`answer`], [`describe`]: successful responses, and the descriptions of operations
+//! - [`openapi`]: the OpenAPI document
+//! - [`metrics`]: metrics of the server
+//! - [`transfers`]: exports and imports of whole spaces
+//! - [`unread`]: notes in the trace of requests that could not be read
+//! - [`app`]: the state that handlers share
 
 mod access;
 mod answer;
@@ -42,11 +43,11 @@ pub(crate) use self::openapi::described;
 pub(crate) use self::routes::runs::in_full as run_in_full;
 pub(crate) use self::transfers::Transfers;
 
-/// Bytes that a request's body may have: the longest text that an entry has, as JSON.
+/// The body limit in bytes: enough for the longest text of an entry, as JSON.
 const MAX_BODY_BYTES: usize = 20 * 1024 * 1024;
 
-/// What is answered to those who may ask, for the space that `app` works in; and what to everybody: the pages for people, which
-/// are the same for all and say nothing of what is kept.
+/// Returns the routes that need a permit, for the space of `app`, and the public routes: the web pages for people,
+/// which are the same for everybody and show no stored data.
 pub(crate) fn routers(app: App) -> (Router, Router) {
     let (routes, document) = described();
     let routes = routes
@@ -60,7 +61,7 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
     (routes, pages)
 }
 
-/// `routes` for those who may ask, and `pages` for everybody, behind the guard.
+/// Puts `routes` behind authentication, and these and the public `pages` behind the guard.
 pub(crate) fn guarded(routes: Router, pages: Router, access: Access, metrics: Metrics) -> Router {
     let any_host = access.local.is_none();
     let counted = middleware::from_fn_with_state(metrics, metrics::counted);

@@ -1,4 +1,4 @@
-//! The query of a request: read by the same description that is published of it.
+//! Reading the query of a request, by the same schema that describes it in public.
 
 use std::any::TypeId;
 use std::collections::HashMap;
@@ -15,17 +15,17 @@ use serde_json::{Map, Value};
 
 use super::problem::Problem;
 
-/// The field that says how sure something is to be at least.
+/// The field for the minimum confidence.
 const SURENESS: &str = "min_confidence";
 
-/// What a query can say. The fields are those of its schema, and nothing else is taken: a filter with a typing mistake must
-/// not give everything (M7.2.13).
+/// A query. Only the fields of its schema are accepted: a filter with a misspelled field must not return everything
+/// (M7.2.13).
 pub(crate) trait Fields: DeserializeOwned + JsonSchema + 'static {
-    /// Whether it takes `context.<path>=VALUE`, too, which it finds under `context`.
+    /// Whether it also accepts `context.<path>=VALUE`, which is stored under `context`.
     const TAKES_CONTEXT: bool = false;
 }
 
-/// A query that says nothing.
+/// A query without fields.
 #[derive(Debug, Default, serde::Deserialize, JsonSchema)]
 pub(crate) struct Nothing {}
 
@@ -45,7 +45,7 @@ impl<S: Send + Sync, T: Fields> FromRequestParts<S> for Asked<T> {
     }
 }
 
-/// A field as its schema has it.
+/// A field of a query, from its schema.
 #[derive(Debug, Clone)]
 struct Field {
     name: String,
@@ -61,11 +61,12 @@ enum Kind {
     Whole,
     Number,
     YesOrNo,
-    /// Any of several texts: said several times, or with commas between them. A comma that belongs to its text is written `\,`.
+    /// A list of texts: the field given several times, or the texts separated by commas. A comma inside a text is
+    /// written `\,`.
     Several,
 }
 
-/// The fields of a query, by its type.
+/// The fields of each type of query.
 static KNOWN: LazyLock<Mutex<HashMap<TypeId, Arc<[Field]>>>> = LazyLock::new(Mutex::default);
 
 fn fields_of<T: Fields>() -> Arc<[Field]> {
@@ -81,7 +82,7 @@ fn fields_of<T: Fields>() -> Arc<[Field]> {
 }
 
 fn field_of(name: &str, schema: &Value) -> Field {
-    // What may be left out is described as "this or null".
+    // An optional field is described as "this or null".
     let inner = schema["anyOf"].as_array().and_then(|any| any.first()).unwrap_or(schema);
     let kind = match &inner["type"] {
         Value::Array(types) => types.first().and_then(Value::as_str),
@@ -104,7 +105,7 @@ fn field_of(name: &str, schema: &Value) -> Field {
     }
 }
 
-/// The values between the commas of `text`, without white space around them; `\,` is a comma of its value.
+/// Returns the values between the commas of `text`, trimmed; `\,` is a comma inside a value.
 fn values_in(text: &str) -> Vec<String> {
     let mut values = vec![String::new()];
     let mut chars = text.chars().peekable();
@@ -139,7 +140,7 @@ fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
         let field = field.ok_or_else(|| unknown::<T>(&name, &known))?;
         if field.kind == Kind::Several {
             let values = values_in(&text);
-            // Where a variable was empty, everything is not what was meant.
+            // An empty list is often an empty variable of the client, which did not mean everything.
             if values.is_empty() {
                 return Err(nothing_in(&name, &text));
             }
@@ -168,7 +169,7 @@ fn more_than_once(name: &str) -> Problem {
     Problem::invalid("query_invalid", detail)
 }
 
-/// Refuses more than one of the fields `said`, each of which is a question of its own: only one would be answered.
+/// Refuses more than one of the fields `said`: they exclude one another, and only one would be used.
 pub(crate) fn one_question(said: &[(&str, bool)]) -> Result<(), Problem> {
     let names: Vec<String> = said
         .iter()
@@ -222,7 +223,7 @@ impl Field {
             .ok_or_else(|| wrong(&self.name, text, &self.wanted()))
     }
 
-    /// `text` as a number. How sure something is may be said in a word, as when it is added (M7.3.21).
+    /// Returns `text` as a number. A confidence may be given as a word, as when it is added (M7.3.21).
     fn number(&self, text: &str) -> Option<f64> {
         match text.parse() {
             Err(_) if self.name == SURENESS => least_of(&Value::from(text)),
@@ -230,7 +231,7 @@ impl Field {
         }
     }
 
-    /// What it can be, in words.
+    /// Describes the values that the field accepts.
     fn wanted(&self) -> String {
         let number = match self.kind {
             Kind::Text | Kind::Several => return format!("one of {}", self.choices.join(", ")),
@@ -246,13 +247,13 @@ impl Field {
     }
 }
 
-/// The field `name` says nothing with `value`.
+/// Returns the problem for a field `name` whose `value` contains no values.
 fn nothing_in(name: &str, value: &str) -> Problem {
     let detail = format!("the query field {name:?} is {value:?}, which has no value in it");
     Problem::invalid("query_invalid", detail).hint("left out, it restricts nothing")
 }
 
-/// `value` is nothing that the field `name` can have.
+/// Returns the problem for a field `name` with an invalid `value`.
 pub(crate) fn wrong(name: &str, value: &str, wanted: &str) -> Problem {
     Problem::invalid(
         "query_invalid",

@@ -1,7 +1,8 @@
-//! Everything that is committed to a space, as it happens: one message for each commit, whose id is its number.
+//! The live stream of a space: one message for each commit, with the commit's number as its id.
 //!
-//! Besides those there are two messages without an id: `gap` says that the last id is not one of this space, and that what
-//! comes next is what happens from now on; `problem` says why the stream breaks off.
+//! There are two more messages: `gap` says that the last id is not a commit of this space, and that the stream
+//! continues with the next commit; its id is the current last commit. `problem`, without an id, says why the stream
+//! breaks off.
 
 use std::collections::VecDeque;
 
@@ -20,7 +21,7 @@ use crate::server::wait_until_stopping;
 use crate::wire::commit::CommitShape;
 use crate::wire::event::GapShape;
 
-/// What the messages of a stream say.
+/// The data of a message of a stream of a space.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its description is used")]
@@ -30,10 +31,10 @@ pub(crate) enum SpaceMessage {
     Problem(Problem),
 }
 
-/// Commits that are read at once.
+/// The number of commits that are read at once.
 const CHUNK: u32 = 200;
 
-/// Tells what is committed after `after`, or after `head` if nothing is said, until the server stops.
+/// Streams the commits after `after`, or after `head` if it is not given, until the server stops.
 pub(crate) fn stream(
     workspace: Workspace,
     permit: Permit,
@@ -66,15 +67,15 @@ struct Follow {
     _watcher: Watcher,
     /// The last commit that was read.
     seen: Seq,
-    /// A commit that whoever asks knows of and that is not there.
+    /// A commit that the client named and that does not exist.
     unknown: Option<u64>,
-    /// What they say in the stream, and no more of them: it waits here until whoever reads takes it.
+    /// Commits in their wire form that wait here for the client to read them; no others are kept in memory.
     pending: VecDeque<CommitShape>,
     is_over: bool,
 }
 
 impl Follow {
-    /// The next message; `None` after the last.
+    /// Returns the next message; `None` after the last.
     async fn next(&mut self) -> Option<Result<Message, axum::Error>> {
         if let Some(unknown) = self.unknown.take() {
             let reason = format!("the space has no commit {unknown}; what is committed from now on follows");
@@ -82,7 +83,8 @@ impl Follow {
                 reason,
                 head: Some(self.seen.0),
             };
-            // With where it is now: whoever asks again goes on from there, and not from what never was.
+            // With the current position as its id, so a client that reconnects continues there and not at a commit that
+            // does not exist.
             let gap = Message::default().id(self.seen.to_string()).event("gap");
             return Some(gap.json_data(data));
         }
@@ -106,11 +108,11 @@ impl Follow {
         }
     }
 
-    /// Reads what comes next, when it is there.
+    /// Waits for the next commits and reads them.
     async fn read(&mut self) -> Result<(), Problem> {
         self.workspace.wait(self.seen).await?;
         let rows = self.workspace.changes(self.seen, CHUNK).await?;
-        // Only now: what was committed after the token was taken back may be among them.
+        // Checked only now, because commits made after the token was revoked may be among them.
         self.permit.still_holds().await?;
         self.seen = rows.last().map_or(self.seen, |row| row.seq);
         self.pending.extend(rows.iter().map(CommitShape::of));

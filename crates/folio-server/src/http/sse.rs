@@ -1,12 +1,11 @@
-//! A run as it happens, as server-sent events.
+//! The live stream of a run, as server-sent events.
 //!
-//! Every event of the run's journal is one message. Its id is its place in the journal, 1, 2, 3 …: a journal only grows,
-//! so whoever says the last id that it has seen gets exactly what follows. (The number of the commit would not do: one
-//! commit may hold many events, and a connection may break between two of them.)
+//! Every event of the run's journal is one message. Its id is its position in the journal, 1, 2, 3 …: a journal only
+//! grows, so a client that sends the last id that it has seen gets exactly what follows. (The number of the commit
+//! would not do: one commit may hold many events, and a connection may break between two of them.)
 //!
-//! Besides those there are three messages without an id: `gap` says that the last id is not one of this journal and
-//! that everything follows; `end` says that the run has ended and that nothing follows; `problem` says why the stream
-//! breaks off.
+//! There are three more messages, without an id: `gap` says that the last id is not an event of this journal and that
+//! all events follow; `end` says that the run has ended and nothing follows; `problem` says why the stream breaks off.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +24,7 @@ use super::problem::Problem;
 use crate::server::wait_until_stopping;
 use crate::wire::event::{EndShape, EventShape, GapShape};
 
-/// What the messages of a stream say.
+/// The data of a message of a stream of a run.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 #[expect(dead_code, reason = "only its description is used")]
@@ -36,10 +35,10 @@ pub(crate) enum RunMessage {
     Problem(Problem),
 }
 
-/// How often a stream without news shows that it is alive.
+/// The interval at which a stream without news sends a sign of life.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The last event that whoever asks has seen, as the header `Last-Event-ID` says.
+/// Returns the last event that the client has seen, from the header `Last-Event-ID`.
 pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(id) = headers.get("last-event-id") else {
         return Ok(None);
@@ -51,8 +50,8 @@ pub(super) fn last_event(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     })
 }
 
-/// Tells what `feed` gives: everything after the event `after`, until the run has ended or the server stops. `head` is how far
-/// its journal goes at least, by which it is known whether there is such an event.
+/// Streams the events of `feed` after the event `after`, until the run has ended or the server stops. The journal
+/// reaches at least to `head`; once it is read up to there, it is known whether `after` exists.
 pub(crate) fn stream(
     feed: Arc<Feed>,
     permit: Permit,
@@ -83,10 +82,10 @@ struct Follow {
     news: watch::Receiver<()>,
     stopping: watch::Receiver<bool>,
     _watcher: Watcher,
-    /// Events up to this one are not told, or were.
+    /// Events up to this one were sent or are not wanted.
     after: u64,
-    /// How many events there were when the token was last looked at. Those after it are not told before that is done again: they may be
-    /// younger than the moment at which it was taken back.
+    /// The number of events when the token was last checked. Later events are sent only after another check, because
+    /// the token may have been revoked before they happened.
     looked: u64,
     head: Seq,
     stage: Stage,
@@ -94,22 +93,22 @@ struct Follow {
 
 #[derive(PartialEq, Eq)]
 enum Stage {
-    /// Nothing was told yet.
+    /// Nothing was sent yet.
     Begins,
-    /// There may be news.
+    /// More events may follow.
     GoesOn,
-    /// The last message was told.
+    /// The last message was sent.
     Over,
 }
 
 impl Follow {
-    /// The next message; `None` after the last.
+    /// Returns the next message; `None` after the last.
     async fn next(&mut self) -> Option<Message> {
         loop {
             if self.stage == Stage::Over {
                 return None;
             }
-            // What comes from here on rings again.
+            // From here on, anything new signals again.
             self.news.borrow_and_update();
             let there = self.feed.told().events.len() as u64;
             if there > self.looked {
@@ -123,14 +122,14 @@ impl Follow {
                 return Some(message);
             }
             tokio::select! {
-                // The feed is held, and with it the one who rings.
+                // This cannot fail: the feed, which is held here, owns the sender.
                 _rung = self.news.changed() => {}
                 () = wait_until_stopping(self.stopping.clone()) => return None,
             }
         }
     }
 
-    /// The next message of what has been read, if there is one.
+    /// Returns the next message from what has been read, if there is one.
     fn told(&mut self) -> Option<Message> {
         let told = self.feed.told();
         if self.stage == Stage::Begins {

@@ -1,7 +1,7 @@
-//! Whole spaces on their way out and in: few at a time, on threads of their own.
+//! Exports and imports of whole spaces: few at a time, on threads of their own.
 //!
-//! What they do takes long and waits for whoever reads or writes at the other end. On threads that are shared with what answers
-//! questions, as many of them as there are such threads would wait for a thread for ever.
+//! They take long and wait for the client at the other end. On the threads that answer other requests, as many of them
+//! as there are threads would block all of these threads, and each would wait for a free one forever.
 
 use std::io;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::input::{Kinds, Text};
 use super::problem::Problem;
 use crate::server::TransferLimits;
 
-/// Places for what is brought out and in. Cheap to clone.
+/// The places for exports and imports. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Transfers {
     pub(crate) limits: TransferLimits,
@@ -29,7 +29,7 @@ pub(crate) struct Transfers {
 }
 
 impl Transfers {
-    /// As many places as `limits` say, all of them free.
+    /// Creates as many places as `limits` allow, all of them free.
     pub(crate) fn within(limits: TransferLimits) -> Self {
         Self {
             limits,
@@ -37,11 +37,11 @@ impl Transfers {
         }
     }
 
-    /// A place for one more, as soon as there is one.
+    /// Waits for a free place.
     ///
     /// # Errors
     ///
-    /// A 429 if there is none for a while.
+    /// A 429 if none becomes free within the time limit.
     pub(crate) async fn place(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let place = Arc::clone(&self.places).acquire_owned();
         if let Ok(Ok(place)) = tokio::time::timeout(self.limits.wait, place).await {
@@ -56,7 +56,8 @@ impl Transfers {
     }
 }
 
-/// What is brought in, with the place for it. The place comes first: what is read of it is held in memory until it is done.
+/// The body of an import, with the place for it. The place is taken first, because the body is kept in memory until the
+/// import is done.
 #[derive(Debug)]
 pub(crate) struct Arrived<K> {
     pub(crate) place: OwnedSemaphorePermit,
@@ -75,7 +76,8 @@ impl<K: Kinds> FromRequest<App> for Arrived<K> {
     }
 }
 
-/// `body`, which ends with an error when nothing of it comes for so long: whoever sends nothing keeps no place from others.
+/// Returns `body` such that it fails if nothing arrives for `standstill`, so a client that sends nothing does not keep
+/// a place from others.
 fn moving(body: Body, standstill: Duration) -> Body {
     Body::from_stream(unfold(body.into_data_stream(), move |mut parts| async move {
         let part = match tokio::time::timeout(standstill, parts.next()).await {
@@ -86,11 +88,11 @@ fn moving(body: Body, standstill: Duration) -> Body {
     }))
 }
 
-/// Does `work`, which is called `what`, on a thread of its own, and gives `place` back afterwards.
+/// Does `work`, named `what`, on a thread of its own and releases `place` afterwards.
 ///
 /// # Errors
 ///
-/// A 503 if the system gives no thread.
+/// A 503 if the system cannot start a thread.
 pub(crate) fn on_a_thread<Work: Future<Output = ()>>(
     what: &str,
     place: OwnedSemaphorePermit,

@@ -1,4 +1,4 @@
-//! What is said of memory and cannot be read leaves a line in the trace, as everything does that is refused (decision 0083).
+//! Requests to memory that cannot be read leave a line in the trace, as every refusal does (decision 0083).
 
 use axum::extract::{FromRequestParts as _, MatchedPath, Request, State};
 use axum::http::Method;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::app::App;
 use super::caller::Caller;
 
-/// Beside an answer that refuses what could not be read: why.
+/// Attached to the response that refuses an unreadable request: why it was refused.
 #[derive(Debug, Clone)]
 pub(crate) struct Unread {
     pub(crate) code: String,
@@ -18,7 +18,8 @@ pub(crate) struct Unread {
 }
 
 impl Unread {
-    /// Whether a problem with this code says that a request could not be read. Nothing below the routes has heard of it then.
+    /// Returns whether a problem with this code means that the request could not be read, so nothing below the routes
+    /// knows of it.
     pub(crate) fn is_code(code: &str) -> bool {
         matches!(
             code,
@@ -27,7 +28,8 @@ impl Unread {
     }
 }
 
-/// Notes what was to be done to memory, and by whom, if that could not be read.
+/// Adds a note to the trace if a request that would change memory could not be read: the operation, and who requested
+/// it.
 pub(crate) async fn noted(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>();
     let Some((component, operation)) = path.and_then(|path| wanted(request.method(), path.as_str())) else {
@@ -46,7 +48,7 @@ pub(crate) async fn noted(State(app): State<App>, request: Request, next: Next) 
     answer
 }
 
-/// The part of the program that a request is for, and what it is to do there: only what changes memory.
+/// Returns the component and the operation of a request that would change memory.
 fn wanted(method: &Method, path: &str) -> Option<(&'static str, String)> {
     let path = path.strip_prefix("/v1/spaces/{space}/")?;
     let told = |component, operation: &str| Some((component, operation.to_owned()));
