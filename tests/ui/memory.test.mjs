@@ -310,7 +310,7 @@ describe('where a token is demanded', () => {
     const field = page.getByRole('textbox', { name: 'Token' });
     await field.fill('wrong');
     await field.press('Enter');
-    await page.getByText('opens nothing').waitFor();
+    await page.getByText('is unknown, expired or revoked').waitFor();
     // Characters that no header can contain.
     await field.fill('folio_abc…');
     await field.press('Enter');
@@ -345,7 +345,7 @@ describe('where a token is demanded', () => {
     const field = page.getByRole('textbox', { name: 'Token' });
     await field.fill(other);
     await field.press('Enter');
-    await page.getByText('opens the space other, and no other').waitFor();
+    await page.getByText('opens only the space other').waitFor();
     await page.reload();
     await field.fill(house.token);
     await field.press('Enter');
@@ -397,7 +397,7 @@ describe('where a token runs out', () => {
     house.token = house.folio('token', 'new', '--role', 'human', '--name', 'second').trim().split('\n').pop();
     house.folio('token', 'revoke', first);
     await house.ask('POST', `/runs/${run}/pause`, {});
-    await page.getByText('opens nothing, or nothing any more').waitFor();
+    await page.getByText('is unknown, expired or revoked').waitFor();
     await open();
     await page.locator('.state').getByText('paused').waitFor();
     await house.ask('POST', `/runs/${run}/cancel`, {});

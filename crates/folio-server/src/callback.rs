@@ -68,6 +68,6 @@ async fn came(State(sender): State<mpsc::Sender<Uri>>, uri: Uri) -> (StatusCode,
     let _already_came = sender.try_send(uri);
     (
         StatusCode::OK,
-        "That is all here. Folio goes on where it was started.\n",
+        "You can close this page. Folio continues where it was started.\n",
     )
 }

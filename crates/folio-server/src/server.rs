@@ -102,7 +102,7 @@ impl Default for ServeOptions {
 pub enum ServeError {
     /// A token is required, but there is no valid token for the space.
     #[error(
-        "cannot listen at {address}: who asks there has to show a token, and there is no access token for the space {space}"
+        "cannot listen at {address}: requests there need a token, and there is no access token for the space {space}"
     )]
     NoToken {
         /// The address.
@@ -111,7 +111,7 @@ pub enum ServeError {
         space: SpaceName,
     },
     /// The access tokens cannot be read.
-    #[error("cannot read which access tokens there are")]
+    #[error("cannot read the access tokens")]
     Store(#[source] StoreError),
     /// The address cannot be bound.
     #[error("cannot listen at {address}")]

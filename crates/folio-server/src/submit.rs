@@ -62,7 +62,7 @@ fn mistakes(PlanErrors(errors): &PlanErrors) -> Problem {
     let detail = format!("the plan has {count}:{}", lines.collect::<String>());
     Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "plan_invalid", detail)
         .errors(errors.iter().map(plan_mistake).collect())
-        .hint("all mistakes are told with line and column; put them right and start it again")
+        .hint("all mistakes are listed with line and column; fix them and start the run again")
 }
 
 /// Returns the inputs of the plan. Paths have to be below the folder that runs may read, and are made absolute here.
@@ -80,9 +80,13 @@ pub(crate) fn inputs_of(
             continue;
         };
         let outside = || {
-            let where_it_may_be = folder.map_or_else(|| "no folder".to_owned(), |folder| folder.display().to_string());
-            let message =
-                format!("{path:?} is nothing in {where_it_may_be}, which is all that runs of this server may read");
+            let message = match folder {
+                Some(folder) => {
+                    let folder = folder.display();
+                    format!("{path:?} is not in {folder}, the only folder that runs of this server may read")
+                }
+                None => format!("{path:?} cannot be read: runs of this server may read no folder"),
+            };
             (format!("inputs.{name}"), message)
         };
         let folder = folder

@@ -66,9 +66,9 @@ async fn valid_token(runner: &Runner, is_it: impl Fn(&KeptToken) -> bool) -> Res
         Problem::new(
             StatusCode::UNAUTHORIZED,
             "token_invalid",
-            "the access token opens nothing, or nothing any more",
+            "the access token is unknown, expired or revoked",
         )
-        .hint("`folio token list` shows which there are")
+        .hint("`folio token list` lists the access tokens")
     })
 }
 
@@ -108,9 +108,9 @@ impl Access {
                 Problem::new(
                     StatusCode::UNAUTHORIZED,
                     "token_missing",
-                    "this server answers those only who show an access token",
+                    "this server requires an access token",
                 )
-                .hint("send it as `Authorization: Bearer TOKEN`; `folio token new` makes one")
+                .hint("send it as `Authorization: Bearer TOKEN`; `folio token new` creates one")
             })?;
             return Ok(Permit {
                 actor: local,
@@ -120,11 +120,14 @@ impl Access {
         let hash = hash_of(secret);
         let kept = valid_token(&self.runner, |kept| kept.hash == hash).await?;
         if kept.space != *self.runner.workspace().space() {
-            let detail = format!("the access token opens the space {}, and no other", kept.space);
+            let detail = format!("the access token opens only the space {}", kept.space);
             return Err(Problem::new(StatusCode::FORBIDDEN, "token_of_another_space", detail));
         }
         if !self.counts_as_one(&kept.id) {
-            let detail = format!("an access token makes {} requests in a second at most", self.per_second);
+            let detail = format!(
+                "an access token may make at most {} requests per second",
+                self.per_second
+            );
             return Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", detail));
         }
         Ok(Permit {

@@ -54,7 +54,7 @@ impl FromRequestParts<App> for Caller {
         let Path(names) = names.map_err(|error| Problem::invalid("path_invalid", error.body_text()))?;
         let space = names.get("space").map(String::as_str).unwrap_or_default();
         let Some(permit) = parts.extensions.get::<Permit>().cloned() else {
-            let detail = "the request was not looked at";
+            let detail = "the request was not authenticated";
             return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail));
         };
         let served = app.runner_of(space);
@@ -83,7 +83,7 @@ impl FromRequestParts<App> for Caller {
         let asked = match text_of(&parts.headers, KEY)? {
             None => None,
             Some(key) if key.is_empty() || key.len() > KEY_BYTES_MAX => {
-                let detail = format!("the header Idempotency-Key has 1 to {KEY_BYTES_MAX} bytes");
+                let detail = format!("the header Idempotency-Key must have 1 to {KEY_BYTES_MAX} bytes");
                 return Err(Problem::invalid("key_invalid", detail));
             }
             Some(key) => {
@@ -137,7 +137,7 @@ impl Caller {
         let IfMatch::Version(version) = self.if_match else {
             return Ok(());
         };
-        let detail = format!("the header If-Match names the version {version}, and {what} have none");
+        let detail = format!("the header If-Match names the version {version}, but {what} have no versions");
         Err(Problem::invalid("if_match_invalid", detail).hint("leave it out"))
     }
 
@@ -192,7 +192,7 @@ impl Caller {
             return Ok(entry);
         }
         let detail = format!("{} is a {}, not {what}", entry.handle, entry.kind);
-        Err(Problem::not_found("not_found", detail).hint("it stands on a page: /pages/PAGE/entries shows it"))
+        Err(Problem::not_found("not_found", detail).hint("it is an entry of a page: /pages/PAGE/entries lists it"))
     }
 
     /// Returns the runner that records what this request does to runs under the request's key, so it is done once.
@@ -262,7 +262,7 @@ fn text_of(headers: &HeaderMap, name: &str) -> Result<Option<String>, Problem> {
         return Ok(None);
     };
     if values.next().is_some() {
-        let detail = format!("the header {name} stands more than once");
+        let detail = format!("the header {name} is given more than once");
         return Err(Problem::invalid("header_invalid", detail).hint("send it once, with one value"));
     }
     let text = value.to_str().map(|text| text.trim().to_owned());

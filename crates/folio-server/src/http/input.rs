@@ -107,16 +107,16 @@ pub(crate) fn encoded(headers: &HeaderMap) -> Option<Problem> {
     if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
         return None;
     }
-    let detail = format!("the body is said to be packed as {encoding:?}");
+    let detail = format!("the body has the content encoding {encoding:?}, which is not accepted");
     let problem = Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "body_encoded", detail);
-    Some(problem.hint("send it as it is, without Content-Encoding"))
+    Some(problem.hint("send it uncompressed, without the header Content-Encoding"))
 }
 
 /// Returns the problem for a body that could not be read.
 pub(crate) fn refused(error: &BytesRejection, limit: Option<BodyLimit>) -> Problem {
     match (error.status(), limit) {
         (status @ StatusCode::PAYLOAD_TOO_LARGE, Some(BodyLimit(bytes))) => {
-            let detail = format!("the body has more than the {bytes} bytes that are taken here");
+            let detail = format!("the body has more than the {bytes} bytes that are allowed here");
             Problem::new(status, "body_too_large", detail)
         }
         (status @ StatusCode::PAYLOAD_TOO_LARGE, None) => Problem::new(status, "body_too_large", error.body_text()),
@@ -132,7 +132,7 @@ fn kind_of(headers: &HeaderMap) -> &str {
 
 /// Returns the problem for a body of an unsupported media type.
 pub(crate) fn other_kind(kind: &str, wanted: &str) -> Problem {
-    let detail = format!("the body is said to be {kind:?}");
+    let detail = format!("the media type of the body is {kind:?}, which is not accepted here");
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "body_not_json", detail).hint(format!("send {wanted}"))
 }
 
@@ -189,7 +189,7 @@ pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result
     if is_list && is_object::<T>() {
         let whole: Result<IgnoredAny, _> = serde_json::from_slice(&readable(body));
         whole.map_err(|error| unreadable(&error))?;
-        return Err(body_invalid("the body is a list, and has to be an object"));
+        return Err(body_invalid("the body is a list, but has to be an object"));
     }
     serde_json::from_slice(&readable(body)).map_err(|error| unreadable(&error))
 }

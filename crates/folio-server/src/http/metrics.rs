@@ -93,18 +93,14 @@ impl Metrics {
             notes_waiting: Gauge::default(),
             notes_dropped: Counter::default(),
         };
-        registry.register("http_requests", "Requests that were answered", metrics.requests.clone());
+        registry.register("http_requests", "Answered requests", metrics.requests.clone());
         registry.register_with_unit(
             "http_request_duration",
-            "How long an answer took to begin",
+            "Time until the answer began",
             Unit::Seconds,
             metrics.seconds.clone(),
         );
-        registry.register(
-            "runs",
-            "The newest 1,000 runs, by where they stand",
-            metrics.runs.clone(),
-        );
+        registry.register("runs", "The newest 1,000 runs, by status", metrics.runs.clone());
         registry.register(
             "commits",
             "The number of the last commit of the space",
@@ -113,20 +109,16 @@ impl Metrics {
         if has_files {
             registry.register_with_unit(
                 "store",
-                "The files of the store",
+                "The size of the store's files",
                 Unit::Bytes,
                 metrics.store_bytes.clone(),
             );
         }
-        registry.register(
-            "event_streams",
-            "Live streams that somebody reads",
-            metrics.streams.clone(),
-        );
+        registry.register("event_streams", "Open live streams", metrics.streams.clone());
         if has_collector {
             registry.register(
                 "spans_lost",
-                "Spans of runs that their collector did not take",
+                "Spans of runs that their collector did not accept",
                 metrics.spans_lost.clone(),
             );
         }
@@ -137,7 +129,7 @@ impl Metrics {
         );
         registry.register(
             "trace_notes_dropped",
-            "Notes for the trace of the space that had to go because they could not be written",
+            "Notes for the trace of the space that were dropped because they could not be written",
             metrics.notes_dropped.clone(),
         );
         Self {

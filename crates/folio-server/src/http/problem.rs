@@ -214,20 +214,20 @@ fn status_of(kind: ErrorKind) -> StatusCode {
 /// Returns the hint for callers of the server, by the code of the problem.
 fn hint_of(code: &str) -> Option<&'static str> {
     Some(match code {
-        "stale_version" | "stale_policy" | "stale_space" | "plan_stale" => "look at it as it is now, then decide anew",
-        "policy_changed" => "somebody changes the policy of the space over and over; try again",
-        "stale_run" => "look at the run as it is now, then decide anew",
-        "turn_ended" => "begin another one",
+        "stale_version" | "stale_policy" | "stale_space" | "plan_stale" => "read its current state, then decide again",
+        "policy_changed" => "the policy of the space keeps changing; try again",
+        "stale_run" => "read the current state of the run, then decide again",
+        "turn_ended" => "begin another turn",
         "run_taken" => "its events show what the other process does",
-        "key_reused" => "use a new key for each thing that is to happen once",
+        "key_reused" => "use a new key for every operation",
         "store_unavailable" => "try again in a moment",
         "store_too_new" => "use the newer version of folio for this file",
-        "run_too_new" => "ask a server of the newer version",
-        "store_damaged" | "run_unreadable" => "`folio doctor` says more",
-        "needs_model" => "start the server with --model, or say with `do:` how it is done",
-        "asked_else" => "look at what is asked now, then decide anew",
-        "dispatch_unavailable" => "what was recorded goes on as soon as a worker finds it",
-        "leaving" => "ask another server",
+        "run_too_new" => "use a server of the newer version",
+        "store_damaged" | "run_unreadable" => "run `folio doctor` for details",
+        "needs_model" => "start the server with --model, or say with `do:` how the task is done",
+        "asked_else" => "read what is asked now, then decide again",
+        "dispatch_unavailable" => "what was recorded continues as soon as a worker finds it",
+        "leaving" => "send the request to another server",
         _ => return None,
     })
 }
@@ -311,7 +311,7 @@ impl From<IdError> for Problem {
             "turn_" => "t",
             _ => "e",
         };
-        let hint = format!("a short handle such as {letter}1 does as well");
+        let hint = format!("a short handle such as {letter}1 works, too");
         Self::invalid("id_invalid", error.to_string()).hint(hint)
     }
 }
@@ -322,7 +322,7 @@ pub(crate) async fn no_such_path(method: Method, uri: Uri, headers: HeaderMap) -
         return ui::lost();
     }
     Problem::not_found("path_unknown", format!("there is nothing at {}", uri.path()))
-        .hint("runs are at /v1/spaces/SPACE/runs, the page for people is at /")
+        .hint("runs are at /v1/spaces/SPACE/runs, the web page is at /")
         .into_response()
 }
 
@@ -333,7 +333,7 @@ pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
         "method_not_allowed",
         format!("{} does not take {method}", uri.path()),
     )
-    .hint("the header Allow lists what it takes")
+    .hint("the header Allow lists the methods that it takes")
 }
 
 #[cfg(test)]

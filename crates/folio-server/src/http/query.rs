@@ -165,7 +165,7 @@ fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
 }
 
 fn more_than_once(name: &str) -> Problem {
-    let detail = format!("the query field {name:?} stands more than once");
+    let detail = format!("the query field {name:?} is given more than once");
     Problem::invalid("query_invalid", detail)
 }
 
@@ -179,8 +179,8 @@ pub(crate) fn one_question(said: &[(&str, bool)]) -> Result<(), Problem> {
     match names.as_slice() {
         [] | [_] => Ok(()),
         names => {
-            let detail = format!("{} are {} questions", names.join(" and "), names.len());
-            Err(Problem::invalid("query_invalid", detail).hint("ask one of them at a time"))
+            let detail = format!("{} cannot be combined", names.join(" and "));
+            Err(Problem::invalid("query_invalid", detail).hint("use one of them at a time"))
         }
     }
 }
@@ -194,7 +194,7 @@ fn unknown<T: Fields>(name: &str, known: &[Field]) -> Problem {
         [] => "it takes no query".to_owned(),
         names => format!("it takes {}", names.join(", ")),
     };
-    Problem::invalid("query_unknown", format!("nothing reads the query field {name:?}")).hint(hint)
+    Problem::invalid("query_unknown", format!("the query field {name:?} is unknown")).hint(hint)
 }
 
 impl Field {
@@ -249,8 +249,8 @@ impl Field {
 
 /// Returns the problem for a field `name` whose `value` contains no values.
 fn nothing_in(name: &str, value: &str) -> Problem {
-    let detail = format!("the query field {name:?} is {value:?}, which has no value in it");
-    Problem::invalid("query_invalid", detail).hint("left out, it restricts nothing")
+    let detail = format!("the query field {name:?} is {value:?}, which contains no value");
+    Problem::invalid("query_invalid", detail).hint("leave the field out to restrict nothing")
 }
 
 /// Returns the problem for a field `name` with an invalid `value`.

@@ -78,7 +78,7 @@ impl Follow {
     /// Returns the next message; `None` after the last.
     async fn next(&mut self) -> Option<Result<Message, axum::Error>> {
         if let Some(unknown) = self.unknown.take() {
-            let reason = format!("the space has no commit {unknown}; what is committed from now on follows");
+            let reason = format!("the space has no commit {unknown}; the stream continues with the next commit");
             let data = GapShape {
                 reason,
                 head: Some(self.seen.0),

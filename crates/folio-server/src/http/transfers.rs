@@ -52,7 +52,7 @@ impl Transfers {
             self.limits.most
         );
         Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "transfers_busy", detail)
-            .hint("wait until one of them has ended, then ask again"))
+            .hint("wait until one of them has ended, then try again"))
     }
 }
 

@@ -138,7 +138,7 @@ async fn change_limits(
     let part = Some(node).filter(|node| *node != NodeId::root(row.id));
     let limits = NewLimits::from(input);
     if limits == NewLimits::default() {
-        return Err(body_invalid("there is no limit in it"));
+        return Err(body_invalid("the body names no limit"));
     }
     caller
         .runner

@@ -121,7 +121,7 @@ impl Sections {
                 .find(|(section, _)| section.as_str() == name);
             found.ok_or_else(|| {
                 let names: Vec<_> = Section::SHARES.iter().map(|(section, _)| section.as_str()).collect();
-                body_invalid(format!("sections: {name:?} is none of {}", names.join(", ")))
+                body_invalid(format!("sections: {name:?} is not one of {}", names.join(", ")))
             })
         };
         match self {
@@ -130,7 +130,7 @@ impl Sections {
                 let too_much: u64 = shares.values().map(|share| u64::from(*share)).sum();
                 if too_much > 100 {
                     return Err(body_invalid(format!(
-                        "sections: the shares are {too_much} per cent together"
+                        "sections: the shares add up to {too_much} percent, which is more than 100"
                     )));
                 }
                 let share = |(name, share): (&String, &u32)| Ok((known(name)?.0, *share));
@@ -209,7 +209,7 @@ async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<Li
     ])?;
     let text = asked.text.or(asked.q).or(asked.query).unwrap_or_default();
     if text.trim().is_empty() {
-        return Err(wrong("text", &text, "what is looked for"));
+        return Err(wrong("text", &text, "a text to search for"));
     }
     let how = asked.text_match.map(TextMatch::from).unwrap_or_default();
     let words = TextQuery::of(&text, how);

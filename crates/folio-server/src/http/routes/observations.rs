@@ -222,7 +222,7 @@ impl Filter {
 async fn list(caller: Caller, Asked(filter): Asked<Filter>) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
     let workspace = &caller.workspace;
     if let Some(text) = filter.text.as_ref().filter(|text| text.trim().is_empty()) {
-        return Err(wrong("text", text, "what is looked for"));
+        return Err(wrong("text", text, "a text to search for"));
     }
     let Some(query) = filter.query() else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));

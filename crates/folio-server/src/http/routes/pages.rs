@@ -110,7 +110,7 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
         None => None,
         Some(text) => Some(
             text.parse()
-                .map_err(|_| wrong("cursor", text, "what `next` of an earlier answer was"))?,
+                .map_err(|_| wrong("cursor", text, "the value of `next` in an earlier answer"))?,
         ),
     };
     // A role that does not exist matches no page (M7.2.13).
@@ -166,7 +166,10 @@ async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Res
         None => None,
         Some(name) => {
             let known = PageRole::parse(name).filter(|role| !role.is_standing());
-            Some(known.ok_or_else(|| body_invalid(format!("role: no page of the role {name:?} is added by hand")))?)
+            Some(
+                known
+                    .ok_or_else(|| body_invalid(format!("role: {name:?} is not a role of pages that can be added")))?,
+            )
         }
     };
     let parent = match new.parent.as_deref() {

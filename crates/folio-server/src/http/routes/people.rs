@@ -151,7 +151,7 @@ async fn answer(
     Body(input): Body<AnswerInput>,
 ) -> Result<Accepted<RunInFull>, Problem> {
     if input.answer.trim().is_empty() {
-        return Err(body_invalid("`answer` says nothing"));
+        return Err(body_invalid("`answer` is empty"));
     }
     caller.may_steer()?;
     let question = caller.name("question");

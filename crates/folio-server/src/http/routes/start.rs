@@ -123,8 +123,7 @@ pub(super) async fn start(
     caller.may_steer()?;
     let is_person = caller.actor.role == Role::Human;
     if !is_person && (asked.allow_shell || !asked.allow_hosts.is_empty() || !asked.allow_tools.is_empty()) {
-        let detail =
-            "only people allow commands of the shell, hosts of the web, and tools that wait for a person's yes";
+        let detail = "only people may allow shell commands, web hosts, and tools that need a person's approval";
         return Err(Problem::role_denied(detail));
     }
     if asked.allow_tools.len() > ALLOWED_MAX {

@@ -192,7 +192,7 @@ async fn edit_plan(
 ) -> Result<Answer<EditedShape>, Problem> {
     caller.may_steer()?;
     let (row, run, node) = place(&caller, part).await?;
-    let text = std::str::from_utf8(&bytes).map_err(|error| body_invalid(format!("the body is no text: {error}")))?;
+    let text = std::str::from_utf8(&bytes).map_err(|error| body_invalid(format!("the body is not a text: {error}")))?;
     let version = match caller.if_match {
         IfMatch::Any => run.shown_plan(node).map(|plan| plan.version),
         said => said.version(),
@@ -283,7 +283,7 @@ async fn decide(
 ) -> Result<Accepted<RunInFull>, Problem> {
     caller.may_steer()?;
     let approval = caller.name("approval");
-    let missing = || Problem::not_found("no_approval", format!("nothing waits for a yes at {approval}"));
+    let missing = || Problem::not_found("no_approval", format!("nothing waits for approval at {approval}"));
     let (name, asked) = approval.split_once('.').ok_or_else(missing)?;
     let asked: AskedOf = asked.parse().map_err(|_| missing())?;
     let row = caller.run_called(name).await?;
@@ -293,7 +293,7 @@ async fn decide(
             && let Some(Waiting::Plan(_) | Waiting::Check(_)) = runner.load(row.id).await?.waiting_at(asked.node)
         {
             return Err(body_invalid(
-                "`always` is for calls, and no call waits there; leave it out",
+                "`always` applies only to calls, and no call waits there; leave it out",
             ));
         }
         runner.approve(row.id, asked, decision.always, who).await?;

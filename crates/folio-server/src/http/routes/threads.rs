@@ -397,7 +397,7 @@ async fn said(caller: Caller, Asked(asked): Asked<Range>) -> Result<Answer<SaidS
 fn lines(name: &str, text: &str) -> Result<(u64, u64), Problem> {
     match Part::lines(text) {
         Some(Part::Lines { from, to }) => Ok((from, to)),
-        _ => Err(wrong(name, text, "as 10:20, 10: or 10")),
+        _ => Err(wrong(name, text, "a range such as 10:20, 10: or 10")),
     }
 }
 
@@ -485,7 +485,7 @@ async fn blob(caller: Caller, Asked(asked): Asked<Passage>) -> Result<Answer<Pas
         (None, None) => {
             let to = asked.to.unwrap_or(u64::MAX);
             if from > to {
-                return Err(wrong("to", &to.to_string(), "no less than `from`"));
+                return Err(wrong("to", &to.to_string(), "at least `from`"));
             }
             Part::Bytes { from, to }
         }

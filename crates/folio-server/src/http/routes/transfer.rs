@@ -55,7 +55,7 @@ pub(super) fn routes() -> ApiRouter<App> {
                 about(
                     "import_space",
                     GROUP,
-                    "Imports an export; existing entries stay unchanged",
+                    "Imports an export; existing entries change only with `merge`",
                 ),
             ),
         )
@@ -129,13 +129,10 @@ impl Chunks {
     fn send(&self, chunk: Chunk) -> io::Result<()> {
         match wait_for(tokio::time::timeout(self.standstill, self.sender.send(chunk))) {
             Ok(Ok(())) => Ok(()),
-            Ok(Err(_)) => Err(io::Error::new(
-                io::ErrorKind::BrokenPipe,
-                "whoever asked for it is gone",
-            )),
+            Ok(Err(_)) => Err(io::Error::new(io::ErrorKind::BrokenPipe, "the client has disconnected")),
             Err(_) => Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "whoever asked for it does not read it",
+                "the client does not read the export",
             )),
         }
     }
@@ -303,7 +300,7 @@ impl Forget {
         let lists = [&self.entries, &self.types, &self.kind, &self.tags, &self.owner];
         if self.text.is_none() && self.context.is_empty() && lists.iter().all(|list| list.is_empty()) {
             return Err(body_invalid(
-                "name what is to be forgotten: entries, or what they have in common",
+                "name what to forget: entries, or what they have in common",
             ));
         }
         let kind = |name: &String| {

@@ -117,7 +117,7 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
         None => None,
         Some(text) => Some(
             text.parse()
-                .map_err(|_| wrong("cursor", text, "what `next` of an earlier answer was"))?,
+                .map_err(|_| wrong("cursor", text, "the value of `next` in an earlier answer"))?,
         ),
     };
     let query = TurnQuery {
