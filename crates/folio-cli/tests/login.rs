@@ -88,7 +88,7 @@ fn the_browser_comes_back_and_somebody_is_logged_in() {
         let back = sent_to(address);
         let elsewhere = back.split_once("/callback").unwrap().0;
         assert!(get(&format!("{elsewhere}/favicon.ico")).starts_with("HTTP/1.1 404"));
-        assert!(get(&back).contains("Folio goes on"));
+        assert!(get(&back).contains("Folio continues"));
         None
     });
     assert_eq!(done.0, 0, "{done:?}");
