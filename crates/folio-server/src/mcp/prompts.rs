@@ -1,5 +1,5 @@
-//! Prompts: what a person picks to go on with work, or to hand it over. Made of memory alone, so the same state gives the same
-//! text.
+//! Prompts that a person picks to continue work or to hand it over. They are made from memory alone, so the same state
+//! gives the same text.
 
 use folio::memory::entry::Status;
 use folio::memory::view::{Audience, candidate};
@@ -10,25 +10,25 @@ use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use super::Caller;
 use crate::http::problem::Problem;
 
-/// Lines of a section.
+/// The most lines that a section has.
 const LINES: usize = 40;
 
 pub(super) fn all(is_bound: bool) -> Vec<Prompt> {
     let arguments = || {
-        let thread = PromptArgument::new("thread").with_description("whose work: a thread; left out, this one");
+        let thread = PromptArgument::new("thread").with_description("the thread; default: this one");
         (!is_bound).then(|| vec![thread.with_required(false)])
     };
     let prompt = |name: &str, title: &str, says: &str| Prompt::new(name, Some(says), arguments()).with_title(title);
     vec![
         prompt(
             "resume",
-            "Go on with the work",
-            "What is remembered of a thread, and how to go on with it",
+            "Continue the work",
+            "What is remembered of a thread, and how to continue its work",
         ),
         prompt(
             "handover",
-            "Hand the work over",
-            "What has to be told to whoever goes on with a thread",
+            "Hand over the work",
+            "What is remembered of a thread, and how to hand its work over",
         ),
     ]
 }
@@ -38,22 +38,23 @@ pub(super) fn is_there(name: &str) -> bool {
     all(true).iter().any(|prompt| prompt.name == name)
 }
 
-/// The prompt called `name`; nothing if there is none.
+/// Returns the prompt called `name`, or `None` if there is none.
 pub(super) async fn made(caller: &Caller, name: &str) -> Result<Option<GetPromptResult>, Problem> {
     let (says, before, after) = match name {
         "resume" => (
-            "Go on with the work",
-            "Go on with the work of this thread. This is what is remembered of it.",
-            "Look up what you need with scratch_read. Then go on with what is in progress, or with the first thing that is open, and \
-             keep the scratchbook up to date while you work. Ask before you do what is blocked or has to be confirmed.",
+            "Continue the work",
+            "Continue the work of this thread. This is what is remembered of it.",
+            "Look up what you need with scratch_read. Then continue with the items that are in progress, or with the first open item, \
+             and keep the scratchbook up to date while you work. Ask the user before you do anything that is blocked or needs \
+             confirmation.",
         ),
         "handover" => (
-            "Hand the work over",
-            "Hand the work of this thread over. This is what is remembered of it.",
-            "Bring the scratchbook up to date: complete what is done, add what is open, each with what the next one needs to know. \
-             Then add one note with the title \"Handover\" and pin it: what was wanted, what is done and how that is known, what is \
-             open in which order, what was decided and why, what went wrong. Name entries by their handles. Write nothing that you do \
-             not know.",
+            "Hand over the work",
+            "Hand over the work of this thread. This is what is remembered of it.",
+            "Bring the scratchbook up to date: complete the items that are done and add what is still open, each with what the next \
+             worker needs to know. Then add one note with the title \"Handover\" and pin it. It says what was wanted, what is done \
+             and how that is known, what is open and in which order to do it, what was decided and why, and what went wrong. Name \
+             entries by their handles. Write only what you know.",
         ),
         _ => return Ok(None),
     };
@@ -79,7 +80,7 @@ pub(super) async fn made(caller: &Caller, name: &str) -> Result<Option<GetPrompt
     section(&mut text, "Goals", &goals, goals.len());
     let open = vec![Status::InProgress, Status::Open, Status::Blocked];
     for (heading, status) in [("Open", open), ("Done", vec![Status::Done])] {
-        // Who goes on needs what is left, not what is over.
+        // To continue the work takes what is left to do, not what is done.
         if heading == "Done" && name == "resume" {
             continue;
         }
@@ -107,7 +108,7 @@ fn line(entry: &Entry) -> String {
     candidate(entry).lengths[1].clone()
 }
 
-/// `lines` below a heading, with how many of `total` are left out.
+/// Appends `lines` below a heading, and how many of `total` are left out.
 fn section(text: &mut String, heading: &str, lines: &[String], total: usize) {
     if lines.is_empty() {
         return;

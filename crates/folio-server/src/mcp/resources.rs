@@ -1,4 +1,4 @@
-//! What a host can read beside the tools: views, pages and runs, as markdown, each under an address.
+//! Resources, which a host can read besides calling tools: views, pages and runs as markdown, each under an address.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,26 +18,26 @@ use super::run_text::run_markdown;
 use super::{Caller, Mcp};
 use crate::http::problem::Problem;
 
-/// What everything here is written in.
+/// The media type of every resource.
 pub(super) const MARKDOWN: &str = "text/markdown";
-/// Pages that one list gives.
+/// Pages in one list.
 const PAGES: u32 = 50;
-/// Runs that the first list gives, the newest.
+/// The newest runs, in the first list.
 const RUNS: u32 = 20;
-/// Bytes of a text that are sent; the rest is read part by part, with tools.
+/// The most bytes of a text that are sent; the rest is read in parts, with tools.
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Something that can be read.
+/// The address of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Address {
-    /// The view of the scratchbook of a thread.
+    /// The view of the scratchbook of the thread with this name.
     View(String),
     Page(PageRef),
     Run(RunRef),
 }
 
 impl Address {
-    /// Reads what [`fmt::Display`] gives.
+    /// Parses an address as [`fmt::Display`] writes it.
     pub(super) fn parse(uri: &str) -> Option<Self> {
         let (what, name) = uri.strip_prefix("folio://")?.split_once('/')?;
         let name: Cow<'_, str> = percent_decode_str(name).decode_utf8().ok()?;
@@ -60,7 +60,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The forms that addresses have.
+/// Returns the templates of the addresses.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     let template = |form: &str, name: &str, says: &str| {
         ResourceTemplate::new(form, name)
@@ -73,16 +73,16 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
             "view",
             "The scratchbook of a thread, as a model reads it",
         ),
-        template("folio://page/{handle}", "page", "A page with everything on it: p7"),
+        template("folio://page/{handle}", "page", "A page with everything on it, e.g. p7"),
         template(
             "folio://run/{run}",
             "run",
-            "A run: where it stands, its steps, what came out: r3",
+            "A run: its state, its steps and its results, e.g. r3",
         ),
     ]
 }
 
-/// What the argument of a form of addresses names: `thread`, `page` or `run`.
+/// Returns what the argument of an address template names: `thread`, `page` or `run`.
 pub(super) fn completes(form: &str, argument: &str) -> Option<&'static str> {
     match (form, argument) {
         ("folio://view/{thread}", "thread") => Some("thread"),
@@ -92,7 +92,7 @@ pub(super) fn completes(form: &str, argument: &str) -> Option<&'static str> {
     }
 }
 
-/// Nothing has this address.
+/// Returns the error that no resource has this address.
 pub(super) fn unknown(uri: &str) -> ErrorData {
     let message = format!(
         "{uri:?} is nothing here; there are folio://view/{{thread}}, folio://page/{{handle}} and folio://run/{{run}}"
@@ -100,7 +100,7 @@ pub(super) fn unknown(uri: &str) -> ErrorData {
     ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
 }
 
-/// A failure to read what has the address `uri`, as the protocol has it.
+/// Converts a failure to read the resource `uri` into an error of the protocol.
 pub(super) fn failed(problem: &Problem, uri: &str) -> ErrorData {
     let data = Some(json!({"uri": uri, "code": problem.code()}));
     match problem.status() {
@@ -111,7 +111,7 @@ pub(super) fn failed(problem: &Problem, uri: &str) -> ErrorData {
 }
 
 impl Mcp {
-    /// The text that has an address.
+    /// Returns the text of the resource at `address`.
     pub(super) async fn text_of(&self, caller: &Caller, address: &Address) -> Result<String, Problem> {
         let workspace = &caller.workspace;
         let text = match address {
@@ -137,7 +137,8 @@ impl Mcp {
         Ok(bounded(text))
     }
 
-    /// What there is: the view, the newest runs, then pages in their order; `cursor` is the page to go on after.
+    /// Lists the resources: the view, the newest runs, then the pages in their order. `cursor` is the page to continue
+    /// after; with a cursor, the list has pages only.
     pub(super) async fn resources(
         &self,
         caller: &Caller,
@@ -192,7 +193,7 @@ impl Mcp {
     }
 }
 
-/// `text`, or its beginning with a line that says that it goes on.
+/// Returns `text`, or its beginning with a line that says how much is left.
 fn bounded(mut text: String) -> String {
     if text.len() > MAX_BYTES {
         let end = text.floor_char_boundary(MAX_BYTES);

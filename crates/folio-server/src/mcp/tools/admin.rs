@@ -28,19 +28,14 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![
         tool(
             "admin_archive",
-            "Put entries away: they are found only by who asks for the archive.",
+            "Archive entries: only requests for archived ones find them.",
             with_reason(&["ids"]),
             Does::Settle,
         ),
-        tool(
-            "admin_restore",
-            "Take entries out of the archive.",
-            restore,
-            Does::Settle,
-        ),
+        tool("admin_restore", "Restore archived entries.", restore, Does::Settle),
         tool(
             "admin_forget",
-            "Take the content of entries out of everything, for good, if the user wants it.",
+            "Erase the content of entries everywhere, for good. Only if the user wants it.",
             with_reason(&["ids", "reason"]),
             Does::Erase,
         ),

@@ -44,7 +44,7 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let context = json!({
         "type": "object",
         "properties": {
-            "prompt": {"type": "string", "description": "what it is for"},
+            "prompt": {"type": "string", "description": "prompt to find memory for"},
             "budget": {"type": "integer", "description": "tokens"},
         },
     });
@@ -60,13 +60,13 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     vec![
         tool(
             "memory_search",
-            "Find anything that is remembered by its words, best match first.",
+            "Search all memory by words, best match first.",
             search,
             Does::Read,
         ),
         tool(
             "memory_context",
-            "What of memory matters for a prompt: observations, scratchbook, pages, earlier turns, facts.",
+            "Get the memory relevant to a prompt: observations, scratchbook, pages, earlier turns, facts.",
             with_thread(context, options),
             Does::Read,
         ),

@@ -27,7 +27,7 @@ pub(super) fn tools() -> Vec<Tool> {
             "title": {"type": "string"},
             "confidence": {"type": "number", "description": "0 to 1"},
             "tags": tags(),
-            "ttl_minutes": {"type": ["number", "string", "null"], "description": "null or \"never\": for ever"},
+            "ttl_minutes": {"type": ["number", "string", "null"], "description": "null or \"never\": no expiry"},
             "expires_at": {"type": "string"},
             "owner": {"type": "string", "description": "who should act: agent, user, tool:NAME"},
             "status": {"type": "string", "enum": ["active", "pending_review", "resolved"]},
@@ -53,8 +53,8 @@ pub(super) fn tools() -> Vec<Tool> {
             "order": {"type": "string", "enum": ["relevance", "newest", "oldest", "priority"]},
             "include_expired": {"type": "boolean"},
             "include_superseded": {"type": "boolean"},
-            "since": {"type": "integer", "description": "an earlier `as_of`: what changed since, archived or replaced, too"},
-            "as_of": {"type": "integer", "description": "memory as it was then"},
+            "since": {"type": "integer", "description": "an earlier `as_of`: only changes since, even if archived or replaced"},
+            "as_of": {"type": "integer", "description": "memory as of this commit"},
             "limit": {"type": "integer"},
             "cursor": {"type": "string"},
         },
@@ -78,7 +78,7 @@ pub(super) fn tools() -> Vec<Tool> {
     vec![
         tool(
             "observe_add",
-            "Record an observation for the whole space.",
+            "Record an observation for everyone in the space.",
             add,
             Does::Add,
         ),
@@ -90,7 +90,7 @@ pub(super) fn tools() -> Vec<Tool> {
         ),
         tool(
             "observe_update",
-            "Change an observation; what is left out stays.",
+            "Change an observation; omitted fields stay.",
             update,
             Does::Settle,
         ),

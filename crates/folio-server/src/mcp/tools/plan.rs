@@ -37,7 +37,8 @@ const TEXT_TOKENS: u32 = 800;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let text = || json!({"type": "string"});
-    let handles = || json!({"type": "array", "items": {"type": "string"}, "description": "to be done before"});
+    let handles =
+        || json!({"type": "array", "items": {"type": "string"}, "description": "items that must be done first"});
     let agent = text;
     let schema = |properties: Value, required: Value| {
         let mut schema = json!({"type": "object", "properties": properties});
@@ -53,7 +54,7 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     );
     let claim = schema(
         json!({
-            "id": {"type": "string", "description": "left out, the next ready"},
+            "id": {"type": "string", "description": "default: the next ready one"},
             "agent": agent(),
             "lease_minutes": {"type": "integer"},
         }),
@@ -63,10 +64,10 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
         json!({
             "title": text(),
             "body": text(),
-            "id": {"type": "string", "description": "of what is there; instead of a title"},
-            "to": {"type": "string", "description": "left out, anybody"},
+            "id": {"type": "string", "description": "existing item instead of title"},
+            "to": {"type": "string", "description": "default: anybody"},
             "after": handles(),
-            "part_of": {"type": "string", "description": "what waits for it"},
+            "part_of": {"type": "string", "description": "item that waits for this one"},
             "agent": agent(),
         }),
         json!([]),
@@ -74,8 +75,8 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let report = schema(
         json!({
             "id": text(),
-            "status": {"type": "string", "enum": ["done", "in_progress", "blocked", "open"], "description": "open gives it back"},
-            "result": {"type": "string", "description": "what came out, with evidence"},
+            "status": {"type": "string", "enum": ["done", "in_progress", "blocked", "open"], "description": "open: give it back"},
+            "result": {"type": "string", "description": "what came of it, with evidence"},
             "progress": {"type": "number"},
             "after": handles(),
             "agent": agent(),
@@ -85,20 +86,20 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     vec![
         tool(
             "plan_ready",
-            "Todos and tasks that you can begin now, and what others wait for. `agent` is your name, if several of your kind are here.",
+            "List todos and tasks you can start now, and what others wait for. `agent`: your name, if several agents of your kind work here.",
             ready,
             Does::Read,
         ),
         tool(
             "plan_claim",
-            "Take on work before you begin, so that nobody else does; again to keep it.",
+            "Claim an item before you start it, so nobody else does; again to keep it longer.",
             claim,
             Does::Settle,
         ),
-        tool("plan_delegate", "Hand work on to other agents.", delegate, Does::Add),
+        tool("plan_delegate", "Delegate a task to other agents.", delegate, Does::Add),
         tool(
             "plan_report",
-            "Say how far you are with work that you took on.",
+            "Report progress on an item you claimed.",
             report,
             Does::Settle,
         ),

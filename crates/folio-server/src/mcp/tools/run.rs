@@ -43,10 +43,10 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let start = json!({
         "type": "object",
         "properties": {
-            "plan": {"description": "plan document; as text, YAML or JSON", "anyOf": [{"type": "object"}, {"type": "string"}]},
+            "plan": {"description": "plan document, or its YAML or JSON text", "anyOf": [{"type": "object"}, {"type": "string"}]},
             "inputs": {"type": "object"},
-            "goal": {"type": "string", "description": "without a plan, folio's own model makes one"},
-            "allow_tools": {"type": "array", "items": {"type": "string"}, "description": "fewer of the tools that need no yes here"},
+            "goal": {"type": "string", "description": "without a plan, Folio's own model makes one"},
+            "allow_tools": {"type": "array", "items": {"type": "string"}, "description": "only these of the tools that need no approval here"},
             "wait_seconds": wait(),
         },
     });
@@ -55,7 +55,7 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
         "properties": {
             "run": {"type": "string", "description": "r3"},
             "answer": {"type": "string"},
-            "node": {"type": "string", "description": "whose question, if there are several"},
+            "node": {"type": "string", "description": "whose question, if several are open"},
         },
         "required": ["run", "answer"],
     });
@@ -70,20 +70,15 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     vec![
         tool(
             "run_start",
-            "Carry out a plan: title, inputs, steps [{id, do: {tool, args}}], with parallel, for_each, criteria, templates. \
+            "Run a plan: title, inputs, steps [{id, do: {tool, args}}], with parallel, for_each, criteria, templates. \
              Tools: list, read, grep, git, text, write, observe.",
             with_thread(start, options),
             Does::Add,
         ),
-        tool(
-            "run_status",
-            "Where a run stands, and what came out.",
-            status,
-            Does::Read,
-        ),
+        tool("run_status", "Get a run's state and results.", status, Does::Read),
         tool(
             "run_answer",
-            "Answer what a run asks a person, with what the person said.",
+            "Answer a run's question to a person, with what the person said.",
             answer,
             Does::Add,
         ),
