@@ -1,4 +1,4 @@
-//! What a call comes to: a text for the model, the same as JSON for programs, both together within a limit of tokens.
+//! The answer to a call: a text for the model and the same as JSON for programs, together within a limit of tokens.
 
 use folio::memory::scratchbook::tools::ANSWER_TOKENS;
 use folio::memory::tokens::{Counter, Tokens, Vocabulary};
@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::http::problem::Problem;
 
-/// Fields of what is structured that the text says as well, and behind them those into which a writer may have put much, in the order in
-/// which they go.
+/// Fields of the structured part that may be left out, in this order: first those that the text shows as well, then
+/// those that a writer may have made long.
 const REPEATED: [&str; 13] = [
     "view",
     "body",
@@ -24,23 +24,23 @@ const REPEATED: [&str; 13] = [
     "props",
     "tags",
 ];
-/// Where what is claimed stands, of which the same holds.
+/// The field that holds a claimed item, whose fields may be left out in the same way.
 const WITHIN: &str = "claimed";
-/// Tokens of a field that nothing is gained by leaving out.
+/// A field with no more tokens than this is not worth leaving out.
 const MUCH: u32 = 20;
-/// As many tokens as any model of today makes of an answer.
+/// An upper bound for the tokens that any present model counts.
 const AS_MANY: Counter = Counter::Scaled(Vocabulary::O200k, 120);
-/// Says which fields went, for programs.
+/// The field that tells programs which fields were left out.
 const LEFT_OUT: &str = "left_out";
 
-/// What a call of a tool comes to.
+/// The reply to a call of a tool.
 #[derive(Debug)]
 pub(super) enum Reply {
-    /// It is answered.
+    /// An answer.
     Answer(Answer),
-    /// It goes on as a task.
+    /// A task that the call has begun.
     Begun(Box<CreateTaskResult>),
-    /// It goes on when a person has answered.
+    /// Forms for a person: the call continues when they are answered.
     Asks(Box<InputRequiredResult>),
 }
 
@@ -51,7 +51,7 @@ impl From<Answer> for Reply {
 }
 
 impl Reply {
-    /// The reply as it is sent.
+    /// Converts the reply into the form in which it is sent.
     pub(super) fn sent(self, tokens: &Counter) -> CallToolResponse {
         match self {
             Self::Answer(answer) => answer.sent(tokens).into(),
@@ -61,19 +61,19 @@ impl Reply {
     }
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
     /// For the model: compact, with handles.
     pub(super) text: String,
     /// For programs: the same as JSON.
     pub(super) structured: Value,
-    /// Tokens that both may have together.
+    /// The most tokens that both may have together.
     pub(super) limit: u32,
 }
 
 impl Answer {
-    /// An answer within the usual limit.
+    /// Creates an answer within the usual limit.
     pub(super) fn new(text: String, structured: Value) -> Self {
         Self {
             text,
@@ -82,7 +82,8 @@ impl Answer {
         }
     }
 
-    /// Its items: `whole`, as programs get them on every surface, where both are within the limit; `brief`, and that they are, where not.
+    /// Sets the items: `whole`, in the shape that programs get on every surface, if that stays within the limit,
+    /// otherwise `brief`, marked as such.
     pub(super) fn put_items(&mut self, whole: Vec<Value>, brief: Vec<Value>, tokens: &Counter) {
         self.structured["items"] = Value::Array(whole);
         if self.excess(tokens) > 0 {
@@ -91,8 +92,9 @@ impl Answer {
         }
     }
 
-    /// How many tokens it has more than it may have. Where nobody knows whose tokens they are, the estimate, which makes twice as many of
-    /// names and numbers, has the last word only in what it finds short enough.
+    /// Returns by how many tokens the answer exceeds its limit. For a model whose tokens can only be estimated, an
+    /// answer that the estimate finds too long is counted by an upper bound instead, since the estimate counts names
+    /// and numbers at about twice their tokens.
     pub(super) fn excess(&self, tokens: &Counter) -> u32 {
         let structured = self.structured.to_string();
         let beyond = |tokens: &Counter| {
@@ -105,7 +107,8 @@ impl Answer {
         }
     }
 
-    /// The answer as it is sent. Where both are too much, what is structured leaves out what the text says as well, and names it.
+    /// Converts the answer into the form in which it is sent. If it is too long, the structured part leaves out what
+    /// the text says as well, and names those fields.
     pub(super) fn sent(mut self, tokens: &Counter) -> CallToolResult {
         let mut left_out = Vec::new();
         for field in REPEATED {
@@ -128,14 +131,14 @@ impl Answer {
     }
 }
 
-/// Takes away `field`, if there is much in it.
+/// Removes `field` if it is long, and returns whether it did.
 fn take_much(fields: &mut Map<String, Value>, field: &str, tokens: &Counter) -> bool {
     let is_much = |value: &Value| tokens.count(&value.to_string()) > MUCH;
     fields.get(field).is_some_and(is_much) && fields.remove(field).is_some()
 }
 
-/// The beginning of `text` that costs at most `room` tokens: whole characters, whole lines where that is not much less, and
-/// something of it in any case, so that whoever reads on comes to an end.
+/// Returns the beginning of `text` that costs at most `room` tokens: whole characters, and whole lines where that is
+/// not much less. It has at least one character, so that reading on part by part comes to an end.
 pub(super) fn beginning<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
     // Few texts have more than eight bytes a token.
     let most = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(8);
@@ -143,7 +146,7 @@ pub(super) fn beginning<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'
     if tokens.count(&text[..end]) <= room {
         fits = end;
     }
-    // The longest that fits, to within a hundredth.
+    // Finds the longest beginning that fits, to within a hundredth.
     while fits < end && end - fits > end / 100 {
         let middle = text.floor_char_boundary(fits + (end - fits) / 2);
         if middle <= fits {
@@ -163,7 +166,7 @@ pub(super) fn beginning<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'
     &text[..line.unwrap_or(fits).max(first)]
 }
 
-/// A failure as the model reads it: what went wrong and what to do, as content, so that it can try again.
+/// Returns a failure as content that the model reads: what went wrong and what to do, so that it can try again.
 pub(super) fn failed(problem: &Problem) -> CallToolResult {
     let mut result = CallToolResult::error(vec![ContentBlock::text(problem.text())]);
     result.structured_content = Some(json!(problem));

@@ -1,7 +1,8 @@
-//! What runs ask, put to the person before the client: in forms, where the client has them (E9.14).
+//! Puts the questions of runs to the person at the client, in forms if the client supports them (E9.14).
 //!
-//! With sessions the server sends a form while a request waits; without, the answer to the request is the form, and the client asks again with
-//! what was filled in. Only questions are put this way: a yes to a call or a plan is said to Folio itself.
+//! With sessions, the server sends a form while a request waits. Without, the form is the answer to the request, and
+//! the client repeats the request with what was filled in. Only questions are asked this way: calls and plans are
+//! approved in Folio itself.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -23,27 +24,27 @@ use tokio::task::JoinHandle;
 use super::{Caller, Mcp};
 use crate::http::problem::Problem;
 
-/// Forms that are put at once, and that one call puts at most.
+/// The most forms that are open at once, and that one call shows.
 pub(super) const FORMS: usize = 8;
-/// The field of a form.
+/// The name of a form's only field.
 const ANSWER: &str = "answer";
 
-/// Whether the client shows forms to a person.
+/// Returns whether the client shows forms to a person.
 pub(super) fn shows_forms(client: Option<&ClientCapabilities>) -> bool {
     let Some(forms) = client.and_then(|client| client.elicitation.as_ref()) else {
         return false;
     };
-    // Who says neither means forms: that is how it began.
+    // A client that declares neither supports forms: that was the original meaning of the capability.
     forms.form.is_some() || forms.url.is_none()
 }
 
-/// Whether the server may ask the client while a request waits, and not only with its answer.
+/// Returns whether the server may send requests to the client while a request waits, and not only with its answer.
 pub(super) fn has_session(context: &RequestContext<RoleServer>) -> bool {
     let version = context.protocol_version();
     version.as_ref().is_none_or(ProtocolVersion::has_initialize)
 }
 
-/// The questions of `run` that are open, each under a name of its own, without those that were `put_off`.
+/// Returns the open questions of `run`, each under a name of its own, without those that were `put_off`.
 pub(super) fn forms(run: &Run, put_off: &[String]) -> BTreeMap<String, ElicitRequestParams> {
     let named =
         |(node, question): (NodeId, &Question)| (asked(node, question).to_string(), form_of(run, node, question));
@@ -51,19 +52,19 @@ pub(super) fn forms(run: &Run, put_off: &[String]) -> BTreeMap<String, ElicitReq
     open.filter(|(name, _)| !put_off.contains(name)).take(FORMS).collect()
 }
 
-/// Whether the question `name` of `run` is still open.
+/// Returns whether the question `name` of `run` is still open.
 fn is_open(run: &Run, name: &str) -> bool {
     let mut open = run.questions().into_iter();
     open.any(|(node, question)| asked(node, question).to_string() == name)
 }
 
-/// The same as the protocol puts them into answers.
+/// Converts forms into the requests for input that an answer carries.
 pub(super) fn requests(forms: BTreeMap<String, ElicitRequestParams>) -> InputRequests {
     let request = |(name, form)| (name, InputRequest::Elicitation(ElicitRequest::new(form)));
     forms.into_iter().map(request).collect()
 }
 
-/// What a question is called: the same as long as it is the same question of the same node.
+/// Returns the name of a question, which stays the same as long as the same node asks the same question.
 fn asked(node: NodeId, question: &Question) -> Asked {
     Asked {
         node,
@@ -91,7 +92,7 @@ fn form_of(run: &Run, node: NodeId, question: &Question) -> ElicitRequestParams 
     }
 }
 
-/// What was filled in, if the person sent the form with something in it.
+/// Returns what was filled in, if the person accepted the form and did not leave it empty.
 pub(super) fn filled_in(result: &Value) -> Option<&str> {
     if result.get("action").and_then(Value::as_str) != Some("accept") {
         return None;
@@ -100,11 +101,11 @@ pub(super) fn filled_in(result: &Value) -> Option<&str> {
     (!answer.trim().is_empty()).then_some(answer)
 }
 
-/// The forms that are before the person of one conversation, by the names of their questions.
+/// The forms that are open in one conversation, by the names of their questions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OpenForms(Arc<Mutex<HashSet<String>>>);
 
-/// One of them, until this is dropped.
+/// One open form, until this is dropped.
 #[derive(Debug)]
 struct OpenForm {
     all: OpenForms,
@@ -112,7 +113,7 @@ struct OpenForm {
 }
 
 impl OpenForms {
-    /// Notes that the form `name` is open; nothing if it is already.
+    /// Records that the form `name` is open, or returns `None` if it already is.
     fn open(&self, name: &str) -> Option<OpenForm> {
         let is_new = self.0.lock().insert(name.to_owned());
         is_new.then(|| OpenForm {
@@ -128,7 +129,7 @@ impl Drop for OpenForm {
     }
 }
 
-/// The round that an answer begins which is forms: which run it is about, and what was put off.
+/// What an answer with forms sends along as its state: which run it is about, and which questions were put off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Round {
     pub(super) run: RunId,
@@ -136,7 +137,8 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// Reads what was sent with the forms. It comes from the client: whoever may ask for the run may say this, too.
+    /// Parses the state that was sent with the forms. It comes back from the client, so it grants nothing: whoever may
+    /// ask about the run may write it, too.
     pub(super) fn parse(state: &str) -> Option<Self> {
         let mut words = state.split(' ');
         let run = words.next()?.parse().ok()?;
@@ -146,7 +148,7 @@ impl Round {
         })
     }
 
-    /// The answer that is `forms`.
+    /// Returns the answer that shows `forms`.
     pub(super) fn asks(&self, forms: BTreeMap<String, ElicitRequestParams>) -> InputRequiredResult {
         let state = [vec![self.run.to_string()], self.put_off.clone()].concat().join(" ");
         InputRequiredResult::new(Some(requests(forms)), Some(state))
@@ -154,8 +156,9 @@ impl Round {
 }
 
 impl Mcp {
-    /// Puts the form `name` of `run` to the person before the client, and takes what they answer, however long that takes; it is taken
-    /// away from them when the question is answered elsewhere. Nothing if it is before them already, or cannot be shown.
+    /// Shows the form `name` of `run` to the person at the client and records their answer, however long that takes.
+    /// The form is withdrawn when the question is answered elsewhere. Returns `None` if the form is open already or
+    /// cannot be shown.
     pub(super) async fn put(
         &self,
         peer: &Peer<RoleServer>,
@@ -165,17 +168,17 @@ impl Mcp {
         form: ElicitRequestParams,
     ) -> Option<JoinHandle<Result<(), Problem>>> {
         let open = self.open_forms.open(&name)?;
-        // Sent from here, so that it belongs to the request that waits.
+        // Sent before the task is spawned, so that it belongs to the request that waits.
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
         let mut shown = sent.await.ok()?;
-        // Without what the conversation follows, which is gone when the conversation is.
+        // A server without the resources that the conversation follows: those must be dropped with the conversation.
         let (server, caller) = (self.another(), caller.clone());
         Some(tokio::spawn(async move {
             let workspace = &caller.workspace;
             let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), run);
             let is_over = async {
-                // Whoever cannot read how it goes on waits for the person.
+                // If the run cannot be read any more, the form stays open.
                 let mut goes_on = watch.catch_up().await.map(|()| true);
                 while let Ok(true) = goes_on {
                     if !is_open(watch.run(), &name) {
@@ -190,7 +193,7 @@ impl Mcp {
             let response = tokio::select! {
                 response = &mut shown.rx => response,
                 () = is_over => {
-                    // Who cannot be told finds nothing open when they have filled it in.
+                    // If the cancellation is not delivered, an answer finds no open question.
                     let _unheard = shown.cancel(Some("it was answered elsewhere".to_owned())).await;
                     return Ok(());
                 }
@@ -204,8 +207,8 @@ impl Mcp {
         }))
     }
 
-    /// Answers the questions of `run` that `responses` answer, by their names. Gives the names of those that nobody wanted to answer. What was
-    /// answered elsewhere meanwhile stays as it is.
+    /// Answers the questions of `run` that `responses` answer, by their names. Returns the names of those that the
+    /// person declined to answer. Questions that were answered elsewhere meanwhile keep that answer.
     pub(super) async fn take_answers(
         &self,
         caller: &Caller,

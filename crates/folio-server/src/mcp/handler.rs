@@ -1,4 +1,4 @@
-//! From a message of the protocol to what it asks for, and back.
+//! Translates messages of the protocol into what they ask for, and back.
 
 use folio::memory::canonical::canonical;
 use folio::store::Asking;
@@ -21,10 +21,10 @@ use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, 
 use crate::http::Permit;
 use crate::http::problem::Problem;
 
-/// Where the `_meta` of a call has the key that names it.
+/// The member of a call's `_meta` that holds its idempotency key.
 const KEY: &str = "folio/idempotencyKey";
 
-/// What a model is told before it asks for anything.
+/// The server's instructions, which a model gets before it makes a request.
 const INSTRUCTIONS: &str = "\
 Folio is your working memory: it is there after this conversation is compacted or over. \
 Begin with scratch_read: without arguments it shows the scratchbook, with `query` it searches. \
@@ -58,7 +58,7 @@ impl ServerHandler for Mcp {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let mut offered = tools::offered(&self.shared.options);
-        // Where the policy cannot be read all are named: their calls say what is wrong.
+        // If the policy cannot be read, all tools are listed: calling them reports what is wrong.
         let policy = self.shared.runner.workspace().policy().await;
         if policy.is_ok_and(|policy| !policy.scratchbook.enabled) {
             offered.retain(|tool| !tools::is_of_scratchbook(&tool.name));
@@ -236,7 +236,7 @@ impl ServerHandler for Mcp {
             }
         };
         let work = async {
-            // An empty field of a form says nothing.
+            // A host sends an empty text for a field of its form that was left empty.
             let caller = self.caller_of(&context, thread.filter(|thread| !thread.is_empty()))?;
             prompts::made(&caller, &request.name).await
         };
@@ -308,7 +308,7 @@ impl Mcp {
         self.shared.options.sets.contains(&ToolSet::Run)
     }
 
-    /// Who made the request, in `thread` or where the server stands.
+    /// Returns who made the request, in `thread` or in the server's own thread.
     fn caller_of(&self, context: &RequestContext<RoleServer>, thread: Option<&str>) -> Result<Caller, Problem> {
         let client = context.client_info();
         let name = client.as_ref().map(|client| client.name.as_str());
@@ -320,7 +320,7 @@ impl Mcp {
         caller.map_err(|problem| ErrorData::invalid_params(problem.text(), None))
     }
 
-    /// Does `work` when its turn comes, unless the client takes its request back or is gone.
+    /// Does `work` when its turn comes, unless the client cancels the request or is gone.
     async fn unless_cancelled<T>(
         &self,
         context: &RequestContext<RoleServer>,
@@ -330,7 +330,7 @@ impl Mcp {
     }
 }
 
-/// Does `work` when its `turn` comes, unless the client takes its request back or is gone.
+/// Does `work` when its `turn` comes, unless the client cancels the request or is gone.
 async fn in_turn<T>(
     turn: &Turn,
     context: &RequestContext<RoleServer>,
@@ -347,18 +347,18 @@ async fn in_turn<T>(
     }
 }
 
-/// What whoever asks over HTTP may do.
+/// Returns the permit of a request over HTTP.
 fn permit_of(context: &RequestContext<RoleServer>) -> Option<&Permit> {
     let parts = context.extensions.get::<axum::http::request::Parts>()?;
     parts.extensions.get()
 }
 
-/// What names a call: made again with the same key, it adds nothing more.
+/// Returns the idempotency key of a call: repeated with the same key, the call adds nothing more.
 fn key_of(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorData> {
     match context.meta.get(KEY) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(key)) if !key.is_empty() => Ok(Some(key.clone())),
-        // Done without it, it would be done twice.
+        // If the key were ignored, a repeated call would be carried out twice.
         Some(other) => {
             let message = format!("{KEY} of _meta is a text that names the call, not {other}");
             Err(ErrorData::invalid_params(message, None))
@@ -366,14 +366,14 @@ fn key_of(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorD
     }
 }
 
-/// The arguments that `tool` is offered with.
+/// Returns the names of the arguments that `tool` is offered with.
 fn takes(tool: &Tool) -> Vec<&str> {
     let offered = tool.input_schema.get("properties").and_then(Value::as_object);
     offered.into_iter().flatten().map(|(name, _)| name.as_str()).collect()
 }
 
-/// `problem`, which names what the tool takes as a model was told it, if it is that it does not take the argument `unknown`: what reads the
-/// arguments does not know that there is a thread besides.
+/// Returns `problem`. If it is that the tool does not take the argument `unknown`, it is reworded to list the arguments
+/// that the tool is offered with: the code that reads the arguments does not know of `thread`.
 fn told_as_offered(tool: &Tool, unknown: Option<&str>, problem: Problem) -> Problem {
     let Some(name) = unknown else { return problem };
     if problem.code() != "arguments_invalid" || !problem.detail().starts_with(&format!("{name}: ")) {

@@ -1,17 +1,19 @@
-//! Folio as a server of the Model Context Protocol: a model's working memory, over whatever carries the messages.
+//! Folio as a server of the Model Context Protocol (MCP): a model's working memory, over any transport.
 //!
-//! - `tools`: what a model can call, one file a set
-//! - `handler`: from a message of the protocol to one of these, and back; `malformed`: requests with params that are none
-//! - `answer`: what a call comes to, within its limit of tokens
-//! - `resources`, `follow`: what can be read under an address, and who is told when it changes
-//! - `asking`: what runs ask a person, as forms that the client shows
+//! - `tools`: the tools that a model can call, one file per tool set
+//! - `handler`: translates messages of the protocol into calls of these modules, and back; `malformed`: requests with
+//!   unusable params
+//! - `answer`: what a call answers, within its limit of tokens
+//! - `resources`, `follow`: what can be read under an address, and who is notified when it changes
+//! - `asking`: the questions of runs to people, as forms that the client shows
 //! - `tasks`: runs as tasks of the protocol
-//! - `turn`: how many requests are worked on at the same time
-//! - `prompts`: what a person picks; `complete`: what they may go on typing with
-//! - `lines`: messages as lines of input and output; `input`, `id_search`: what such a line says, or which request it fails
-//! - `http`: the same over HTTP; `conversations`: whose those are that have a session there
+//! - `turn`: limits how many requests are processed at the same time
+//! - `prompts`: the prompts that a person can pick; `complete`: completes their arguments while the person types
+//! - `lines`: messages as lines of input and output; `input`, `id_search`: parse such a line, or find out which request
+//!   it fails
+//! - `http`: the same over HTTP; `conversations`: who owns the sessions there
 //!
-//! Both generations of the protocol are spoken, the one with sessions and the one without; which one, the client says.
+//! Both generations of the protocol are supported, the one with sessions and the one without; the client chooses.
 
 mod answer;
 mod asking;
@@ -52,30 +54,30 @@ use self::lines::Lines;
 pub use self::options::{McpOptions, ToolSet};
 use self::turn::Turns;
 
-/// Bytes of one message, at most. What is longer is refused.
+/// The most bytes of one message. Longer ones are refused.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
-/// Bytes of a client's name that are kept.
+/// The most bytes of a client's name that are kept.
 const MAX_NAME_BYTES: usize = 64;
 
-/// Why a conversation ended that should have gone on.
+/// Why a conversation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// The client did not begin as the protocol has it.
+    /// The first message was not one that the protocol begins with.
     #[error("the client did not begin as the Model Context Protocol has it")]
     Begin(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It broke off.
+    /// This side of the conversation failed.
     #[error("the conversation broke off")]
     Broken(#[source] tokio::task::JoinError),
 }
 
-/// A server of the protocol for one space. Cheap to clone.
+/// An MCP server for one space. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Mcp {
     shared: Arc<Shared>,
-    /// What this conversation follows.
+    /// The resources that this conversation follows.
     followed: Arc<Followed>,
-    /// What is asked of the person in it.
+    /// The forms that are open before the person in it.
     open_forms: OpenForms,
     /// Cancelled when its client is gone.
     is_over: CancellationToken,
@@ -89,7 +91,7 @@ struct Shared {
     driving: Arc<Driving>,
 }
 
-/// Who asks for something, and where.
+/// Who makes a request, and in which thread and space.
 #[derive(Debug, Clone)]
 struct Caller {
     actor: Actor,
@@ -100,14 +102,14 @@ struct Caller {
 }
 
 impl Mcp {
-    /// Serves the space that `runner` works in.
+    /// Creates a server for the space that `runner` works in.
     #[must_use]
     pub fn new(runner: Runner, options: McpOptions) -> Self {
         let driving = Driving::of(&runner);
         Self::sharing(runner, options, driving)
     }
 
-    /// The same where others drive runs, too: together no more than a server drives.
+    /// Creates a server that shares `driving`, and so the limit on runs, with others that drive runs.
     pub(crate) fn sharing(runner: Runner, options: McpOptions, driving: Arc<Driving>) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -122,7 +124,7 @@ impl Mcp {
         }
     }
 
-    /// The same server for another conversation.
+    /// Returns the same server for another conversation.
     fn another(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -132,14 +134,15 @@ impl Mcp {
         }
     }
 
-    /// Has one conversation: reads messages from `read`, a line each, and writes nothing but messages to `write`, until the
-    /// client is gone or `stop` is ready. What was being answered when the client went is answered or dropped; a run whose
-    /// request was not answered yet is stopped; in any other nothing more begins ([`Runner::leave`]), what is under way has five seconds to end,
-    /// and it is left to whoever takes it up.
+    /// Serves one conversation: reads messages from `read`, one per line, and writes nothing but messages to `write`,
+    /// until the client is gone or `stop` is ready. Requests that were being answered when the client went are answered
+    /// or dropped. A run whose request was not answered yet is cancelled. Other runs begin nothing more
+    /// ([`Runner::leave`]); what is under way in them has five seconds to end, and they are left to whoever resumes
+    /// them.
     ///
     /// # Errors
     ///
-    /// `Begin` if the first message is none that the protocol begins with; `Broken` if this side failed.
+    /// `Begin` if the first message is not one that the protocol begins with; `Broken` if this side failed.
     pub async fn converse<R, W, F>(self, read: R, write: W, stop: F) -> Result<(), McpError>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -152,7 +155,7 @@ impl Mcp {
         let conversation = async {
             let running = match self.serve_with_ct(transport, token.clone()).await {
                 Ok(running) => running,
-                // Whoever asks for nothing and leaves has made no mistake.
+                // A client that leaves without asking for anything has made no mistake.
                 Err(error) if has_left(&error) => return Ok(()),
                 Err(error) => return Err(McpError::Begin(Box::new(error))),
             };
@@ -173,8 +176,8 @@ impl Mcp {
         ended
     }
 
-    /// Who asks, by the name that the client gives itself, in `thread` or where the server stands. Who has shown a token is who
-    /// that says.
+    /// Returns the caller, by the name that the client gives itself, in `thread` or in the server's own thread. A
+    /// caller with a token has the actor of that token.
     fn caller(
         &self,
         client: Option<&str>,
