@@ -1,4 +1,5 @@
-//! The runs that this server drives: few at a time, stopped with the request that started them, and given up at the end.
+//! The runs that this server drives: a limited number at a time, cancelled with the request that started them, and
+//! given up when the server ends.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -15,35 +16,36 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::problem::Problem;
 
-/// Runs that do something at the same time here.
+/// The most runs that do something at the same time in this process.
 const MOST: usize = 8;
-/// Runs that are driven here together with those that only wait, for a person or for a time: they are kept in memory.
+/// The most runs that this process drives, with those that only wait for a person or for a time: all are kept in
+/// memory.
 const MOST_WITH_WAITING: usize = 256;
-/// Runs that are waited for at the same time where workers drive them.
+/// The most runs that are waited for at the same time if workers drive them.
 const MOST_ELSEWHERE: usize = 1_024;
-/// How long runs that were taken back may take to stop once the server ends, and what is under way in the others to end.
+/// How long, when the server ends, cancelled runs may take to stop, and what is under way in the others to end.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// The runs that are driven.
+/// The runs that are driven, and the places for them.
 #[derive(Debug)]
 pub(crate) struct Driving {
     most: usize,
     busy: Busy,
     places: Arc<Semaphore>,
-    /// Whether each was taken back, and when it is over.
+    /// The runs, each with whether it was taken back, and its task.
     runs: Mutex<Vec<DrivenRun>>,
 }
 
 type DrivenRun = (RunId, CancellationToken, JoinHandle<()>);
 
-/// A place for a run.
+/// A place for one run.
 #[derive(Debug)]
 pub(crate) struct Place {
     busy: BusyRun,
     _held: OwnedSemaphorePermit,
 }
 
-/// The request that a run was started by. Dropped, it takes the run back.
+/// The request that started a run. Dropping it cancels the run.
 #[derive(Debug)]
 pub(crate) struct AskedFor(DropGuard);
 
@@ -55,7 +57,7 @@ impl AskedFor {
 }
 
 impl Driving {
-    /// None yet, of those that `runner` drives.
+    /// Creates the record of the runs that `runner` drives, with none yet.
     pub(crate) fn of(runner: &Runner) -> Arc<Self> {
         let (most, with_waiting) = if runner.is_elsewhere() {
             (MOST_ELSEWHERE, MOST_ELSEWHERE)
@@ -70,7 +72,7 @@ impl Driving {
         })
     }
 
-    /// A place for one more run. One that only waits leaves its place to others.
+    /// Takes a place for one more run. A run that only waits leaves its place to others.
     pub(crate) fn place(&self) -> Result<Place, Problem> {
         let refused = |detail: String| {
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "runs_busy", detail)
@@ -88,9 +90,10 @@ impl Driving {
         Ok(Place { busy, _held: held })
     }
 
-    /// Drives the run `id` until it ends. It is stopped in the name of `by` when its request is dropped. Nothing if it is driven here already.
+    /// Drives the run `id` until it ends. If the returned request is dropped, the run is cancelled in the name of `by`.
+    /// Returns `None` if the run is driven here already.
     pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: Place) -> Option<AskedFor> {
-        // Held until it is among them: two requests with one key are answered at the same time.
+        // Held until the run is in the list, since two requests with one key may be answered at the same time.
         let mut runs = self.runs.lock();
         runs.retain(|(.., driven)| !driven.is_finished());
         if runs.iter().any(|(run, ..)| *run == id) {
@@ -99,22 +102,22 @@ impl Driving {
         let taken_back = CancellationToken::new();
         let token = taken_back.clone();
         let driven = tokio::spawn(async move {
-            // All of it: a part that is not named here would be given back at once.
+            // Both parts are named: a part that is not would be dropped at once.
             let Place { busy, _held } = place;
             let stopping = Box::pin(async {
                 token.cancelled().await;
                 runner.cancel(id, None, &by).await.is_ok()
             });
-            // What a run comes to is in its journal, and so is that nobody drives it.
+            // The journal has the outcome of the run, or that nobody drives it any more.
             driven(Box::pin(runner.see_to(id, &busy)), stopping).await;
         });
         runs.push((id, taken_back.clone(), driven));
         Some(AskedFor(taken_back.drop_guard()))
     }
 
-    /// Has a run recorded by `recording`, and driven until it ends in the name of `by`. Both are done once they are begun, also if whoever asked for
-    /// it does not wait: a run that is there and that nobody drives would not go on when it is asked for again.
-    /// Answers its id, and whether it was there.
+    /// Records a run with `recording` and drives it until it ends, in the name of `by`. Once begun, both are completed
+    /// even if whoever asked for the run stops waiting: a recorded run that nobody drives would not go on when it is
+    /// asked for again.
     pub(crate) async fn begin(
         self: &Arc<Self>,
         runner: Runner,
@@ -125,7 +128,7 @@ impl Driving {
         let driving = Arc::clone(self);
         brought_to_its_end(Box::pin(async move {
             let (id, replayed) = recording.await?;
-            // Asked for again, it is driven already, or whoever drove it is gone.
+            // Of a repeated request, the run is driven already, or whoever drove it is gone.
             if let Some(asked_for) = place.and_then(|place| driving.drive(runner, id, by, place)) {
                 asked_for.keep_going();
             }
@@ -134,8 +137,8 @@ impl Driving {
         .await
     }
 
-    /// The same for a request that takes the run back: also when that is while the run is recorded. Answers its id, and what takes it back;
-    /// nothing if it was there and is driven already.
+    /// Does the same for a request that cancels the run when it is dropped, even while the run is being recorded.
+    /// Returns the run's id, and the request; `None` if the run existed and is driven here already.
     pub(crate) async fn begin_for(
         self: &Arc<Self>,
         runner: Runner,
@@ -146,32 +149,34 @@ impl Driving {
         let driving = Arc::clone(self);
         brought_to_its_end(Box::pin(async move {
             let id = recording.await?;
-            // Dropped with the answer if nobody takes that.
+            // Dropped with the answer if nobody receives that.
             Ok((id, driving.drive(runner, id, by, place)))
         }))
         .await
     }
 
-    /// Whether the run `id` is driven here, or about to be: its row says so only when its driver has claimed it.
+    /// Returns whether the run `id` is driven here, or about to be: its row says so only once its driver has claimed
+    /// it.
     pub(crate) fn drives(&self, id: RunId) -> bool {
         let runs = self.runs.lock();
         runs.iter().any(|(run, _, driven)| *run == id && !driven.is_finished())
     }
 
-    /// Waits a little for the runs that were taken back. Then `runner`, which drives them all, begins nothing more: what is under way in the others
-    /// has as long to end, and each is given up where it is, for whoever takes it up. When this returns none is driven here any more.
+    /// Waits up to five seconds for the runs that were taken back. Then `runner`, which drives them all, begins nothing
+    /// more: what is under way in the others has as long to end, and then each run is given up where it is, for another
+    /// process to resume. When this returns, no run is driven here any more.
     pub(crate) async fn wind_down(&self, runner: &Runner) {
         let runs = std::mem::take(&mut *self.runs.lock());
         let (taken_back, others): (Vec<_>, _) = runs.into_iter().partition(|(_, token, _)| token.is_cancelled());
         ended_within(GRACE, taken_back).await;
         runner.leave();
-        // Nothing ends here of those that are only waited for.
+        // Runs that workers drive are only waited for here, so there is nothing to end.
         let time = if runner.is_elsewhere() { Duration::ZERO } else { GRACE };
         ended_within(time, others).await;
     }
 }
 
-/// Waits for so long until nobody drives `runs`, and breaks off those that are driven then.
+/// Waits up to `time` until nobody drives `runs`, and aborts those that are still driven then.
 async fn ended_within(time: Duration, runs: Vec<DrivenRun>) {
     let driven: Vec<_> = runs.iter().map(|(.., driven)| driven.abort_handle()).collect();
     let mut ended = pin!(join_all(runs.into_iter().map(|(.., driven)| driven)));
@@ -181,20 +186,20 @@ async fn ended_within(time: Duration, runs: Vec<DrivenRun>) {
     }
 }
 
-/// Does `work`, also if whoever asked for it does not wait for it.
+/// Completes `work`, even if the caller stops waiting for it.
 async fn brought_to_its_end<T: Send + 'static>(work: Pin<Box<dyn Future<Output = T> + Send>>) -> T {
-    // It is aborted by nobody.
+    // Nobody aborts this task, so it can only panic.
     tokio::spawn(work)
         .await
         .unwrap_or_else(|broken| std::panic::resume_unwind(broken.into_panic()))
 }
 
-/// Waits for the end of `driving`, or until `stopping` says that the run could not be stopped. Each goes on while the other waits: it may have
-/// been given what the other one needs (decision 0096).
+/// Waits for the end of `driving`, or until `stopping` reports that the run could not be cancelled. Both are polled all
+/// the while, since each may hold what the other one needs (decision 0096).
 async fn driven(driving: impl Future, stopping: impl Future<Output = bool>) {
     let given_up = async {
         if stopping.await {
-            // It comes to its end.
+            // The cancelled run comes to its end.
             std::future::pending::<()>().await;
         }
     };

@@ -1,4 +1,4 @@
-//! The connections on which a server is asked.
+//! The connections that a server accepts.
 
 mod line;
 mod places;
@@ -19,16 +19,18 @@ use tokio::sync::watch;
 use self::line::{Flag, Line};
 use self::places::{Answer, Place, Places};
 
-/// How long the head of a request may take to arrive, and how long a connection may stay open on which nobody asks anything. A head says
-/// who asks: until it is there, anybody could hold as many connections as there may be.
+/// How long the head of a request may take to arrive, and how long an idle connection may stay open. The head
+/// identifies the client: until it is there, anybody could hold as many connections as there may be.
 const HEAD_MAX: Duration = Duration::from_secs(30);
-/// How long after a connection that could not be taken the next one is. Where no more files can be open, that takes others to close some.
+/// The pause after a connection that could not be accepted. If the process has no file descriptors left, others have to
+/// close theirs first.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// Answers with `router` until `stop`, and then until what was being answered is. Up to `most` connections are open at once: one more takes the
-/// place of the one on which nothing has been answered for longest, or waits until there is one.
+/// Answers with `router` until `stop` is ready, and then until the requests that are being answered are done. At most
+/// `most` connections are open at once: one more takes the place of the connection that has been idle for longest, or
+/// waits until one is idle.
 pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, stop: impl Future<Output = ()>) {
-    // As it is, each connection would get a table of all routes of its own.
+    // Without this, each connection would get its own copy of the table of routes.
     let router: Router = router.with_state(());
     let (ending, _) = watch::channel(());
     let places = Places::of(most);
@@ -44,7 +46,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, st
         };
         match accepted {
             Ok((stream, place)) => drop(tokio::spawn(answer(stream, place, router.clone(), ending.subscribe()))),
-            // Whoever was about to connect connects again.
+            // The client connects again.
             Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
         }
     }
@@ -53,9 +55,10 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, st
     ending.closed().await;
 }
 
-/// Answers what is asked on one connection, one after the other, until it is closed, its `place` is needed, or `ends` rings.
+/// Answers the requests of one connection, one after the other, until it is closed, its `place` is needed, or `ends`
+/// fires.
 async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch::Receiver<()>) {
-    // Live updates are small and must not wait for one another. Without the option they are merely later.
+    // Live updates are small and must not wait for one another. If the option cannot be set, they are merely late.
     let _later = stream.set_nodelay(true);
     let (live, owed) = (Flag::default(), Flag::default());
     let line = Line::new(stream, live.clone(), owed.clone());
@@ -75,22 +78,22 @@ async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
-        // Who has asked and sends nothing more waits for the answer.
+        // A client that closes its side after the request still waits for the answer.
         .half_close(true)
         .serve_connection(TokioIo::new(line), answered);
     let mut serving = pin!(serving);
     tokio::select! {
         _broken = serving.as_mut() => return,
         _ended = ends.changed() => {}
-        // What was handed over is not there yet.
+        // The place is closed only if the client has received everything that was written.
         () = place.is_needed() => if place.is_idle() && !owed.is_set() { return },
     }
-    // What is being answered goes on, and nothing more comes on this one.
+    // The answer in progress is completed, and no further request is accepted here.
     serving.as_mut().graceful_shutdown();
     let _broken = serving.await;
 }
 
-/// Whether an answer with this head is a stream of events.
+/// Returns whether an answer with this head is a stream of events.
 fn is_live(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"))

@@ -1,4 +1,4 @@
-//! A connection that is given up when whoever is at the other end takes nothing, or has gone.
+//! A connection that is closed when the client stops reading, or has gone.
 
 use std::io;
 use std::pin::Pin;
@@ -11,11 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// How long a reader is waited for who takes nothing of what is written for him: as long as one of an export is. What is kept for him, and
-/// whoever gathers it, is held no longer.
+/// How long to wait for a client that reads nothing of what is written for it, the same as for an export. What is kept
+/// for it, and whoever produces it, is held no longer.
 pub(super) const STANDSTILL_MAX: Duration = Duration::from_secs(30);
 
-/// Something that whoever answers and the connection know of one another.
+/// A fact that the connection and the code that answers on it share.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Flag(Arc<AtomicBool>);
 
@@ -29,15 +29,15 @@ impl Flag {
     }
 }
 
-/// A connection.
+/// A connection to a client.
 #[derive(Debug)]
 pub(super) struct Line {
     stream: TcpStream,
-    /// Whether what is being answered is a stream of events.
+    /// Whether the current answer is a stream of events.
     live: Flag,
-    /// Whether something of an answer waits to be taken.
+    /// Whether part of an answer waits for the client to read.
     owed: Flag,
-    /// Runs while something waits to be taken.
+    /// The timer that runs while something waits to be read.
     standstill: Option<Pin<Box<Sleep>>>,
 }
 
@@ -51,7 +51,7 @@ impl Line {
         }
     }
 
-    /// What `written` comes to: an error if nothing was taken for too long.
+    /// Passes `written` on, or fails if the client has read nothing for too long.
     fn within_time(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.owed.set(written.is_pending());
         if written.is_ready() {
@@ -63,8 +63,9 @@ impl Line {
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
-    /// Whether whoever is at the other end says nothing more, as far as that is known; it is woken when that changes. Where one answer is
-    /// asked for, he may wait for it; a stream of events without an end nobody would ask for and then close.
+    /// Returns whether the client has closed its side during a stream of events, as far as is known; registers to be
+    /// woken when that changes. After a request for one answer, a client may close its side and wait; nobody would do
+    /// that for a stream without an end.
     fn is_left(&self, cx: &mut Context<'_>) -> bool {
         if !self.live.is_set() {
             return false;

@@ -1,7 +1,7 @@
-//! How many connections may be open at once, and which of them goes when there is no place for another.
+//! Limits how many connections may be open at once, and decides which one is closed to make room for another.
 //!
-//! Whoever connects takes a file of this process before anybody knows who it is. Without a bound, strangers who only connect would take all that
-//! it may have open, and work of runs would fail for want of one.
+//! Each connection takes a file descriptor of this process before anybody knows who connects. Without a limit,
+//! strangers who only connect could take all that the process may have, and work of runs would fail for want of one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::pin::Pin;
@@ -18,17 +18,17 @@ use tokio::sync::Notify;
 pub(super) struct Places {
     most: usize,
     taken: Arc<Mutex<Taken>>,
-    /// Rings when one is given back, or a connection has nothing to answer any more.
+    /// Notified when a place is given back, or a connection becomes idle.
     freed: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
 struct Taken {
-    /// Counts up with each place and each change.
+    /// A counter that increases with each place and each change.
     last: u64,
-    /// The connections, with how each is told to end, and since when nothing is answered on it.
+    /// The connections, each with the notification that tells it to end, and since when it has been idle.
     open: HashMap<u64, (Arc<Notify>, Option<u64>)>,
-    /// Those on which nothing is answered, the one that has been so for longest first.
+    /// The idle connections, the one that has been idle for longest first.
     idle: BTreeMap<u64, u64>,
 }
 
@@ -38,7 +38,7 @@ impl Taken {
         self.last
     }
 
-    /// From now on nothing is answered on the connection `id`.
+    /// Marks the connection `id` as idle.
     fn rests(&mut self, id: u64) {
         let now = self.next();
         if let Some((_, since)) = self.open.get_mut(&id) {
@@ -47,7 +47,7 @@ impl Taken {
         }
     }
 
-    /// From now on something is.
+    /// Marks the connection `id` as busy.
     fn works(&mut self, id: u64) {
         let since = self.open.get_mut(&id).and_then(|(_, since)| since.take());
         since.map(|since| self.idle.remove(&since));
@@ -67,8 +67,8 @@ impl Places {
         self.taken.lock()
     }
 
-    /// A place for one more connection. If there is none left, the one goes on which nothing has been answered for longest; while something is
-    /// answered on all of them, it is waited for.
+    /// Takes a place for one more connection. If none is left, the connection that has been idle for longest is told to
+    /// end; while all are busy, waits until one is idle.
     pub(super) async fn take(&self) -> Place {
         loop {
             let freed = self.freed.notified();
@@ -98,7 +98,7 @@ impl Places {
     }
 }
 
-/// The place of one connection, as long as it is kept.
+/// The place of one connection, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     id: u64,
@@ -107,19 +107,19 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Is there when another connection needs the place.
+    /// Returns a future that is ready when another connection needs the place.
     pub(super) fn is_needed(&self) -> impl Future<Output = ()> + use<> {
         let end = Arc::clone(&self.end);
         async move { end.notified().await }
     }
 
-    /// Whether nothing is answered on the connection.
+    /// Returns whether the connection is idle.
     pub(super) fn is_idle(&self) -> bool {
         let taken = self.places.taken();
         taken.open.get(&self.id).is_some_and(|(_, since)| since.is_some())
     }
 
-    /// Something is answered on the connection, until the result is dropped.
+    /// Marks the connection as busy until the result is dropped.
     pub(super) fn working(&self) -> Working {
         self.places.taken().works(self.id);
         Working {
@@ -139,7 +139,7 @@ impl Drop for Place {
     }
 }
 
-/// Something is answered on a connection.
+/// Keeps a connection busy until this is dropped.
 #[derive(Debug)]
 pub(super) struct Working {
     id: u64,
@@ -153,7 +153,7 @@ impl Drop for Working {
     }
 }
 
-/// What is answered, which is work for as long as it is not handed on.
+/// The body of an answer, which keeps the connection busy until it is handed on.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) body: Body,

@@ -1,4 +1,4 @@
-//! What a person may go on typing with: threads, handles of pages, handles of runs.
+//! Completes what a person types: threads, handles of pages, handles of runs.
 
 use folio::memory::{PageQuery, PageRole};
 use folio::store::RunQuery;
@@ -7,11 +7,11 @@ use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
 use super::{Caller, prompts, resources};
 use crate::http::problem::Problem;
 
-/// Pages and runs that are looked at, the newest.
+/// How many pages and runs are searched, the newest.
 const LOOKED_AT: u32 = 1_000;
 
-/// Values of the argument that is asked about which begin with what is there of it, the newest first; none where nothing is known.
-/// Who `is_bound` to a thread is asked for no other.
+/// Returns values of an argument that begin with what was typed so far, the newest first; none for an argument that
+/// cannot be completed. If the connection `is_bound` to a thread, a prompt's `thread` completes to that one only.
 pub(super) async fn values(
     caller: &Caller,
     asked: &CompleteRequestParams,

@@ -1,4 +1,4 @@
-//! Conversations over HTTP that have a session: how many there are, whose each is, and for how long they are told anything.
+//! Sessions over HTTP: how many may be open, which token owns each, and how long it gets messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use super::under_way::{UnderWay, asked_in};
 use crate::http::Permit;
 use crate::http::problem::Problem;
 
-/// Conversations of the generation with sessions that are open at the same time.
+/// The most sessions that may be open at the same time.
 const MOST: usize = 256;
-/// The header that names one.
+/// The header that names a session.
 const SESSION: &str = "mcp-session-id";
 
-/// The conversations that are open. Cheap to clone.
+/// The open sessions. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conversations {
     pub(super) sessions: Arc<LocalSessionManager>,
-    /// By which token each was opened, or by none.
+    /// The token that opened each session, if any.
     owners: Arc<Mutex<HashMap<String, Option<String>>>>,
-    /// What is being answered in each of them.
+    /// The requests that are being answered in each session.
     under_way: Arc<Mutex<HashMap<String, UnderWay>>>,
 }
 
-/// A request of a conversation, until it is answered or nobody listens any more.
+/// A request of a session, until it is answered or nobody listens any more.
 #[derive(Debug)]
 pub(super) struct Begun {
     of: Conversations,
@@ -54,17 +54,17 @@ impl Drop for Begun {
 }
 
 impl Conversations {
-    /// Whether `who` opened the conversation `id`, or nobody did.
+    /// Returns whether `who` opened the session `id`, or nobody did.
     fn is_of(&self, id: &str, who: Option<&str>) -> bool {
         let owners = self.owners.lock();
         owners.get(id).is_none_or(|owner| owner.as_deref() == who)
     }
 
-    /// Notes what is asked in the conversation that `headers` name, if one is.
+    /// Records the request in the session that `headers` name, if they name one.
     ///
     /// # Errors
     ///
-    /// What is answered if its id is still being answered there.
+    /// The error to answer with if a request with the same id is still being answered there.
     pub(super) fn begun(
         &self,
         headers: &HeaderMap,
@@ -82,7 +82,7 @@ impl Conversations {
         }))
     }
 
-    /// Notes that `who` opened the conversation `id`, and forgets those that have ended.
+    /// Records that `who` opened the session `id`, and forgets the sessions that have ended.
     async fn opened(&self, id: &str, who: Option<String>) {
         let open = self.sessions.sessions.read().await;
         let mut owners = self.owners.lock();
@@ -91,7 +91,7 @@ impl Conversations {
     }
 }
 
-/// Refuses a conversation more than there may be. Requests that belong to one, or to none, pass.
+/// Refuses to begin a session when the limit is reached. Requests that belong to a session, or need none, pass.
 pub(super) async fn not_too_many(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let has_none = !headers.contains_key(SESSION);
@@ -107,8 +107,9 @@ pub(super) async fn not_too_many(State(open): State<Conversations>, request: Req
     next.run(request).await
 }
 
-/// Keeps a conversation to the token that opened it: it is in that one's role and name, and what it is told may be read by that one. To any
-/// other it is none, and nothing more is told once the token is taken back.
+/// Restricts a session to the token that opened it, since it has the role and name of that token, and its messages are
+/// meant for that token's holder. For any other token the session does not exist. Once the token is revoked, nothing
+/// more is sent.
 pub(super) async fn of_their_own(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     let permit = request.extensions().get::<Permit>().cloned();
     let who = permit.as_ref().and_then(Permit::token_id).map(str::to_owned);
@@ -127,7 +128,7 @@ pub(super) async fn of_their_own(State(open): State<Conversations>, request: Req
     }
 }
 
-/// `response`, with which what was `begun` is over as soon as all of it was sent, or nobody takes it.
+/// Returns `response`, keeping what was `begun` until all of it was sent or nobody reads it any more.
 pub(super) fn until_answered(response: Response, begun: Option<Begun>) -> Response {
     match begun {
         Some(begun) if is_stream(&response) => response.map(|body| {
@@ -144,13 +145,14 @@ fn session_in(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION).and_then(|id| id.to_str().ok())
 }
 
-/// Whether an answer may go on for long.
+/// Returns whether an answer is a stream, which may go on for long.
 fn is_stream(response: &Response) -> bool {
     let kind = response.headers().get(header::CONTENT_TYPE);
     kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream")) && !response.body().is_end_stream()
 }
 
-/// `body` until `permit` holds no longer. It is looked at before each part is sent, so also whenever the stream shows that it is alive.
+/// Returns `body`, cut off when `permit` no longer holds. The permit is checked before each part is sent, keep-alives
+/// included.
 fn while_it_holds(body: Body, permit: Permit) -> Body {
     let parts = body.into_data_stream().then(move |part| {
         let permit = permit.clone();

@@ -1,4 +1,5 @@
-//! Tells a client that something it follows has changed: what is at an address is read again whenever the space has grown.
+//! Notifies a client when a resource that it follows has changed. The resource is read again whenever the space has
+//! grown.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -13,27 +14,27 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::resources::{Address, failed, unknown};
 use super::{Caller, Mcp};
 
-/// Addresses that one conversation follows, at most.
+/// The most addresses that one conversation follows.
 pub(super) const MOST: usize = 64;
-/// How long changes are gathered before anybody is told: what comes in a row is told once.
+/// How long changes are gathered before the client is notified: a series of changes is one notification.
 const GATHER: Duration = Duration::from_millis(50);
-/// How long after a failure of the store it is asked again.
+/// The pause after a failure of the store.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What a conversation follows, by its `resources/subscribe`.
+/// The resources that a conversation follows, by `resources/subscribe`.
 #[derive(Debug)]
 pub(super) struct Followed {
     seen: Mutex<Seen>,
-    /// Ends with the conversation.
+    /// Cancelled with the conversation.
     ended: CancellationToken,
     _ends: DropGuard,
 }
 
-/// Addresses as they were written, what they mean, and what stood there when it was last told.
+/// The followed addresses.
 #[derive(Debug, Default)]
 struct Seen {
     at: HashMap<String, (Address, u64)>,
-    /// Whether somebody looks.
+    /// Whether a task watches the space.
     is_watched: bool,
 }
 
@@ -53,7 +54,7 @@ impl Followed {
         self.seen.lock()
     }
 
-    /// Follows `uri` no longer.
+    /// Stops following `uri`.
     pub(super) fn leave(&self, uri: &str) {
         self.seen().at.remove(uri);
     }
@@ -79,7 +80,7 @@ impl Mcp {
         peer: Peer<RoleServer>,
     ) -> Result<(), rmcp::ErrorData> {
         let address = Address::parse(&uri).ok_or_else(|| unknown(&uri))?;
-        // Seen before it is read, so that no change falls in between.
+        // Taken before the resource is read, so that no change falls in between.
         let head = caller
             .workspace
             .head()
@@ -99,7 +100,8 @@ impl Mcp {
         };
         if !is_watched {
             let (followed, ended) = (Arc::downgrade(followed), followed.ended.clone());
-            // Without what the conversation follows, which is gone when the conversation is.
+            // A server without the resources that the conversation follows: those must be dropped with the
+            // conversation.
             let server = self.another();
             tokio::spawn(async move {
                 let watching = server.watch(caller, head, followed, peer);
@@ -123,7 +125,7 @@ impl Mcp {
                 let Some(followed) = followed.upgrade() else { return };
                 match followed.seen().at.get_mut(&uri) {
                     Some((_, told)) => *told = mark,
-                    // Nobody follows it any more.
+                    // It was unsubscribed meanwhile.
                     None => continue,
                 }
                 let told = ResourceUpdatedNotificationParam::new(uri);
@@ -134,7 +136,7 @@ impl Mcp {
         }
     }
 
-    /// Follows what a subscription of the generation without sessions asks for, until it is cancelled.
+    /// Follows the resources of a subscription in the generation without sessions, until it is cancelled.
     pub(super) async fn listen_for(&self, caller: Caller, context: &SubscriptionContext) {
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         let Ok(mut head) = caller.workspace.head().await else {
@@ -147,7 +149,7 @@ impl Mcp {
                 marks.push((uri, address, mark));
             }
         }
-        // What came while they were read may have been seen here and not by the client.
+        // A change during this reading may be in the marks although the client has not seen it.
         let mut is_unsure = caller.workspace.head().await.ok() != Some(head);
         loop {
             if !is_unsure {
@@ -167,7 +169,7 @@ impl Mcp {
         }
     }
 
-    /// Waits until the space has grown beyond `head`, and a little longer; how far it is then.
+    /// Waits until the space has grown beyond `head`, and a little longer. Returns the head then.
     async fn grown(&self, caller: &Caller, head: folio::memory::Seq) -> folio::memory::Seq {
         loop {
             match caller.workspace.wait(head).await {
@@ -179,7 +181,7 @@ impl Mcp {
         caller.workspace.head().await.unwrap_or(head)
     }
 
-    /// What stands at an address, as a number; nothing if it cannot be read now.
+    /// Returns a hash of the text at an address, or `None` if it cannot be read now.
     async fn mark(&self, caller: &Caller, address: &Address) -> Option<u64> {
         self.text_of(caller, address).await.ok().map(|text| mark_of(&text))
     }

@@ -1,4 +1,4 @@
-//! The protocol over HTTP, at `/mcp`: behind the guard of everything else, with limits of its own.
+//! The protocol over HTTP, at `/mcp`: behind the same guard as everything else, with limits of its own.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use super::{Mcp, input};
 use crate::http::problem::Problem;
 use crate::http::{BodyLimit, encoded, refused};
 
-/// Where it is.
+/// The path of the endpoint.
 const PATH: &str = "/mcp";
-/// Bytes that a message may have.
+/// The most bytes of a message.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// Bytes of the words with which something is refused.
+/// The most bytes that are kept of the text with which a request is refused.
 const MAX_WORDS_BYTES: usize = 4 * 1024;
-/// Web pages that may ask: those of this machine.
+/// The origins of web pages that may make requests: those of this machine.
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
-/// The path, until `stopping` is cancelled. The conversations that are open end then.
-/// Where a token is demanded, the name of the host need not be this machine's.
+/// Returns the routes of the endpoint. When `stopping` is cancelled, the open sessions end. If a token is required, the
+/// transport checks neither the host nor the origin of a request.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
     mcp: Mcp,
     needs_token: bool,
@@ -56,8 +56,9 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
         .layer(middleware::from_fn_with_state(open, conversations::not_too_many))
 }
 
-/// Hands a message on as lines are read, too: what reads it there would round large numbers, and say nothing. One with an id that is still
-/// being answered in its conversation is refused: the answers to the two could not be told apart.
+/// Passes a message on after preparing it in the same way as a line of input, since the transport would silently round
+/// large numbers. A message whose id is still being answered in its session is refused: the answers to the two could
+/// not be told apart.
 async fn kept_whole(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
@@ -86,14 +87,14 @@ async fn kept_whole(State(open): State<Conversations>, request: Request, next: N
     conversations::until_answered(response, begun)
 }
 
-/// Whether the body is said to be JSON.
+/// Returns whether the headers say that the body is JSON.
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.and_then(|kind| kind.split(';').next());
     kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// Tells what the protocol refuses in plain words as everything else is told here.
+/// Turns plain-text refusals of the transport into problems, the shape of every error here.
 async fn told_as_problems(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let status = response.status();

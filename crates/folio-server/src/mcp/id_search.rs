@@ -1,31 +1,32 @@
-//! The id of a request in a line that cannot be read: without it nobody would know which request failed.
+//! Finds the id of a request in a line that cannot be parsed: without it nobody would know which request failed.
 
 use rmcp::model::RequestId;
 use serde::Deserialize;
 
-/// Bytes of one member that are kept. Names of methods and ids are short.
+/// The most bytes of one member that are kept. Names of methods and ids are short.
 const MEMBER_MAX: usize = 512;
 
-/// Looks for the id of a request in bytes that need not be JSON, which come part by part. Keeps one member of the object at most.
+/// Looks for the id of a request in bytes that need not be JSON and that arrive in parts. Keeps at most one member of
+/// the object in memory.
 ///
-/// It finds nothing where it is in doubt: in what does not begin as an object, has no method, or has two ids.
+/// It finds nothing when in doubt: in a text that does not begin as an object, has no method, or has two ids.
 #[derive(Debug, Default)]
 pub(super) struct IdSearch {
     depth: usize,
     has_begun: bool,
     is_in_string: bool,
     is_escaped: bool,
-    /// What was read of the member that it is in.
+    /// The part of the current member that was read.
     member: Vec<u8>,
-    /// Whether there is more of it than is kept.
+    /// Whether the member has more than is kept.
     is_cut: bool,
     has_method: bool,
-    /// Whether this is no object, or more than one.
+    /// Whether the text is something other than one object.
     is_other: bool,
     ids: Vec<RequestId>,
 }
 
-/// The members that are looked for.
+/// The members that matter.
 #[derive(Debug, Deserialize)]
 struct Member {
     id: Option<RequestId>,
@@ -33,14 +34,14 @@ struct Member {
 }
 
 impl IdSearch {
-    /// Reads on.
+    /// Reads the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.take(*byte);
         }
     }
 
-    /// The id, if what was read is of one request.
+    /// Returns the id if the text was one request.
     pub(super) fn found(self) -> Option<RequestId> {
         match <[RequestId; 1]>::try_from(self.ids) {
             Ok([id]) if self.has_method && !self.is_other => Some(id),
@@ -102,7 +103,7 @@ impl IdSearch {
             let object = [b"{", member, b"}"].concat();
             if let Ok(read) = serde_json::from_slice::<Member>(&object) {
                 self.has_method |= read.method.is_some();
-                // A third changes nothing any more.
+                // Two are enough to be in doubt.
                 if self.ids.len() < 2 {
                     self.ids.extend(read.id);
                 }

@@ -1,4 +1,5 @@
-//! A line of input as a message of the protocol. One that is none is answered, so that nobody waits for it.
+//! Parses a line of input as a message of the protocol. A line that is not a message is answered with an error, so that
+//! nobody waits for its answer.
 
 use std::borrow::Cow;
 
@@ -13,22 +14,22 @@ use serde_json::{Number, Value};
 use super::MAX_MESSAGE_BYTES;
 use super::id_search::IdSearch;
 
-/// A mark that some programs put before a text; readers of JSON may pass over it.
+/// The byte order mark, which some programs put before a text and readers of JSON may skip.
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// What a line comes to.
+/// The outcome of reading a line.
 #[derive(Debug)]
 pub(super) enum Line {
-    /// It says something.
+    /// A message.
     Message(Box<RxJsonRpcMessage<RoleServer>>),
-    /// It is empty, or a notification that nobody knows: those are never answered.
+    /// An empty line or an unknown notification: those are never answered.
     Nothing,
-    /// This is answered.
+    /// An error to answer with.
     Refused(Box<JsonRpcError>),
 }
 
-/// `body` as a reader of JSON takes it that is not asked here: without the mark before it, with numbers that have no room as their
-/// texts, and with U+FFFD for half a character, all as in a line.
+/// Prepares `body` for the transport's own JSON parser in the same way as a line: without the byte order mark, with
+/// numbers that do not fit as texts, and with U+FFFD for half a character.
 pub(super) fn whole(body: Bytes) -> Bytes {
     let begins = body.strip_prefix(BYTE_ORDER_MARK).map_or(0, |_| BYTE_ORDER_MARK.len());
     let body = body.slice(begins..);
@@ -38,14 +39,14 @@ pub(super) fn whole(body: Bytes) -> Bytes {
     }
 }
 
-/// What `line` says, without what ends it.
+/// Parses `line`, which comes without its line ending.
 pub(super) fn read(line: &[u8]) -> Line {
     let sent = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
     let line = readable(sent);
     if line.trim_ascii().is_empty() {
         return Line::Nothing;
     }
-    // An id that became a text would be answered under that text, which is no id that anybody waits for.
+    // An id that was turned into a text would be answered under that text, for which nobody waits.
     let may_be_another = matches!(line, Cow::Owned(_));
     if may_be_another && let Some(id) = id_without_room(sent) {
         return refused(None, id_refused(&id));
@@ -68,7 +69,7 @@ pub(super) fn read(line: &[u8]) -> Line {
     };
     let id = value.get("id");
     if value.get("method").is_none() {
-        // An error with the id of an answer would be taken for the answer to another request.
+        // An error with the id of a response would be taken for the answer to another request.
         return refused(None, no_message());
     }
     match id {
@@ -77,7 +78,7 @@ pub(super) fn read(line: &[u8]) -> Line {
     }
 }
 
-/// The id in `line`, if it is a number for which there is no room: an answer under another one would not be found.
+/// Returns the id in `line` if it is a number that does not fit: an answer under another id would not be found.
 fn id_without_room(line: &[u8]) -> Option<Number> {
     #[derive(serde::Deserialize)]
     struct Head {
@@ -94,7 +95,7 @@ fn id_refused(id: &Number) -> ErrorData {
     ErrorData::invalid_request(message, None)
 }
 
-/// The same of a body: one that is empty asks for nothing that could be answered.
+/// Parses a whole body in the same way. An empty body is an error, since there is no message to answer.
 pub(super) fn read_whole(body: &[u8]) -> Line {
     match read(body) {
         Line::Nothing if body.trim_ascii().is_empty() => {
@@ -104,7 +105,7 @@ pub(super) fn read_whole(body: &[u8]) -> Line {
     }
 }
 
-/// What is answered to a line that was too long to be kept.
+/// Returns the error for a line that was too long to be kept.
 pub(super) fn too_long(id: Option<RequestId>) -> Line {
     let message = format!("the message is longer than {MAX_MESSAGE_BYTES} bytes, which is the most that is read");
     refused(id, ErrorData::invalid_request(message, None))

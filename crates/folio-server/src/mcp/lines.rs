@@ -1,4 +1,5 @@
-//! The messages of a conversation as lines. What cannot be read is answered, too, by the same writer as everything else.
+//! The messages of a conversation as lines. Lines that cannot be read are answered with errors, by the same writer as
+//! everything else.
 
 use std::io;
 
@@ -15,20 +16,21 @@ use super::id_search::IdSearch;
 use super::input::{self, Line};
 use super::under_way::{UnderWay, answered_in, asked_in, taken_back_in};
 
-/// Reads messages from `R`, a line each, and writes them to `W`.
+/// Reads messages from `R`, one per line, and writes them to `W`.
 pub(super) struct Lines<R, W: AsyncWrite> {
     read: BufReader<R>,
-    /// What was read of the line that it is in.
+    /// The part of the current line that was read.
     line: Vec<u8>,
-    /// Set while a line is passed over because it is too long.
+    /// Set while a line that is too long is being skipped.
     passed_over: Option<IdSearch>,
-    /// Only writes.
+    /// The writer. It has nothing to read.
     out: AsyncRwTransport<RoleServer, Empty, W>,
-    /// An answer on its way. Nothing is read until it is sent: who does not read its answers is not owed ever more.
+    /// An answer that is being sent. Nothing is read until it is sent: otherwise answers would pile up for a client
+    /// that does not read them.
     answering: Option<BoxFuture<'static, io::Result<()>>>,
-    /// What is being answered.
+    /// The requests that are being answered.
     under_way: UnderWay,
-    /// Cancelled when the input has ended: what only waits need not be waited for then.
+    /// Cancelled when the input has ended, so that requests that only wait stop waiting.
     over: CancellationToken,
 }
 
@@ -37,7 +39,7 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// Cancels `over` when `read` has ended.
+    /// Creates the transport, which cancels `over` when `read` has ended.
     pub(super) fn new(read: R, write: W, over: CancellationToken) -> Self {
         Self {
             read: BufReader::new(read),
@@ -50,7 +52,7 @@ where
         }
     }
 
-    /// The next whole line; none when the input has ended. Whoever drops it before it is ready loses nothing.
+    /// Returns the next whole line, or `None` when the input has ended. Cancel safe: dropping the future loses nothing.
     async fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
             let available = self.read.fill_buf().await?;
@@ -100,7 +102,7 @@ where
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            // It is kept and not only awaited: this future is dropped whenever the service has something else to do.
+            // The send is kept in `self`, since this future is dropped whenever the service has something else to do.
             if let Some(answering) = &mut self.answering {
                 let sent = answering.await;
                 self.answering = None;

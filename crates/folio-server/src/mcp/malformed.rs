@@ -1,4 +1,4 @@
-//! Requests whose method there is, and whose params it cannot take: they arrive as if nobody knew the method.
+//! Requests with a known method and params that it cannot take: they arrive as if the method were unknown.
 
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -9,11 +9,11 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// What is wrong with `request`: its params, or that there is no such method. Tasks there are only where there are runs.
+/// Returns what is wrong with `request`: its params, or that the method does not exist. Tasks exist only where runs do.
 pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
     let CustomRequest { method, params, .. } = request;
-    // Not every generation of the protocol has `initialize` and `resources/subscribe`: where it has, and their params are wrong, nobody
-    // is told which.
+    // `initialize` and `resources/subscribe` are missing here: not every generation of the protocol has them. Wrong
+    // params for them are reported as an unknown method.
     let reason = match method.as_str() {
         "server/discover" => wrong_in::<DiscoverRequestParams>,
         "tools/call" => wrong_in::<CallToolRequestParams>,
@@ -36,7 +36,7 @@ pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
     ErrorData::invalid_params(format!("the params of {method} cannot be read: {reason}"), None)
 }
 
-/// Why `params` are none of these, with the field that it is about.
+/// Returns why `params` are not a `T`, with the field that is wrong.
 fn wrong_in<T: DeserializeOwned>(params: Value) -> String {
     let whole = match T::deserialize(&params) {
         Ok(_) => "_meta is not as the protocol has it".to_owned(),
@@ -46,9 +46,10 @@ fn wrong_in<T: DeserializeOwned>(params: Value) -> String {
     field_in::<T>(&fields).map_or(whole, |(name, error)| format!("{name}: {error}"))
 }
 
-/// The field because of which `fields` are no `T`, and what is wrong with it. What reads them all says what it found and not where.
+/// Returns the field because of which `fields` are not a `T`, and what is wrong with it. The error of reading them all
+/// does not say which field it is about.
 pub(super) fn field_in<T: DeserializeOwned>(fields: &Map<String, Value>) -> Option<(String, String)> {
-    // Each by itself says it; that others are missing then is no news.
+    // Each field is read alone; an error that others are missing then says nothing.
     fields.iter().find_map(|(name, value)| {
         let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
         let error = T::deserialize(alone).err()?.to_string();

@@ -1,4 +1,4 @@
-//! What a server of the protocol offers, and to whom.
+//! The options of an MCP server: what it offers, and to whom.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -9,27 +9,27 @@ use folio::{Actor, Role, ThreadKey};
 
 use super::MAX_NAME_BYTES;
 
-/// Tools that are offered together, besides the six of the scratchbook.
+/// A tool set: tools that are offered together, besides the six of the scratchbook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum ToolSet {
-    /// All of memory: search, what goes into a prompt, pages.
+    /// All of memory: search it, get what belongs in a prompt, read pages.
     Memory,
-    /// Observations: add, list, update.
+    /// Observations: add, list and update them.
     Observe,
-    /// Work that several share: what is ready, taking it on, handing it on, saying what came of it.
+    /// Work that several agents share: list what is ready, claim it, delegate it, report on it.
     Plan,
-    /// Runs: start one from a plan, and see where one stands.
+    /// Runs: start one from a plan, see its state, answer its questions.
     Run,
-    /// Memory as a whole: archive, restore, forget.
+    /// Administration of memory: archive, restore, forget.
     Admin,
 }
 
 impl ToolSet {
-    /// Every set that there is.
+    /// All tool sets.
     pub const ALL: [Self; 5] = [Self::Memory, Self::Observe, Self::Plan, Self::Run, Self::Admin];
 
-    /// The name as it is written.
+    /// Returns the name of the set, as options and documents write it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl ToolSet {
 impl FromStr for ToolSet {
     type Err = String;
 
-    /// Reads what [`Self::as_str`] gives; otherwise says what there is.
+    /// Parses a name as [`Self::as_str`] gives it. The error lists the sets that exist.
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|set| set.as_str() == name);
         found.ok_or_else(|| {
@@ -58,32 +58,33 @@ impl FromStr for ToolSet {
     }
 }
 
-/// What a server of the protocol offers, and to whom.
+/// What an MCP server offers, and to whom.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpOptions {
-    /// The thread that is meant when a call names none.
+    /// The thread of calls that name none.
     pub thread: ThreadKey,
-    /// Whether it is the only one: then a call that names another is refused.
+    /// Whether it is the only thread: then a call that names another is refused.
     pub is_bound: bool,
-    /// What its clients may do (M7.7).
+    /// The role of clients, which decides what they may do (M7.7).
     pub role: Role,
-    /// What a client is called that does not say it.
+    /// The name of a client that gives none.
     pub user: String,
-    /// The turn that everything is done in, if in one.
+    /// The turn that everything is done in, if there is one.
     pub turn: Option<TurnId>,
-    /// How tokens are counted.
+    /// How tokens are counted for the model.
     pub tokens: Counter,
-    /// The tools besides those of the scratchbook.
+    /// The tool sets that are offered besides the scratchbook.
     pub sets: Vec<ToolSet>,
-    /// The folder that runs may read: what a relative path means, and what no path leads out of.
+    /// The folder that runs may read. Relative paths start there, and no path leads out of it.
     pub folder: Option<PathBuf>,
-    /// The tools that runs of models may call although they wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server.
+    /// The tools that runs of models may call without the approval that they otherwise wait for: `NAME`, or `SERVER.*`
+    /// for all tools of an MCP server.
     pub allow_tools: Vec<String>,
 }
 
 impl McpOptions {
-    /// The six tools of the scratchbook of `thread`, for clients.
+    /// Returns options that offer the six tools of the scratchbook of `thread` to clients.
     #[must_use]
     pub fn of(thread: ThreadKey) -> Self {
         Self {
@@ -99,7 +100,8 @@ impl McpOptions {
         }
     }
 
-    /// Who a client is that calls itself `name`: letters, digits and `. _ -` of it, so that it stays one word of a trace.
+    /// Returns the actor of a client that calls itself `name`. Only its letters, digits and `. _ -` are kept, so that
+    /// it stays one word in a trace.
     pub(super) fn actor(&self, name: &str) -> Actor {
         let is_plain = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         let name: String = name.chars().filter(is_plain).take(MAX_NAME_BYTES).collect();
@@ -111,7 +113,7 @@ impl McpOptions {
         }
     }
 
-    /// The thread that a call means which names `asked`.
+    /// Returns the thread of a call that names `asked`.
     pub(super) fn thread_of(&self, asked: Option<&str>) -> Result<ThreadKey, Invalid> {
         match asked {
             None => Ok(self.thread.clone()),

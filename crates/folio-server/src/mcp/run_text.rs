@@ -1,4 +1,4 @@
-//! A run as a text: where it stands, in one line or in full.
+//! A run as a text: its state in one line, or the whole run.
 
 use folio::engine::run::Waiting;
 use folio::engine::{NodeId, NodeState, NodeView, Outcome, Run};
@@ -9,18 +9,18 @@ use folio::store::RunRow;
 use super::answer::beginning;
 use crate::wire::run::title_of;
 
-/// Steps that a text lists.
+/// The most steps that a text lists.
 const STEPS: usize = 300;
-/// Tokens of an output that a short text shows.
+/// The most tokens of an output that a short text shows.
 const OUTPUT_TOKENS: u32 = 700;
-/// Tokens of the notes on a result that a short text shows.
+/// The most tokens of a result's notes that a short text shows.
 const NOTES_TOKENS: u32 = 500;
-/// What waits for a yes, of which a short text tells.
+/// The most approvals that a short text lists.
 const APPROVALS: usize = 8;
-/// Tokens of what waits for a yes that a short text shows.
+/// The most tokens that a short text shows of something that waits for approval.
 const APPROVAL_TOKENS: u32 = 100;
 
-/// How many parts have ended, of how many. The whole of the run is not one of its parts.
+/// Returns how many nodes have ended, and of how many. The run as a whole does not count.
 pub(super) fn ended(run: &Run) -> (u32, u32) {
     let ended: u32 = run.counts().values().sum();
     let all = u32::try_from(run.len()).unwrap_or(u32::MAX);
@@ -30,7 +30,7 @@ pub(super) fn ended(run: &Run) -> (u32, u32) {
     )
 }
 
-/// How far `run` is: `4 of 9 done`, and what ended otherwise: `4 of 9 done, 1 failed, 2 skipped`.
+/// Returns the progress of `run`: `4 of 9 done`, or with what ended otherwise: `4 of 9 done, 1 failed, 2 skipped`.
 fn standing(run: &Run) -> String {
     let whole = run.result().map(|result| result.status);
     let count = |outcome: Outcome| {
@@ -48,13 +48,13 @@ fn standing(run: &Run) -> String {
     text
 }
 
-/// Where `run` stands, in one line: `r3 [running] Title: 4 of 9 done`.
+/// Returns the state of `run` in one line: `r3 [running] Title: 4 of 9 done`.
 pub(super) fn run_line(row: &RunRow, run: &Run) -> String {
     let status = run.status();
     format!("{} [{status}] {}: {}", row.handle, row.title, standing(run))
 }
 
-/// The same, and where it waits for a person's yes, what that person does.
+/// Returns the same line. If the run waits for approval, the line includes the command that approves.
 pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
     let mut line = run_line(row, run);
     if let Some((node, waiting)) = run.waiting().first() {
@@ -66,7 +66,7 @@ pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
     line
 }
 
-/// What of `run` waits for a person's yes, a line each: whose it is, what it is, and how the yes is said.
+/// Lists what in `run` waits for approval, one line each: at which node, what it is, and the command that approves it.
 pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<String> {
     let line = |(node, waiting): (NodeId, Waiting<'_>)| {
         let what = match &waiting {
@@ -91,12 +91,12 @@ pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<Str
     run.waiting().into_iter().take(APPROVALS).map(line).collect()
 }
 
-/// How a person says yes to what waits at `node`, and to nothing that waits there later.
+/// Returns the command that approves what waits at `node`, and nothing that waits there later.
 fn approving(row: &RunRow, node: NodeId, waiting: &Waiting<'_>) -> String {
     format!("`folio approve {}.{node}.{}`", row.handle, waiting.mark())
 }
 
-/// Whether `run` waits for an approval, or with `by_questions` for an answer, and does nothing else meanwhile.
+/// Returns whether `run` waits for an approval, or with `by_questions` for an answer, and does nothing else meanwhile.
 pub(super) fn is_held_up(run: &Run, by_questions: bool) -> bool {
     let waits = !run.waiting().is_empty() || (by_questions && !run.questions().is_empty());
     waits
@@ -118,7 +118,7 @@ fn is_under_way(view: &NodeView<'_>) -> bool {
     )
 }
 
-/// Where `run` stands and what came out, for an answer of a tool. `is_driven`: whether somebody goes on with it.
+/// Returns the state and the results of `run` for the answer of a tool. `is_driven` says whether a process drives it.
 pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option<&str>, tokens: &dyn Tokens) -> String {
     let mut text = run_line(row, run);
     let Some(result) = run.result() else {
@@ -155,7 +155,7 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option
     text
 }
 
-/// All of a run as people read it.
+/// Returns the whole run as markdown, for people to read.
 pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
     let status = run.status();
     let mut text = format!("# {} {}\n\n", row.handle, row.title);

@@ -1,5 +1,5 @@
-//! Runs as tasks of the protocol (its extension `io.modelcontextprotocol/tasks`): the journal of the run is the task, so it is there after this
-//! process, and another one can be asked for it.
+//! Runs as tasks of the protocol (its extension `io.modelcontextprotocol/tasks`): the journal of the run is the task,
+//! so the task outlives this process, and another process can be asked for it.
 
 use folio::engine::Run;
 use folio::memory::RunId;
@@ -16,10 +16,10 @@ use super::run_text::status_line;
 use super::{Caller, Mcp, asking, tools};
 use crate::http::problem::Problem;
 
-/// How often a client looks, in milliseconds.
+/// The polling interval that clients are told, in milliseconds.
 const POLL_MS: u64 = 1_000;
 
-/// The task that a run is.
+/// Returns the task of a run.
 pub(super) fn task_of(row: &RunRow, line: &str) -> Task {
     let times = (row.created_at.to_string(), row.updated_at.to_string());
     Task::new(row.id.to_string(), TaskStatus::Working, times.0, times.1)
@@ -27,7 +27,7 @@ pub(super) fn task_of(row: &RunRow, line: &str) -> Task {
         .with_poll_interval_ms(POLL_MS)
 }
 
-/// A run as what a call of a tool begins.
+/// Returns the answer of a call that began a run.
 pub(super) fn begun(row: &RunRow, line: &str) -> CreateTaskResult {
     CreateTaskResult::new(task_of(row, line))
 }
@@ -46,7 +46,7 @@ fn failed(problem: &Problem) -> ErrorData {
 }
 
 impl Mcp {
-    /// Where the run stands that is the task.
+    /// Returns the state of the run that is the task.
     pub(super) async fn task(&self, caller: &Caller, asked: &GetTaskParams) -> Result<GetTaskResult, ErrorData> {
         let id = run_of(&asked.task_id)?;
         let task = self.detailed(caller, id).await.map_err(|problem| failed(&problem))?;
@@ -54,7 +54,7 @@ impl Mcp {
     }
 
     async fn detailed(&self, caller: &Caller, id: RunId) -> Result<DetailedTask, Problem> {
-        // Whoever may not see the run does not see the task.
+        // A caller who may not see the run does not see the task.
         caller.workspace.run(RunRef::Id(id)).await?;
         let (row, run) = self.shared.runner.seen(id).await?;
         let task = task_of(&row, &status_line(&row, &run));
@@ -81,7 +81,7 @@ impl Mcp {
         Ok(DetailedTask::new(task, payload))
     }
 
-    /// Takes what a person answered to what the task asks.
+    /// Records the answers of a person to the questions of the task.
     pub(super) async fn update(&self, caller: &Caller, asked: &UpdateTaskParams) -> Result<(), ErrorData> {
         let id = run_of(&asked.task_id)?;
         let taken = async {
@@ -91,7 +91,7 @@ impl Mcp {
         taken.await.map(drop).map_err(|problem| failed(&problem))
     }
 
-    /// Asks for the run to be stopped.
+    /// Requests that the run be cancelled.
     pub(super) async fn cancel(&self, caller: &Caller, asked: &CancelTaskParams) -> Result<(), ErrorData> {
         let id = run_of(&asked.task_id)?;
         let stopped = async {

@@ -1,4 +1,4 @@
-//! Requests that are worked on at the same time, and those that only wait.
+//! Limits the requests that are processed at the same time, and those that only wait.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,12 +6,13 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Requests of one server that are worked on at the same time; others wait.
+/// The most requests of one server that are processed at the same time; others wait.
 const AT_ONCE: usize = 64;
-/// Requests that only wait for a run: each has the run in memory. Who cannot wait any more is answered at once.
+/// The most requests that only wait for a run, each of which keeps the run in memory. Requests beyond are answered at
+/// once.
 const AT_ONCE_WAITING: usize = 256;
 
-/// The places of all requests.
+/// The places for all requests of a server.
 #[derive(Debug, Clone)]
 pub(super) struct Turns {
     working: Arc<Semaphore>,
@@ -27,7 +28,7 @@ impl Default for Turns {
     }
 }
 
-/// The turn of one request: a place, from when it comes until this is dropped.
+/// The turn of one request: it holds a place from when its turn comes until it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     turns: Turns,
@@ -35,7 +36,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// One that has not come yet.
+    /// Creates a turn that has not come yet.
     pub(super) fn of(turns: &Turns) -> Self {
         Self {
             turns: turns.clone(),
@@ -43,14 +44,15 @@ impl Turn {
         }
     }
 
-    /// Waits until it has come.
+    /// Waits until the turn comes.
     pub(super) async fn comes(&self) {
-        // They are never closed.
+        // The semaphores are never closed.
         let place = Arc::clone(&self.turns.working).acquire_owned().await.ok();
         *self.place.lock() = place;
     }
 
-    /// Waits for `what` somebody else does, and leaves the place to others meanwhile: they may be those who do it. Nothing if too many wait.
+    /// Waits for `what` others do and leaves the place to other requests meanwhile, since they may be those who do it.
+    /// Returns `None` at once if too many requests wait already.
     pub(super) async fn left_for<T>(&self, what: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let waiting = self.turns.waiting.try_acquire().ok()?;
         drop(self.place.lock().take());

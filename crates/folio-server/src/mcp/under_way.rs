@@ -1,5 +1,5 @@
-//! The requests of a conversation that are being answered. A second one with the same id could not be told apart from the first: one
-//! of them would get the answer to the other, or none.
+//! The requests of a conversation that are being answered. A second request with the same id could not be told apart
+//! from the first: one of them would get the other's answer, or none.
 
 use std::collections::HashSet;
 
@@ -7,16 +7,16 @@ use rmcp::ErrorData;
 use rmcp::model::{ClientNotification, JsonRpcError, JsonRpcMessage, JsonRpcNotification, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 
-/// Their ids.
+/// The ids of these requests.
 #[derive(Debug, Default)]
 pub(super) struct UnderWay(HashSet<RequestId>);
 
 impl UnderWay {
-    /// Notes that `id` is being answered.
+    /// Records that `id` is being answered.
     ///
     /// # Errors
     ///
-    /// What is answered if it is already.
+    /// The error to answer with if it already is.
     pub(super) fn begin(&mut self, id: &RequestId) -> Result<(), Box<JsonRpcError>> {
         if self.0.insert(id.clone()) {
             return Ok(());
@@ -26,18 +26,18 @@ impl UnderWay {
         Err(Box::new(JsonRpcError::new(Some(id.clone()), error)))
     }
 
-    /// Notes that `id` was answered.
+    /// Records that `id` was answered.
     pub(super) fn answered(&mut self, id: &RequestId) {
         self.0.remove(id);
     }
 
-    /// Whether nothing is.
+    /// Returns whether no request is being answered.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The id under which `message` asks for something.
+/// Returns the id of the request that `message` is.
 pub(super) fn asked_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Request(request) => Some(&request.id),
@@ -45,7 +45,7 @@ pub(super) fn asked_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&Reques
     }
 }
 
-/// The id of what `message` takes back: nobody waits for its answer, and it has none.
+/// Returns the id of the request that `message` cancels: nobody waits for its answer, and it gets none.
 pub(super) fn taken_back_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Notification(JsonRpcNotification {
@@ -56,7 +56,7 @@ pub(super) fn taken_back_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&R
     }
 }
 
-/// The id under which `message` answers.
+/// Returns the id of the request that `message` answers.
 pub(super) fn answered_in(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),

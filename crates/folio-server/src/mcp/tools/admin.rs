@@ -1,4 +1,4 @@
-//! What is done to memory as a whole, by those who may (M7.7): putting away, taking out again, forgetting.
+//! The tools that administer memory, for callers whose role allows it (M7.7): archive, restore, erase.
 
 use folio::WorkspaceError;
 use folio::memory::id::EntryRef;
@@ -12,7 +12,7 @@ use super::{Call, Does, list, read, tool, wrong};
 use crate::http::problem::Problem;
 use crate::mcp::answer::Answer;
 
-/// Entries that one call names at most.
+/// The most entries that one call may name.
 const ENTRIES_MAX: usize = 20;
 
 pub(super) fn tools() -> Vec<Tool> {
@@ -123,7 +123,8 @@ async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
     Ok(answer)
 }
 
-/// What became of each. If the first could not be done, that is the answer; later ones are told beside what was done.
+/// Returns the answer for what became of each entry. If the first one failed, the answer is that error; failures of
+/// later ones are listed with what was done.
 async fn told(done: Vec<Result<Entry, WorkspaceError>>, what: &str, call: &Call<'_>) -> Result<Answer, Problem> {
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let now = workspace.now();
@@ -132,7 +133,7 @@ async fn told(done: Vec<Result<Entry, WorkspaceError>>, what: &str, call: &Call<
         match one {
             Ok(entry) => {
                 let mut line = list::line(&entry);
-                // Its status does not say so, and no list shows it.
+                // Its status does not show this, and lists leave it out.
                 if entry.state(now) == State::Expired {
                     line.push_str(" (expired; once it is confirmed it holds again)");
                 }

@@ -1,5 +1,5 @@
-//! Lists of entries: a line for each in the text, and beside it each as programs get it, or, where that is too much for one answer, only
-//! what a line does not say.
+//! Lists of entries: the text has one line for each, and the structured part has each as programs get it or, if that is
+//! too long for one answer, only what the line does not say.
 
 use folio::Timestamp;
 use folio::memory::scratchbook::ScratchItem;
@@ -12,18 +12,19 @@ use serde_json::{Value, json};
 use crate::mcp::answer::Answer;
 use crate::wire::observation::Observation;
 
-/// Lines that one answer has at most, however short they are.
+/// The most lines of one answer, however short they are.
 pub(super) const LINES: u32 = 100;
-/// Tokens that the frame of an answer takes: how much there is, and where to go on, which stands in the text and in what is structured.
+/// Tokens set aside for the frame of an answer: how many there are and how to continue, in the text and in the
+/// structured part.
 const FRAME: u32 = 240;
 
-/// One text, or any of several (M7.2.12).
+/// An argument that is one text or several, of which any may match (M7.2.12).
 #[derive(Debug, Deserialize)]
 #[serde(untagged, expecting = "a text or a list of texts")]
 pub(super) enum Several {
-    /// This one.
+    /// One text.
     One(String),
-    /// These.
+    /// Any of these texts.
     Any(Vec<String>),
 }
 
@@ -34,7 +35,7 @@ impl Default for Several {
 }
 
 impl Several {
-    /// The texts.
+    /// Returns the texts.
     pub(super) fn texts(self) -> Vec<String> {
         match self {
             Self::One(text) => vec![text],
@@ -43,7 +44,8 @@ impl Several {
     }
 }
 
-/// An entry in one line. That another took its place stands behind it: its status does not say so.
+/// Returns an entry in one line. It ends with `(replaced)` if another entry has superseded it, which the status does
+/// not show.
 pub(super) fn line(entry: &Entry) -> String {
     let line = &candidate(entry).lengths[1];
     match entry.fields.superseded_by {
@@ -52,7 +54,7 @@ pub(super) fn line(entry: &Entry) -> String {
     }
 }
 
-/// How many of `entries` an answer of `budget` tokens has room for; at least one.
+/// Returns how many of `entries` fit into an answer of `budget` tokens; at least one.
 pub(super) fn fitting(entries: &[Entry], budget: u32, tokens: &dyn Tokens) -> usize {
     let room = budget.saturating_sub(FRAME);
     let mut used = 0_u32;
@@ -66,7 +68,7 @@ pub(super) fn fitting(entries: &[Entry], budget: u32, tokens: &dyn Tokens) -> us
     entries.iter().take_while(fits).count().max(1)
 }
 
-/// `list` as a tool answers it at `now`; `remark` stands before what is counted.
+/// Returns the answer that shows `list` at `now`; `remark` stands before the count.
 pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, now: Timestamp, tokens: &Counter) -> Answer {
     let lines = list.items.iter().map(|entry| format!("{}\n", line(entry)));
     let mut text: String = lines.collect();
@@ -91,7 +93,7 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, now: Timestamp, tok
     answer
 }
 
-/// What a list has around its items, beside `text`; nothing comes behind it.
+/// Returns the frame of a list: the fields around its items, for an answer with this `text`, which must be complete.
 pub(super) fn frame(
     returned: &impl Serialize,
     total: &impl Serialize,
@@ -109,7 +111,7 @@ pub(super) fn frame(
     })
 }
 
-/// `entry` as programs get it on every surface.
+/// Returns `entry` in the shape that programs get on every surface.
 pub(super) fn shape(entry: &Entry, now: Timestamp) -> Value {
     match entry.kind {
         EntryKind::Observation => json!(Observation::of(entry, now)),
@@ -117,12 +119,12 @@ pub(super) fn shape(entry: &Entry, now: Timestamp) -> Value {
     }
 }
 
-/// The list, as of commit `as_of`, of what nothing can match.
+/// Returns the empty list as of commit `as_of`, for filters that nothing can match.
 pub(super) fn nothing(as_of: Seq, now: Timestamp, tokens: &Counter) -> Answer {
     answer(&ListAnswer::nothing(as_of), "", now, tokens)
 }
 
-/// What a line does not say, for programs.
+/// Returns the brief item of `entry` for programs: what its line does not say.
 pub(super) fn brief(entry: &Entry) -> Value {
     json!({
         "handle": entry.handle,

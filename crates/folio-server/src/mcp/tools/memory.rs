@@ -1,4 +1,4 @@
-//! All of memory: search, what goes into a prompt, and pages.
+//! The tools for all of memory: search it, get what belongs in a prompt, read pages.
 
 use data_encoding::HEXLOWER;
 use folio::memory::context::DEFAULT_BUDGET;
@@ -20,13 +20,13 @@ use crate::mcp::McpOptions;
 use crate::mcp::answer::{Answer, beginning};
 use crate::wire::PageShape;
 
-/// Lines that a search gives when nothing is said.
+/// The lines of a search without `limit`.
 const LINES_DEFAULT: u32 = 20;
-/// Tokens of an answer that are for what stands around a text.
+/// Tokens set aside for what surrounds a text in an answer.
 const FRAME: u32 = 100;
-/// Bytes of the hash that a cursor says the state of a page by.
+/// Bytes of the hash by which a cursor identifies the state of a page.
 const STATE_BYTES: usize = 8;
-/// The least that is asked for of a page.
+/// The smallest budget for a page; smaller ones are raised to it.
 const LEAST: u32 = 600;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
@@ -175,7 +175,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let markdown = workspace.page_markdown(id).await?;
     let page = PageShape::of(&workspace.page(id).await?);
-    // Of what was read, not of what comes: what is added behind it is read on.
+    // The hash covers only what was read so far, so text that is added after it does not invalidate the cursor.
     let state = |read: &str| HEXLOWER.encode(&Sha256::digest(read)[..STATE_BYTES]);
     let from = match asked.cursor.as_deref() {
         None => 0,
@@ -198,7 +198,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     let limit = within(asked.budget, ANSWER_TOKENS)?.max(LEAST);
     let mut structured = json!(page);
     structured["page"] = asked.id.trim().into();
-    // What is much of it goes before the text does.
+    // If both are long, fields of the structured part are left out rather than text.
     let shape = tokens.count(&structured.to_string()).min(limit / 3);
     let room = limit - shape - FRAME;
     let part = beginning(&markdown[from..], room, tokens);
@@ -217,7 +217,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     })
 }
 
-/// The budget that was asked for, or `usual`.
+/// Returns the budget that was asked for, or `usual`.
 fn within(asked: Option<u32>, usual: u32) -> Result<u32, Problem> {
     match asked {
         None => Ok(usual),

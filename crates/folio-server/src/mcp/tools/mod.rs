@@ -1,4 +1,4 @@
-//! What a model can call: one file for each set of tools.
+//! The tools that a model can call: one file per tool set.
 
 mod admin;
 mod list;
@@ -23,25 +23,25 @@ use super::turn::Turn;
 use super::{Caller, Mcp, McpOptions, ToolSet};
 use crate::http::problem::Problem;
 
-/// A call of a tool that is offered.
+/// A call of a tool that the server offers.
 #[derive(Debug)]
 pub(super) struct Call<'c> {
     pub(super) mcp: &'c Mcp,
     pub(super) context: &'c RequestContext<RoleServer>,
-    /// Its turn among all requests.
+    /// The turn of this request.
     pub(super) turn: &'c Turn,
     pub(super) caller: Caller,
     pub(super) name: &'c str,
-    /// An object, without the thread.
+    /// The arguments: an object, without `thread`.
     pub(super) arguments: Value,
     pub(super) idempotency_key: Option<String>,
-    /// What a person answered to the forms that an earlier answer was.
+    /// The answers of a person to the forms that an earlier answer showed.
     pub(super) responses: InputResponses,
-    /// What was sent with those forms.
+    /// The state that was sent with those forms.
     pub(super) state: Option<String>,
 }
 
-/// The tools that are offered, in the order in which a model is told of them.
+/// Returns the offered tools, in the order in which a model sees them.
 pub(super) fn offered(options: &McpOptions) -> Vec<Tool> {
     let mut tools = scratch::tools(options);
     for set in ToolSet::ALL {
@@ -58,12 +58,12 @@ pub(super) fn offered(options: &McpOptions) -> Vec<Tool> {
     tools
 }
 
-/// Whether the tool `name` is one of the scratchbook, which the policy of a space may switch off.
+/// Returns whether the tool `name` is one of the scratchbook, which the policy of a space may turn off.
 pub(super) fn is_of_scratchbook(name: &str) -> bool {
     name.starts_with("scratch_")
 }
 
-/// Calls the tool.
+/// Carries out the call.
 pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
     let answer = match call.name.split('_').next() {
         Some("memory") => memory::call(call).await,
@@ -76,7 +76,7 @@ pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
     answer.map(Reply::from)
 }
 
-/// What `arguments` say.
+/// Deserializes `arguments`. An error names the argument that is wrong.
 fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Invalid> {
     T::deserialize(arguments).map_err(|error| {
         let named = arguments.as_object().and_then(field_in::<T>);
@@ -85,13 +85,13 @@ fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Invalid> {
     })
 }
 
-/// An argument that cannot be used.
+/// Returns the error for an argument that cannot be used.
 pub(super) fn wrong(field: &str, message: impl Into<String>) -> Invalid {
     Invalid::new("arguments_invalid", field, message)
 }
 
-/// How many of a list are asked for: `usual` if nothing is said, and `most` at a time. As everywhere, a list of none or of more than a
-/// thousand is asked for by mistake (M7.2.11).
+/// Returns how many items of a list to give: `usual` by default, and at most `most` at a time. As everywhere, a limit
+/// of zero or of more than a thousand is refused as a mistake (M7.2.11).
 fn how_many(asked: Option<i64>, usual: u32, most: u32) -> Result<u32, Invalid> {
     let Some(asked) = asked else { return Ok(usual) };
     match u32::try_from(asked) {
@@ -103,20 +103,20 @@ fn how_many(asked: Option<i64>, usual: u32, most: u32) -> Result<u32, Invalid> {
     }
 }
 
-/// What a tool does to memory, as hosts ask before they let it be called.
+/// What a tool does to memory. Hosts get it as hints, by which they decide whether to ask before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
-    /// It reads.
+    /// It only reads.
     Read,
-    /// It adds, and adds again when it is called again.
+    /// It adds something, and adds again when it is called again.
     Add,
-    /// It changes something, and changes nothing more when it is called again.
+    /// It changes something; calling it again changes nothing more.
     Settle,
-    /// It takes away what cannot be brought back.
+    /// It removes something that cannot be brought back.
     Erase,
 }
 
-/// A tool as hosts are told of it: none reaches beyond memory.
+/// Returns the definition of a tool.
 fn tool(name: &'static str, description: &'static str, schema: Value, does: Does) -> Tool {
     let Value::Object(schema) = schema else {
         return Tool::default();
@@ -131,7 +131,7 @@ fn tool(name: &'static str, description: &'static str, schema: Value, does: Does
     Tool::new(name, description, Arc::new(schema)).with_annotations(hints)
 }
 
-/// `schema` with the argument that says which thread is meant, where a call may say it.
+/// Returns `schema` with the argument `thread`, unless the connection is bound to one thread.
 fn with_thread(mut schema: Value, options: &McpOptions) -> Value {
     if !options.is_bound {
         schema["properties"]["thread"] = json!({"type": "string"});

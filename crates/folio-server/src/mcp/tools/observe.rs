@@ -1,4 +1,4 @@
-//! Observations: what holds for everybody who works in the space.
+//! The tools for observations, which hold for everybody who works in the space.
 
 use folio::memory::id::EntryRef;
 use folio::memory::query::DEFAULT_LIMIT;
@@ -116,7 +116,7 @@ async fn add(call: Call<'_>) -> Result<Answer, Problem> {
 
 async fn update(call: Call<'_>) -> Result<Answer, Problem> {
     let mut arguments = call.arguments.clone();
-    // A model that has to give every argument says null of those that it leaves out.
+    // A model that has to give every argument passes null for those that it leaves out.
     if let Some(fields) = arguments.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
     }
@@ -139,13 +139,13 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
     Ok(written(&changed.await?, &call))
 }
 
-/// What came of a write: the line, what was put right, and the whole.
+/// Returns the answer to a write: its line, its warnings, and the whole observation.
 fn written(written: &Written, call: &Call<'_>) -> Answer {
     let mut text = candidate(&written.entry).lengths[1].clone();
     for warning in &written.warnings {
         text.push_str(&format!("\nwarning: {}", warning.told()));
     }
-    // Of an end that is past, a warning says so.
+    // For an `expires_at` in the past, a warning says so already.
     let is_told = written.warnings.iter().any(|warning| warning.code == "expires_at_past");
     if !is_told && written.entry.state(call.caller.workspace.now()) == State::Expired {
         text.push_str(
@@ -160,13 +160,13 @@ fn written(written: &Written, call: &Call<'_>) -> Answer {
     Answer::new(text, structured)
 }
 
-/// What a list is asked for besides the filters, which are those of tools.
+/// The arguments of `observe_list`: those named here, and the filters, which are the same as for tools.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Asked {
     limit: Option<i64>,
     cursor: Option<String>,
-    /// Words that are none restrict nothing.
+    /// A blank text does not filter.
     text: Option<String>,
     #[serde(flatten)]
     filters: Map<String, Value>,
@@ -189,7 +189,7 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
         _ => wrong(&invalid.field, invalid.message),
     };
     let ContextQuery::Asks(query) = asked.map_err(refused)? else {
-        // What no observation can have none has (M7.2.13).
+        // No observation can match such a filter (M7.2.13).
         let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
         return Ok(list::nothing(workspace.head().await?, workspace.now(), tokens));
     };
@@ -202,7 +202,7 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
     let mut answer = workspace.observations(query.clone()).await?;
     let fitting = list::fitting(&answer.items, ANSWER_TOKENS, tokens);
     if fitting < answer.items.len() {
-        // The cursor stands behind the last line that is shown.
+        // Asked again with a smaller limit, so that the cursor continues after the last line that is shown.
         query.limit = u32::try_from(fitting).unwrap_or(list::LINES);
         answer = workspace.observations(query).await?;
     }

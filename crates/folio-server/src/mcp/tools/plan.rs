@@ -1,4 +1,4 @@
-//! Work that several agents share: what is ready, who takes it on, who hands it on, what came of it.
+//! The tools for work that several agents share: list what is ready, claim it, delegate it, report on it.
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::{Answer, beginning};
 
-/// Pieces of work that one answer names unless it is asked for another number, and at most.
+/// The number of items that `plan_ready` lists by default, and the most that it lists.
 const READY: u32 = 10;
 const MAX_READY: u32 = 50;
-/// Pieces of work that answers before may have named.
+/// The most items that earlier answers may have listed.
 const MAX_PASSED: usize = 10_000;
-/// Pieces of work that wait which one answer names.
+/// The most waiting items that one answer lists.
 const WAITING: usize = 10;
-/// Tokens of them.
+/// Tokens set aside for them.
 const WAITING_TOKENS: u32 = 500;
-/// What one of them waits for, of which one answer tells.
+/// The most items that are listed as what one of them waits for.
 const BEFORE: usize = 5;
-/// How long work is taken on for, in minutes, unless a call says otherwise: whoever does not come back loses it.
+/// The default lease in minutes: whoever does not come back by then loses the item.
 const LEASE_MINUTES: u32 = 60;
-/// A week.
+/// The longest lease: a week.
 const MAX_LEASE_MINUTES: u32 = 7 * 24 * 60;
-/// Tokens of the text of a piece of work that is taken on.
+/// The most tokens that are shown of a claimed item's body.
 const TEXT_TOKENS: u32 = 800;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
@@ -42,7 +42,7 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let agent = text;
     let schema = |properties: Value, required: Value| {
         let mut schema = json!({"type": "object", "properties": properties});
-        // What is said to a model with each request says nothing twice.
+        // A model gets this with each request, so an empty list is left out.
         if required != json!([]) {
             schema["required"] = required;
         }
@@ -116,7 +116,7 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     }
 }
 
-/// Who works: as they call themselves, or as their program is called.
+/// Returns the worker, by the name that they give themselves, or by that of their program.
 fn worker(call: &Call<'_>, agent: Option<&str>) -> Result<Owner, Invalid> {
     Owner::parse(agent.unwrap_or_else(|| call.caller.actor.source_name()))
 }
@@ -135,14 +135,14 @@ fn all_named(field: &str, handles: &[String]) -> Result<Vec<EntryRef>, Invalid> 
 struct Ready {
     agent: Option<String>,
     limit: Option<i64>,
-    /// Tokens that the answer may have.
+    /// The most tokens of the answer.
     budget: Option<u32>,
-    /// The last piece of work that an earlier answer named, and how many it and those before it had named: `e7.10`.
+    /// The last item that the earlier answer listed, and how many items had been listed up to it: `e7.10`.
     cursor: Option<String>,
 }
 
-/// How many of `items` an earlier answer has named that ended with `cursor`: up to the one that it names, or, if that is not ready any
-/// more, as many as it says.
+/// Returns how many of `items` earlier answers have listed, the last of which ended with `cursor`: those up to the item
+/// that it names or, if that item is not ready any more, the number that it gives.
 fn named_before(items: &[Entry], cursor: Option<&str>) -> Result<usize, Invalid> {
     let Some(cursor) = cursor else { return Ok(0) };
     let parts = cursor.split_once('.');
@@ -152,7 +152,7 @@ fn named_before(items: &[Entry], cursor: Option<&str>) -> Result<usize, Invalid>
     Ok(place.map_or(many.min(items.len()), |place| place + 1))
 }
 
-/// How many pieces of work are to be looked at to go on behind `cursor`.
+/// Returns how many items have to be loaded to reach the place after `cursor`.
 fn reached_by(cursor: Option<&str>) -> usize {
     let many = cursor.and_then(|cursor| cursor.split_once('.')?.1.parse().ok());
     many.unwrap_or(0).min(MAX_PASSED)
@@ -171,7 +171,7 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
     ready.items.drain(..passed);
     let found = ready.items.len();
     ready.items.truncate(many);
-    // What others wait for has its part of the answer.
+    // Part of the answer is set aside for the waiting items.
     let room = budget - WAITING_TOKENS;
     let fitting = list::fitting(&ready.items, room, &caller.tokens);
     ready.items.truncate(fitting);
@@ -360,7 +360,7 @@ async fn report(call: Call<'_>) -> Result<Answer, Problem> {
     Ok(Answer::new(text, structured))
 }
 
-/// A line, with whose it is.
+/// Returns the line of an item, with its owner.
 fn line(entry: &Entry) -> String {
     let line = list::line(entry);
     let owner = &entry.fields.owner;
@@ -377,7 +377,7 @@ fn brief(entry: &Entry) -> Value {
     brief
 }
 
-/// The item as programs get it, with whose it is.
+/// Returns the item in the shape that programs get, with its owner and lease.
 fn shape(entry: &Entry) -> Value {
     let mut shape = json!(ScratchItem::of(entry));
     if let Value::Object(fields) = &mut shape {

@@ -1,4 +1,4 @@
-//! Runs: a plan that a model writes, carried out in this process.
+//! The tools for runs: a plan that a model writes is carried out in this process.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,13 +29,13 @@ use crate::mcp::run_text::{approvals, ended, is_held_up, run_brief, run_line, st
 use crate::mcp::{Caller, Mcp, McpOptions, tasks};
 use crate::submit;
 
-/// Seconds that an answer waits for the end of a run: hosts give up after a minute.
+/// Seconds that an answer waits for the end of a run by default: hosts give up after a minute.
 const WAIT: u64 = 45;
-/// Seconds that can be asked for.
+/// The most seconds that a call may ask to wait.
 const MAX_WAIT: u64 = 3_600;
-/// Names of tools that may be allowed at once.
+/// The most names in `allow_tools`.
 const ALLOWED_MAX: usize = 64;
-/// Questions of a run that are told.
+/// The most questions of a run that an answer lists.
 const QUESTIONS: usize = 8;
 
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
@@ -104,8 +104,9 @@ struct Start {
     wait_seconds: Option<u64>,
 }
 
-/// What a run may call that waits for a person's yes: what whoever started this server allows, or the part of it that is `asked` for. People
-/// may ask for more (E9.14: never wider than what is around it).
+/// Returns the tools that a run may call without the approval that they otherwise wait for: those that whoever started
+/// this server allows, or the part of them that is `asked` for. People may ask for more (E9.14: never wider than what
+/// is around it).
 fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, Problem> {
     let granted = &call.mcp.shared.options.allow_tools;
     let Some(asked) = asked else { return Ok(granted.clone()) };
@@ -131,8 +132,8 @@ fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, P
     }
 }
 
-/// Submits the plan and drives it. Whoever takes the request back while it is waited for, takes the run back; who waits no
-/// longer, or was asked something, does not.
+/// Submits the plan and drives the run. If the request is cancelled while it waits, the run is cancelled. Once it has
+/// stopped waiting, or has asked something, it is not.
 async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     submit::may_steer(&call.caller.actor)?;
     let asked: Start = read(&call.arguments)?;
@@ -174,7 +175,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     let (id, asked_for) = driving.begin_for(runner.clone(), by, place, recording).await?;
     let row = call.caller.workspace.run(RunRef::Id(id)).await?;
     waiting.asked_for = asked_for;
-    // What a task asks, its client sees in the task.
+    // If the client supports tasks, it sees the questions of the run in the task.
     waiting.asks &= !has_tasks;
     let asks = waited(&call, &row, waiting).await?;
     if has_tasks {
@@ -186,7 +187,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     replied(&call, id, asks).await
 }
 
-/// What an earlier answer that was forms has begun, if this call goes on with it.
+/// Returns what an earlier answer with forms began, if this call continues it.
 fn round_of(call: &Call<'_>) -> Result<Option<Round>, Problem> {
     let Some(state) = &call.state else { return Ok(None) };
     let round = Round::parse(state);
@@ -194,7 +195,7 @@ fn round_of(call: &Call<'_>) -> Result<Option<Round>, Problem> {
     Ok(Some(round))
 }
 
-/// Takes what the person answered, and waits on.
+/// Records the person's answers and waits on.
 async fn go_on(call: &Call<'_>, round: Round, mut waiting: Waiting) -> Result<Reply, Problem> {
     let row = call.caller.workspace.run(RunRef::Id(round.run)).await?;
     let put_off = call.mcp.take_answers(&call.caller, row.id, &call.responses).await?;
@@ -230,7 +231,7 @@ struct Said {
     node: Option<String>,
 }
 
-/// Answers a question of a run in the name of whoever is at the other end. Durable when this is answered.
+/// Answers a question of a run in the name of the caller. The answer is durable when this returns.
 async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     submit::may_steer(&call.caller.actor)?;
     let asked: Said = read(&call.arguments)?;
@@ -276,7 +277,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     answer(call.mcp, &call.caller, row.id).await
 }
 
-/// What a run asks, a line each: whose question it is, and what may be answered.
+/// Lists the questions of a run, one line each: which node asks, what, and the possible answers.
 fn lines_of(run: &Run) -> Vec<String> {
     let line = |(node, question): (NodeId, &Question)| {
         let path = run.node(node).map_or("", |view| view.path);
@@ -297,16 +298,16 @@ fn run_named(name: &str) -> Result<RunRef, Problem> {
 /// How a request waits for a run.
 struct Waiting {
     until: Instant,
-    /// Whether the person is asked what the run asks.
+    /// Whether the run's questions are put to the person.
     asks: bool,
-    /// What they did not want to answer now.
+    /// The questions that the person declined to answer now.
     put_off: Vec<String>,
-    /// Takes the run back with the request.
+    /// Cancels the run when the request is cancelled.
     asked_for: Option<AskedFor>,
 }
 
 impl Waiting {
-    /// Waits for `seconds`. Who does not wait is not asked anything either.
+    /// Creates a wait of `seconds`. A request that does not wait shows no forms either.
     fn of(call: &Call<'_>, seconds: u64) -> Result<Self, Problem> {
         if seconds > MAX_WAIT {
             let message = format!("{seconds} is more than {MAX_WAIT}; ask again with run_status");
@@ -321,7 +322,7 @@ impl Waiting {
         })
     }
 
-    /// The run goes on, whatever becomes of the request.
+    /// Lets the run go on whatever becomes of the request.
     fn keep_going(&mut self) {
         if let Some(asked_for) = self.asked_for.take() {
             asked_for.keep_going();
@@ -329,7 +330,7 @@ impl Waiting {
     }
 }
 
-/// What is to be asked by the answer, or where the run stands.
+/// Returns the forms as the reply, or the state of the run if there are none.
 async fn replied(call: &Call<'_>, id: RunId, asks: Option<InputRequiredResult>) -> Result<Reply, Problem> {
     match asks {
         Some(asks) => Ok(Reply::Asks(Box::new(asks))),
@@ -337,15 +338,15 @@ async fn replied(call: &Call<'_>, id: RunId, asks: Option<InputRequiredResult>) 
     }
 }
 
-/// Waits for the end of a run until then, or until it only waits for people whom nobody here asks; tells on the way how far it is and asks what
-/// it asks. Gives what the answer has to ask.
+/// Waits until the run ends, the time is over, or the run only waits for people whom nobody here asks. Meanwhile
+/// reports progress and shows the run's questions. Returns the forms that the answer has to show, if any.
 async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<Option<InputRequiredResult>, Problem> {
     let workspace = &call.caller.workspace;
     let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
     let until = waiting.until;
     let told = async {
         let mut done = 0;
-        // The form that is before the person. It stays there when the wait is over.
+        // The form that is open. It stays open when the wait is over.
         let mut form: Option<Filling> = None;
         loop {
             tokio::select! {
@@ -369,8 +370,8 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
                 false => BTreeMap::new(),
             };
             if forms.is_empty() {
-                // An approval is given elsewhere, by somebody whom only this answer can send there. So is an answer, where the client
-                // cannot show the question itself.
+                // Approvals are given elsewhere, by people who learn of them only from this answer. So are answers to
+                // questions, if the client shows no forms.
                 if is_held_up(watch.run(), !waiting.asks) {
                     return Ok(None);
                 }
@@ -384,7 +385,7 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
                 && let Some((name, asked)) = forms.into_iter().next()
             {
                 waiting.put_off.push(name.clone());
-                // Who cannot show it has it in the answer.
+                // If the form cannot be shown, the question is in the answer.
                 form = call
                     .mcp
                     .put(&call.context.peer, &call.caller, row.id, name, asked)
@@ -397,7 +398,7 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
         tokio::select! {
             ended = told => ended,
             () = is_late => Ok(None),
-            // Nobody reads the answer.
+            // Nobody would read the answer.
             () = call.mcp.is_over.cancelled() => {
                 let detail = "the client has left";
                 Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "cancelled", detail))
@@ -413,19 +414,20 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
     Ok(forms.map(|forms| round.asks(forms)))
 }
 
-/// Somebody fills in a form.
+/// A form that is being filled in.
 type Filling = JoinHandle<Result<(), Problem>>;
 
-/// What came of `form`; nothing ever if there is none.
+/// Returns what came of `form`; pending forever if there is none.
 async fn filled_in(form: &mut Option<Filling>) -> Result<(), Problem> {
     match form {
-        // One that broke off was not filled in.
+        // A form whose task failed counts as not filled in.
         Some(form) => form.await.unwrap_or(Ok(())),
         None => std::future::pending().await,
     }
 }
 
-/// Tells the client how far it is, if it asked for that. Whoever does not hear it reads the answer.
+/// Reports progress to the client, if it asked for that. A report that does not arrive is no loss: the answer says the
+/// same.
 async fn tell(call: &Call<'_>, done: u32, length: u32, line: &str) {
     let Some(token) = call.context.meta.get_progress_token() else {
         return;
@@ -436,13 +438,13 @@ async fn tell(call: &Call<'_>, done: u32, length: u32, line: &str) {
     let _unheard = call.context.peer.notify_progress(progress).await;
 }
 
-/// Where the run `id` stands, for who asks.
+/// Returns the state of the run `id` for the caller.
 pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Result<Answer, Problem> {
     let (row, run) = mcp.shared.runner.seen(id).await?;
     let mut structured = json!(run_in_full(&mcp.shared.runner, &caller.workspace, &row, &run).await?);
     let report = structured["pages"]["report"].as_str().map(str::to_owned);
     if let Value::Object(fields) = &mut structured {
-        // Who started it knows them.
+        // Whoever started the run knows its inputs.
         fields.remove("inputs");
     }
     let is_driven = row.driven || run.result().is_none() && mcp.shared.driving.drives(id);

@@ -10,10 +10,10 @@ use crate::http::problem::Problem;
 use crate::mcp::McpOptions;
 use crate::mcp::answer::Answer;
 
-/// Tokens that an answer in a shorter part is shorter for good measure.
+/// A safety margin: tokens by which an answer in a shorter part is shortened further.
 const MARGIN: u32 = 60;
 
-/// The tools, as they are defined for every surface.
+/// Returns the tools, as they are defined for every surface.
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     let of = |definition: folio::memory::scratchbook::tools::Definition| {
         let does = match definition.name {
@@ -27,7 +27,7 @@ pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
     definitions().into_iter().map(of).collect()
 }
 
-/// Calls one of them.
+/// Carries out a call of one of them.
 pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     let asked = call.arguments.get("budget").and_then(Value::as_u64);
     let limit = asked.and_then(|budget| u32::try_from(budget).ok());
@@ -42,7 +42,7 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     {
         return Ok(answer);
     }
-    // A text that is read part by part: the part is shorter, so that programs get it with all that the shape has.
+    // A text that is read in parts: this part is shortened, so that programs get it in its complete shape.
     let budget = limit.saturating_sub(excess.saturating_add(excess / 4).saturating_add(MARGIN));
     if budget < limit / 2 {
         return Ok(answer);
@@ -52,7 +52,7 @@ pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
     answered(&call, &arguments, limit).await
 }
 
-/// What the call with `arguments` comes to, each entry as programs get it on every surface.
+/// Returns the answer to the call with `arguments`, with each entry in the shape that programs get on every surface.
 async fn answered(call: &Call<'_>, arguments: &Value, limit: u32) -> Result<Answer, Problem> {
     let caller = ScratchCaller {
         actor: &call.caller.actor,
