@@ -117,7 +117,7 @@ impl Driving {
 
     /// Records a run with `recording` and drives it until it ends, in the name of `by`. Once begun, both are completed
     /// even if whoever asked for the run stops waiting: a recorded run that nobody drives would not go on when it is
-    /// asked for again.
+    /// asked for again. Returns the run's id, and whether the run existed already.
     pub(crate) async fn begin(
         self: &Arc<Self>,
         runner: Runner,

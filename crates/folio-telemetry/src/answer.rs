@@ -1,22 +1,22 @@
-//! What a collector says of spans that it was sent: that it refuses some, though it took the others.
+//! Reads a collector's answer to spans: it may refuse some although it accepted the others.
 //!
-//! Of its answer, `ExportTraceServiceResponse`, nothing else is of interest, so it is read here: `partial_success` is its field 1, in which
-//! `rejected_spans` is field 1 and `error_message` field 2.
+//! Nothing else in its answer, `ExportTraceServiceResponse`, matters, so it is parsed here: `partial_success` is its
+//! field 1, in which `rejected_spans` is field 1 and `error_message` field 2.
 
-/// Characters of what a collector says that are told.
+/// The most characters of a collector's message that are reported.
 const SAID_MAX: usize = 200;
 
 /// Spans that a collector refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Refused {
-    /// How many.
+    /// The number of refused spans.
     pub(crate) spans: u64,
-    /// Why, as it says.
+    /// Why, in the collector's words.
     pub(crate) reason: String,
 }
 
 impl Refused {
-    /// What `answer` says of refused spans; `None` if it refuses none, or is no such answer.
+    /// Returns what `answer` says about refused spans; `None` if it refuses none, or is not such an answer.
     pub(crate) fn of(answer: &[u8]) -> Option<Self> {
         let partial = fields(answer).find_map(|field| match field {
             (1, Value::Bytes(partial)) => Some(partial),
@@ -30,7 +30,7 @@ impl Refused {
                 _ => {}
             }
         }
-        // It is signed on the wire.
+        // The field is signed on the wire.
         let spans = u64::try_from(i64::try_from(spans).ok()?)
             .ok()
             .filter(|spans| *spans > 0)?;
@@ -49,7 +49,7 @@ enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// The fields of a message, by number, as far as they can be read.
+/// Returns the fields of a message with their numbers, as far as they can be parsed.
 fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u64, Value<'_>)> {
     std::iter::from_fn(move || {
         let tag = number(&mut rest)?;
@@ -67,7 +67,7 @@ fn fields(mut rest: &[u8]) -> impl Iterator<Item = (u64, Value<'_>)> {
     })
 }
 
-/// Takes a number off the front.
+/// Parses a varint and removes it from the front of `rest`.
 fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut found = 0;
     for shift in (0..64).step_by(7) {

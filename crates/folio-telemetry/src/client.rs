@@ -1,4 +1,5 @@
-//! How spans get to their collector: in the time that they have, with what belongs to its address, and with words for what fails.
+//! The HTTP client that sends spans to their collector: within a time limit, with the headers that are meant for its
+//! address, and with readable reasons for failures.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,28 +11,28 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 
 use crate::answer::Refused;
 
-/// Bytes of an answer that are read: a collector has little to say.
+/// The most bytes of an answer that are read: a collector has little to say.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// What came of the last request, of whoever asks and of whoever tells people.
+/// The outcome of the last request, shared by the client and those who report it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Last(Arc<Mutex<Came>>);
 
 #[derive(Debug, Default)]
 struct Came {
-    /// Why it failed.
+    /// Why the request failed.
     failure: Option<String>,
-    /// What of it was refused.
+    /// The spans in it that were refused.
     refused: Option<Refused>,
 }
 
 impl Last {
-    /// Why it failed, if it did.
+    /// Returns why the last request failed, if it did.
     pub(crate) fn failure(&self) -> Option<String> {
         self.lock().failure.clone()
     }
 
-    /// What of it was refused, once.
+    /// Takes what the collector refused in the last request, so that it is reported once.
     pub(crate) fn take_refused(&self) -> Option<Refused> {
         self.lock().refused.take()
     }
@@ -41,13 +42,14 @@ impl Last {
     }
 }
 
-/// Sends what the exporter makes.
+/// Sends the requests of the exporter.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) inner: reqwest::Client,
-    /// How long a request may take.
+    /// How long one request may take.
     pub(crate) within: Duration,
-    /// Whether what `OTEL_EXPORTER_OTLP_HEADERS` says goes along. It may be a key, and is for the address that stands beside it.
+    /// Whether the headers in `OTEL_EXPORTER_OTLP_HEADERS` are sent. They may contain a key, and belong to the address
+    /// that the environment names.
     pub(crate) takes_headers: bool,
     pub(crate) last: Last,
 }
@@ -58,7 +60,7 @@ impl Client {
         let headers = if self.takes_headers {
             parts.headers
         } else {
-            // The exporter adds what the environment says, whatever address it was given.
+            // The exporter adds the headers of the environment, whatever address it was given.
             HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"))])
         };
         let asked = self.inner.post(parts.uri.to_string()).headers(headers);
@@ -78,7 +80,7 @@ impl Client {
         Ok(response)
     }
 
-    /// What is wrong, without the address: it may hold a password.
+    /// Returns what is wrong, without the address, which may contain a password.
     fn in_words(&self, error: reqwest::Error) -> String {
         if error.is_timeout() {
             return late(self.within);
@@ -87,7 +89,7 @@ impl Client {
     }
 }
 
-/// What is said of an answer that did not come in time.
+/// Returns the reason for an answer that did not come in time.
 pub(crate) fn late(within: Duration) -> String {
     format!("it did not answer within {} s", within.as_secs_f64())
 }

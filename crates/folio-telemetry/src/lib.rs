@@ -1,12 +1,13 @@
-//! What runs do, as OpenTelemetry spans, sent to a collector.
+//! Reports runs as OpenTelemetry spans to a collector.
 //!
-//! The journal of a run is read beside its driver, by somebody who is told when driving begins ([`Observer`]) and stops where it stops. So the
-//! driver waits for no collector, and of a run that is driven nothing has to be queued that the journal does not keep anyway.
+//! The journal of a run is read beside its driver, by a reader that is notified when driving begins ([`Observer`]) and
+//! that stops where driving stops. So the driver waits for no collector, and for a run that is driven nothing has to be
+//! queued that the journal does not keep anyway.
 //!
-//! - [`spans`]: from events to spans; `node`: the span of a node
-//! - [`names`]: how things are called in them
-//! - `read`: who reads a journal; `queue`: what waits to be sent; `send`: who sends it
-//! - `client`: how it gets to the collector; `answer`: what that says of it
+//! - [`spans`]: turns events into spans; `node`: the span of a node
+//! - [`names`]: the names of attributes and operations
+//! - `read`: reads a journal; `queue`: the spans that wait to be sent; `send`: sends them
+//! - `client`: the HTTP client for the collector; `answer`: reads what the collector answers
 
 mod answer;
 mod client;
@@ -43,37 +44,37 @@ pub struct Telemetry {
 
 #[derive(Debug)]
 struct Shared {
-    /// Who reads journals. One that broke off has told all it could.
+    /// The readers of journals. A reader that panicked has reported all it could.
     readers: Mutex<JoinSet<()>>,
-    /// To the one who sends; none once it is over.
+    /// The queue to the sender; `None` once it is over.
     queue: Mutex<Option<Queue>>,
     sending: Mutex<Option<JoinHandle<()>>>,
     counts: Arc<Counts>,
     last: Last,
-    /// Where they go, as people see it.
+    /// The collector's address, as it is shown to people.
     place: String,
-    /// Turns true when readers are to read what there is and go.
+    /// Becomes true when readers are to read what there is and end.
     ending: watch::Sender<bool>,
 }
 
-/// What became of the spans.
+/// What became of the spans of this process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sent {
-    /// Spans that the collector took.
+    /// Spans that the collector accepted.
     pub sent: u64,
-    /// Spans that it did not take, whatever was tried, or not in time.
+    /// Spans that it did not accept, whatever was tried, or not in time.
     pub lost: u64,
-    /// Why, at the last time.
+    /// Why spans were lost, the last time that some were.
     pub reason: Option<String>,
 }
 
 impl Telemetry {
-    /// Begins to send as `options` say. Has to be called within a runtime.
+    /// Begins to send spans as `options` say. Must be called within a Tokio runtime.
     ///
     /// # Errors
     ///
-    /// If the address is none, or the environment says what cannot be done.
+    /// If the address is invalid, or the environment asks for something that is not supported.
     pub fn open(options: &TelemetryOptions) -> Result<Self, TelemetryError> {
         let failed = |reason: String| TelemetryError {
             place: options.place(),
@@ -117,13 +118,13 @@ impl Telemetry {
         })
     }
 
-    /// Waits until spans were lost for the first time, and says why.
+    /// Waits until spans are lost for the first time, and returns why.
     pub async fn first_loss(&self) -> Option<String> {
         let reason = self.shared.counts.first_loss().await?;
         Some(format!("{}: {reason}", self.shared.place))
     }
 
-    /// Sends what there still is, for at most `patience`, and says what became of all of it.
+    /// Sends the remaining spans, for at most `patience`, and returns what became of all spans.
     pub async fn finish(&self, patience: Duration) -> Sent {
         self.shared.ending.send_replace(true);
         let mut readers = std::mem::take(&mut *self.shared.readers.lock());
@@ -171,7 +172,8 @@ impl Observer for Telemetry {
     }
 }
 
-/// Who sends: `folio`, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` say otherwise.
+/// Returns the resource that sends the spans: `folio`, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` name
+/// another service.
 fn resource() -> Resource {
     let found = Resource::builder().build();
     let name = found.get(&Key::from_static_str("service.name"));

@@ -1,71 +1,72 @@
-//! How things are called in spans: the conventions of OpenTelemetry for generative AI, and what they have no name for.
+//! The names used in spans: the OpenTelemetry conventions for generative AI, and names of Folio for what they do not
+//! cover.
 //!
-//! The conventions are still called *development*; whatever of them changes is changed here.
+//! The conventions still have the status *development*; when they change, this module follows.
 
 use folio::model::ModelParts;
 
-/// What is done: [`CHAT`], [`TOOL`], [`AGENT`] or [`WORKFLOW`].
+/// The operation: [`CHAT`], [`TOOL`], [`AGENT`] or [`WORKFLOW`].
 pub const OPERATION: &str = "gen_ai.operation.name";
-/// A model is asked.
+/// The operation of a question to a model.
 pub const CHAT: &str = "chat";
-/// A tool is called.
+/// The operation of a tool call.
 pub const TOOL: &str = "execute_tool";
-/// A task that a model does.
+/// The operation of a task that a model does.
 pub const AGENT: &str = "invoke_agent";
-/// A run.
+/// The operation of a run.
 pub const WORKFLOW: &str = "invoke_workflow";
 
-/// The agent that works on a task: the task's name.
+/// The name of the agent: that of the task it works on.
 pub const AGENT_NAME: &str = "gen_ai.agent.name";
-/// The agent's id: the node's.
+/// The id of the agent: that of the node.
 pub const AGENT_ID: &str = "gen_ai.agent.id";
-/// Who answers: `anthropic`, `openai`, ….
+/// The provider of the model: `anthropic`, `openai`, ….
 pub const PROVIDER: &str = "gen_ai.provider.name";
 /// The model that was asked.
 pub const REQUEST_MODEL: &str = "gen_ai.request.model";
 /// Why a model stopped.
 pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
-/// Tokens that a model read.
+/// The number of tokens that the model read.
 pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
-/// Of these, tokens that the provider had in its cache.
+/// The number of these that the provider had in its cache.
 pub const CACHED_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
-/// Tokens that a model wrote.
+/// The number of tokens that the model wrote.
 pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
-/// The tool.
+/// The name of the tool.
 pub const TOOL_NAME: &str = "gen_ai.tool.name";
-/// What sort of tool.
+/// The type of the tool.
 pub const TOOL_TYPE: &str = "gen_ai.tool.type";
-/// What names the call.
+/// The id of the call.
 pub const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
-/// Why it failed.
+/// The error code of a failure.
 pub const ERROR_TYPE: &str = "error.type";
 
 /// The run's id, as everywhere in Folio.
 pub const RUN: &str = "folio.run.id";
 /// The node's id.
 pub const NODE: &str = "folio.node.id";
-/// Names of steps from the root.
+/// The names of the steps from the root to the node.
 pub const PATH: &str = "folio.node.path";
-/// What sort of node it is.
+/// The kind of the node.
 pub const KIND: &str = "folio.node.kind";
-/// How it ended: `ok`, `partial`, `failed`, ….
+/// The outcome: `ok`, `partial`, `failed`, ….
 pub const OUTCOME: &str = "folio.outcome";
-/// Why it ended so.
+/// The stop reason.
 pub const STOP_REASON: &str = "folio.stop_reason";
-/// Calls that were made for it.
+/// The number of attempts that were made.
 pub const ATTEMPTS: &str = "folio.attempts";
-/// The version of its plan.
+/// The version of the plan that the node belongs to.
 pub const PLAN_VERSION: &str = "folio.plan.version";
-/// Before the name of something that has a limit, as it is written in a budget: how much of it the node and everything below it may use up,
-/// where that is said; a `deadline` in milliseconds.
+/// The prefix for limits. It stands before the name of a limit as a budget writes it; the value is how much of it the
+/// node and everything below it may use up, if it is limited; a `deadline` is in milliseconds.
 pub const BUDGET: &str = "folio.budget.";
-/// What a model was asked for: `decide`, `work`, `aggregate`, `judge`, `replan`, `hand_back`.
+/// The purpose of a question to a model: `decide`, `work`, `aggregate`, `judge`, `replan`, `hand_back`.
 pub const PURPOSE: &str = "folio.purpose";
-/// Millionths of a US dollar that it cost, as far as prices are known.
+/// The cost in millionths of a US dollar, as far as prices are known.
 pub const COST: &str = "folio.cost.micro_usd";
 
-/// Who answers, as the conventions call them, by what stands first in a model's address. What is asked at an address of its own is asked as
-/// they are, whoever it is.
+/// Returns the provider as the conventions name it, from the first part of a model's address. If the address has a URL
+/// of its own, it is the provider whose protocol is spoken there, whoever answers.
 #[must_use]
 pub fn provider(model: &str) -> &str {
     match ModelParts::of(model).provider {
@@ -75,7 +76,7 @@ pub fn provider(model: &str) -> &str {
     }
 }
 
-/// The model without who answers, and where: `claude-sonnet-5` of `anthropic:claude-sonnet-5`.
+/// Returns the model's name without provider and URL: `claude-sonnet-5` of `anthropic:claude-sonnet-5`.
 #[must_use]
 pub fn model(address: &str) -> &str {
     ModelParts::of(address).name.unwrap_or(address)

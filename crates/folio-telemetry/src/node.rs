@@ -1,4 +1,4 @@
-//! The span of a node: what it is called, and what is said of it.
+//! The span of a node: its name and its attributes.
 
 use folio::engine::plan::{Slug, Step, Work};
 use folio::engine::run::{NodeKind, NodeView};
@@ -10,11 +10,11 @@ use opentelemetry_sdk::trace::SpanData;
 use crate::names;
 use crate::spans::{fail, usage};
 
-/// What a step is called whose name was made of its title, before its position.
+/// The name of a step whose id was made of its title; its position follows.
 const STEP: &str = "step";
 
-/// Says in `span`, which has the times and the failed attempts of a node that has ended, what it was and what came of it. `path` is what it is
-/// called from the root on.
+/// Completes `span`, which has the times and the failed attempts of a node that has ended, with what the node was and
+/// what came of it. `path` is its path from the root.
 pub(crate) fn describe(span: &mut SpanData, run: &Run, view: &NodeView<'_>, path: &str) {
     let is_run = view.parent.is_none();
     let node = view.id;
@@ -72,10 +72,11 @@ pub(crate) fn describe(span: &mut SpanData, run: &Run, view: &NodeView<'_>, path
     }
 }
 
-/// What a node is called among those beside it: its name in the plan, or `step-3` if that was made of a title, which is for people.
+/// Returns the name of a node among its siblings: its name in the plan, or `step-3` if that was made of a title, which
+/// is meant for people.
 ///
-/// Whoever writes a title and no name gets one that is the title in other letters. A title that is a name as it stands says no more
-/// than a name does.
+/// A step with a title and no name gets a name that is the title in other letters. A title that is identical to the
+/// name says no more than the name does.
 pub(crate) fn name(run: &Run, view: &NodeView<'_>) -> String {
     let slug = view.slug();
     let (own, item) = slug.split_at(slug.find('[').unwrap_or(slug.len()));
@@ -92,7 +93,8 @@ pub(crate) fn name(run: &Run, view: &NodeView<'_>) -> String {
     format!("{STEP}-{}", position.map_or(0, |position| position + 1))
 }
 
-/// The tool that a node calls: as its plan says, or, of what a model wants, as the call begins.
+/// Returns the tool that a node calls: from the plan or, for a call that a model makes, from the beginning of the
+/// call's text.
 fn tool_of(view: &NodeView<'_>) -> String {
     if let Some(Step::Task(task)) = view.step
         && let Work::Do(call) = &task.work
@@ -106,7 +108,7 @@ fn tool_of(view: &NodeView<'_>) -> String {
     word.unwrap_or_default().to_owned()
 }
 
-/// The limits of a node, as they are when it has ended: people may have raised them.
+/// Returns the limits of a node as they are when it has ended: people may have raised them.
 fn budget(purse: &Purse) -> impl Iterator<Item = KeyValue> + use<> {
     let limit = purse.limit;
     Dimension::ALL.into_iter().filter_map(move |dimension| {
@@ -115,7 +117,7 @@ fn budget(purse: &Purse) -> impl Iterator<Item = KeyValue> + use<> {
     })
 }
 
-/// How long it may take, in milliseconds, where that is said: of a run as it is when it has ended.
+/// Returns how long the node may take, in milliseconds, if that is limited; for a run as it is when the run has ended.
 fn deadline(run: &Run, view: &NodeView<'_>) -> Option<KeyValue> {
     let within = match view.step {
         None => run.deadline()?.since(run.started_at()?),

@@ -1,33 +1,35 @@
-//! Where spans go, and why nothing is sent.
+//! The options of telemetry, and the error when spans cannot be sent.
 
 use std::fmt;
 use std::time::Duration;
 
-/// How long a batch may take, if nobody says.
+/// The default for how long a batch may take.
 const WITHIN: Duration = Duration::from_secs(10);
-/// Where a collector takes spans, below its address.
+/// The path below a collector's address at which it accepts spans.
 const SIGNAL: &str = "v1/traces";
 
-/// Why nothing is sent.
+/// Why no spans are sent.
 #[derive(Debug, thiserror::Error)]
 #[error("spans cannot be sent to {place}: {reason}")]
 pub struct TelemetryError {
-    /// The address without what may be a password.
+    /// The address without the parts that may contain a password.
     pub(crate) place: String,
     pub(crate) reason: String,
 }
 
-/// Where spans go.
+/// Where spans are sent, and how.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TelemetryOptions {
-    /// The whole address, with the path.
+    /// The complete address, with the path.
     pub(crate) address: String,
-    /// Whether the environment names it: then its headers (`OTEL_EXPORTER_OTLP_HEADERS`) are for it.
+    /// Whether the address comes from the environment: then the headers there (`OTEL_EXPORTER_OTLP_HEADERS`) are meant
+    /// for it.
     pub(crate) is_of_environment: bool,
     /// How long a batch of spans may take until it is given up, all attempts together. Default: 10 s.
     pub within: Duration,
-    /// What the environment says and nobody can read, a line each, for whoever tells people. Default: nothing.
+    /// Settings of the environment that could not be understood, one line each, for whoever reports them. Default:
+    /// none.
     pub unread: Vec<String>,
 }
 
@@ -43,13 +45,13 @@ impl fmt::Debug for TelemetryOptions {
 }
 
 impl TelemetryOptions {
-    /// To the collector at `endpoint`, which is an address without the path of a signal: `http://127.0.0.1:4318`.
+    /// Sends to the collector at `endpoint`, an address without the path of a signal: `http://127.0.0.1:4318`.
     #[must_use]
     pub fn to(endpoint: &str) -> Self {
         Self::at(&format!("{}/{SIGNAL}", endpoint.trim_end_matches('/')))
     }
 
-    /// To the whole address `address`.
+    /// Sends to the complete address `address`.
     #[must_use]
     pub fn at(address: &str) -> Self {
         Self {
@@ -60,14 +62,14 @@ impl TelemetryOptions {
         }
     }
 
-    /// The same where the environment names the address: then it says the rest, too.
+    /// Marks the address as one that the environment names: then its headers apply, too.
     #[must_use]
     pub fn of_environment(mut self) -> Self {
         self.is_of_environment = true;
         self
     }
 
-    /// Where they go, as people see it: without what may be a password.
+    /// Returns the address as it is shown to people: without the parts that may contain a password.
     pub(crate) fn place(&self) -> String {
         let address = self.address.split(['?', '#']).next().unwrap_or_default();
         let (scheme, rest) = address.split_once("://").unwrap_or(("", address));

@@ -1,4 +1,4 @@
-//! Spans that wait to be sent, and what became of the others.
+//! The queue of spans that wait to be sent, and counts of what became of the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -7,23 +7,24 @@ use opentelemetry_sdk::trace::SpanData;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 
-/// Spans that wait to be sent.
+/// The most spans in the queue.
 pub(crate) const QUEUE: usize = 1_024;
-/// Spans besides these, of runs that nobody drives here any more, that wait for room. Those of a run that is driven are in its journal, and its
-/// reader goes on when there is room; whoever has let go of a run is followed by others, and their number has no end.
+/// The most spans besides these, of runs that are no longer driven here, that wait for room. While a run is driven, its
+/// spans are in its journal, and its reader goes on when there is room. Runs that are no longer driven have no such
+/// limit to their number.
 const LEFT: usize = 16_384;
 
-/// What became of the spans, for all who have to do with them.
+/// Counts of what became of the spans, shared by all who handle them.
 #[derive(Debug)]
 pub(crate) struct Counts {
     made: AtomicU64,
     sent: AtomicU64,
     lost: AtomicU64,
-    /// Why some were lost, at the last time.
+    /// Why spans were lost, the last time that some were.
     reason: Mutex<Option<String>>,
-    /// The same at the first time, for whoever waits for it.
+    /// Why spans were lost the first time, for those who wait for it.
     first: watch::Sender<Option<String>>,
-    /// Whether the collector has taken nothing for so long that nobody waits for it.
+    /// Whether the collector has accepted nothing for so long that nobody waits for it.
     is_away: AtomicBool,
 }
 
@@ -41,7 +42,7 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// Those of which nobody said yet that they were taken, and those that are lost.
+    /// Returns the number of spans that are not known to be accepted, or that are lost.
     pub(crate) fn not_sent(&self) -> u64 {
         let made = self.made.load(Ordering::Relaxed);
         made.saturating_sub(self.sent()).max(self.lost())
@@ -60,7 +61,7 @@ impl Counts {
         self.reason.lock().clone()
     }
 
-    /// Waits until some were lost; why.
+    /// Waits until spans are lost for the first time, and returns why.
     pub(crate) async fn first_loss(&self) -> Option<String> {
         let mut first = self.first.subscribe();
         first.wait_for(Option::is_some).await.ok()?.clone()
@@ -81,7 +82,7 @@ impl Counts {
         });
     }
 
-    /// The collector takes nothing, or takes something again.
+    /// Records that the collector accepts nothing, or accepts spans again.
     pub(crate) fn is_now_away(&self, is_away: bool) {
         self.is_away.store(is_away, Ordering::Relaxed);
     }
@@ -91,24 +92,25 @@ impl Counts {
     }
 }
 
-/// Where readers put spans. Cheap to clone.
+/// The end of the queue into which readers put spans. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Queue {
     spans: mpsc::Sender<SpanData>,
-    /// Spans of runs that nobody drives here any more, which wait for room.
+    /// The number of spans of runs that are no longer driven here, which wait for room.
     left: Arc<AtomicUsize>,
     counts: Arc<Counts>,
 }
 
 impl Queue {
-    /// A queue, and its other end.
+    /// Creates a queue and the end from which the sender takes.
     pub(crate) fn new(counts: Arc<Counts>) -> (Self, mpsc::Receiver<SpanData>) {
         let (spans, queue) = mpsc::channel(QUEUE);
         let left = Arc::default();
         (Self { spans, left, counts }, queue)
     }
 
-    /// Waits for room as long as the collector takes something; `None` if there is none then. May be dropped while it waits.
+    /// Waits for room as long as the collector accepts spans; otherwise returns `None` at once if there is no room.
+    /// Cancel safe.
     pub(crate) async fn room(&self) -> Option<mpsc::Permit<'_, SpanData>> {
         if self.counts.is_away() {
             self.spans.try_reserve().ok()
@@ -117,7 +119,7 @@ impl Queue {
         }
     }
 
-    /// Puts `span` where there is `room`.
+    /// Puts `span` into the reserved `room`, or counts it as lost if there is none.
     pub(crate) fn put(&self, span: SpanData, room: Option<mpsc::Permit<'_, SpanData>>) {
         match room {
             Some(room) => room.send(span),
@@ -125,29 +127,31 @@ impl Queue {
         }
     }
 
-    /// Counts `spans` that ended, whatever becomes of them.
+    /// Counts `spans` that have ended, whatever becomes of them.
     pub(crate) fn are_made(&self, spans: usize) {
         self.counts.made.fetch_add(spans as u64, Ordering::Relaxed);
     }
 
-    /// Counts a journal that cannot be read now as a span, until it [is read](Self::is_read): whoever ends before that has not told it.
+    /// Counts a journal that cannot be read now as one span, until it [is read](Self::is_read): if the program ends
+    /// before that, it has lost at least one.
     pub(crate) fn is_waited_for(&self) {
         self.are_made(1);
     }
 
-    /// Ends that.
+    /// Ends the counting of [`Self::is_waited_for`].
     pub(crate) fn is_read(&self) {
         self.counts.made.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Says that a journal could not be read: how many spans were lost with it nobody knows, but one at least, that of the run.
+    /// Records that a journal could not be read. Nobody knows how many spans were lost with it, but at least one, that
+    /// of the run.
     pub(crate) fn is_unread(&self, why: &str) {
         self.are_made(1);
         self.counts
             .are_lost(1, &format!("the journal of a run could not be read: {why}"));
     }
 
-    /// Keeps `span`, of a run that nobody drives here any more, until there is room.
+    /// Keeps `span`, of a run that is no longer driven here, until there is room.
     pub(crate) fn keep(&self, span: SpanData, kept: &mut Kept) {
         if self.left.fetch_add(1, Ordering::Relaxed) < LEFT {
             kept.spans.push(span);
@@ -157,7 +161,7 @@ impl Queue {
         }
     }
 
-    /// Puts in what was kept.
+    /// Puts the kept spans into the queue as there is room.
     pub(crate) async fn put_kept(&self, kept: Kept) {
         for span in kept.spans {
             self.put(span, self.room().await);
@@ -172,7 +176,7 @@ impl Queue {
     }
 }
 
-/// Spans that were kept.
+/// Spans that are kept until there is room.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     spans: Vec<SpanData>,

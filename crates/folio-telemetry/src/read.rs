@@ -1,4 +1,4 @@
-//! The one who reads a journal beside the driver of its run.
+//! The reader of a journal, beside the driver of its run.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,13 +12,14 @@ use tokio::sync::watch;
 use crate::queue::{Kept, Queue};
 use crate::spans::Spans;
 
-/// How often a journal that cannot be read now is tried again, and after how long at first and at most; each time it is twice as long.
+/// How many times reading is retried while the store is unavailable, and the first and the longest pause; the pause
+/// doubles each time.
 const TRIES: u32 = 10;
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
 
-/// Reads the journal of a run as far as it is driven here, and hands on the spans that end meanwhile. What ended before was told by who drove
-/// it then, and what ends afterwards will be by who does.
+/// Reads the journal of a run as far as it is driven here, and passes on the spans that end meanwhile. Spans that ended
+/// before were reported by whoever drove the run then, and later ones will be by whoever does.
 pub(crate) async fn read(mut beside: Beside, queue: Queue, mut ending: watch::Receiver<bool>) {
     let mut made = Spans::of(beside.run());
     let mut is_last = false;
@@ -43,7 +44,7 @@ pub(crate) async fn read(mut beside: Beside, queue: Queue, mut ending: watch::Re
             Ok(false) => {
                 tokio::select! {
                     () = beside.more() => {}
-                    // Once more, for what has come since.
+                    // Reads once more, for what has arrived since.
                     () = told_to_end(&mut ending) => is_last = true,
                 }
             }
@@ -52,8 +53,8 @@ pub(crate) async fn read(mut beside: Beside, queue: Queue, mut ending: watch::Re
     }
 }
 
-/// Reads what there is, and adds the spans that end in it to `ended`. Whether there was anything. The driver knows what it reads there: it
-/// does not notice that the store cannot be read now.
+/// Reads what there is, adds the spans that end in it to `ended`, and returns whether there was anything. The driver
+/// does not need to read what it wrote, so it does not notice that the store is unavailable.
 async fn part(
     beside: &mut Beside,
     made: &mut Spans,
@@ -87,7 +88,7 @@ fn take(made: &mut Spans, happened: &Happened<'_>, ended: &mut VecDeque<SpanData
     }
 }
 
-/// Reads the rest of a run that nobody drives here any more, and lets go of it: only its spans wait.
+/// Reads the rest of a run that is no longer driven here, and lets go of the run: only its spans wait.
 async fn hand_over(mut beside: Beside, mut made: Spans, mut ended: VecDeque<SpanData>, queue: &Queue) {
     let mut kept = Kept::default();
     loop {
@@ -105,7 +106,7 @@ async fn hand_over(mut beside: Beside, mut made: Spans, mut ended: VecDeque<Span
     queue.put_kept(kept).await;
 }
 
-/// Returns when it is to end, or whoever could say so is gone.
+/// Returns when the readers are to end, or whoever could say so is gone.
 async fn told_to_end(ending: &mut watch::Receiver<bool>) {
     let _ = ending.wait_for(|ending| *ending).await.is_ok();
 }

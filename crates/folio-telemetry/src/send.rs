@@ -1,4 +1,4 @@
-//! The one who sends.
+//! The sender of spans.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,24 +11,25 @@ use tokio::time::Instant;
 use crate::client::{Last, late};
 use crate::queue::{Counts, QUEUE};
 
-/// Spans that are sent at once.
+/// The most spans in one batch.
 const BATCH: usize = 512;
-/// How long it is waited for more to send.
+/// How long to wait for more spans before a batch is sent.
 const DELAY: Duration = Duration::from_millis(500);
-/// A collector that takes this long to fail is waited for by nobody until it takes something again: runs would fill the memory meanwhile.
+/// A collector that takes this long to fail counts as away: nobody waits for it until it accepts spans again, since
+/// spans of runs would fill the memory meanwhile.
 const AWAY_AFTER: Duration = Duration::from_secs(1);
 
 /// Sends spans, batch by batch.
 pub(crate) struct Sender {
     pub(crate) exporter: SpanExporter,
-    /// How long a batch may take.
+    /// How long one batch may take.
     pub(crate) within: Duration,
     pub(crate) last: Last,
     pub(crate) counts: Arc<Counts>,
 }
 
 impl Sender {
-    /// Sends what comes until nobody is left who could give more.
+    /// Sends spans until the queue is closed.
     pub(crate) async fn send(self, mut queue: mpsc::Receiver<SpanData>) {
         loop {
             let mut batch = Vec::new();
@@ -50,7 +51,7 @@ impl Sender {
     async fn send_batch(&self, batch: Vec<SpanData>, queue: &mut mpsc::Receiver<SpanData>) {
         let count = batch.len() as u64;
         let began = Instant::now();
-        // The exporter tries again for as long; whatever it has under way then is not its matter.
+        // The exporter retries for as long itself, but does not limit a request that is under way then.
         let why = match tokio::time::timeout(self.within, self.exporter.export(batch)).await {
             Ok(Ok(())) => {
                 self.counts.is_now_away(false);
@@ -69,7 +70,7 @@ impl Sender {
         let mut lost = count;
         if began.elapsed() >= AWAY_AFTER.min(self.within) {
             self.counts.is_now_away(true);
-            // Those who wait for room have theirs, and do not wait again.
+            // Readers that wait for room get it as the queue empties, and do not wait again.
             let all = std::iter::from_fn(|| queue.try_recv().ok());
             lost += all.take(2 * QUEUE).count() as u64;
         }

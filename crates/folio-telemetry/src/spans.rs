@@ -1,10 +1,11 @@
-//! From the events of a run to spans.
+//! Turns the events of a run into spans.
 //!
-//! A run is a trace, a node a span, and so is each question to a model. Their ids are those of the run and its nodes, so that
-//! a run which somebody else takes up goes on in the same trace, and a span is found by what Folio calls the node.
+//! A run is a trace, and each node and each question to a model is a span. Their ids are those of the run and its
+//! nodes, so that a run which another process resumes continues the same trace, and a span can be found by the id that
+//! Folio uses for the node.
 //!
-//! What people, models and tools wrote is in none of them: no goals, titles, prompts, arguments, answers or notes. Names of steps are, but not
-//! those that were made of a title.
+//! Nothing that people, models or tools wrote is in them: no goals, titles, prompts, arguments, answers or notes. Names
+//! of steps are, except those that were made of a title.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -30,27 +31,27 @@ pub struct Spans {
     run: RunId,
     scope: InstrumentationScope,
     began: Option<Timestamp>,
-    /// The questions that are under way, by node and number.
+    /// The questions to models that are under way, by node and number.
     asked: HashMap<(NodeId, u32), Question>,
     /// Failed attempts of nodes that have not ended.
     failed: HashMap<NodeId, SpanEvents>,
-    /// What nodes are called of which something below was named, until they end.
+    /// The paths of nodes below which something was named, until those nodes end.
     paths: HashMap<NodeId, Arc<str>>,
 }
 
-/// A question that is under way.
+/// A question to a model that is under way.
 #[derive(Debug)]
 struct Question {
     since: Timestamp,
     purpose: &'static str,
-    /// Who is asked, as people write it, if that is known.
+    /// The address of the model, if it is known.
     model: Option<String>,
-    /// What was set aside for it.
+    /// The budget that was set aside for it.
     reserved: Spend,
 }
 
 impl Spans {
-    /// Of `run`, of which no event was taken yet.
+    /// Creates the spans of `run`, before any event was taken.
     #[must_use]
     pub fn of(run: RunId) -> Self {
         let scope = InstrumentationScope::builder("folio")
@@ -66,8 +67,8 @@ impl Spans {
         }
     }
 
-    /// Takes `event` of `run`, which has been applied to it, and gives the spans that end with it. Of a question `model` is who is asked, as
-    /// people write it, if that is known.
+    /// Takes `event` of `run`, which has been applied to it already, and returns the spans that end with it. For a
+    /// question, `model` is the address of the model, if it is known.
     pub fn take(&mut self, run: &Run, at: Timestamp, event: &Event, model: Option<&str>) -> Vec<SpanData> {
         match event {
             Event::RunStarted { .. } => self.began = Some(at),
@@ -150,7 +151,8 @@ impl Spans {
         events.push(opentelemetry::trace::Event::new("exception", time(at), said, 0));
     }
 
-    /// The spans of the questions that were still under way for a node that has ended: nobody waits for their answers.
+    /// Returns the spans of questions that were still under way for a node that has ended: nobody waits for their
+    /// answers.
     fn unanswered(&mut self, node: NodeId, result: &NodeResult, at: Timestamp) -> Vec<SpanData> {
         let open = self.asked.keys().filter(|(of, _)| *of == node);
         let mut open: Vec<u32> = open.map(|(_, call)| *call).collect();
@@ -167,7 +169,7 @@ impl Spans {
         spans
     }
 
-    /// The span of a node that has ended; none if it never began.
+    /// Returns the span of a node that has ended; `None` if it never began.
     fn ended(&mut self, run: &Run, node: NodeId, at: Timestamp) -> Option<SpanData> {
         let view = run.node(node)?;
         let events = self.failed.remove(&node).unwrap_or_default();
@@ -183,7 +185,7 @@ impl Spans {
         Some(span)
     }
 
-    /// What a node is called, from the root on, without what people wrote for people.
+    /// Returns the path of a node from the root, without titles that were written for people.
     fn path(&mut self, run: &Run, view: &NodeView<'_>) -> Arc<str> {
         let Some(parent) = view.parent.and_then(|parent| run.node(parent)) else {
             return Arc::from("");
@@ -207,12 +209,12 @@ impl Spans {
         }
     }
 
-    /// The span of a question to a model, which it did not answer as far as this says.
+    /// Returns the span of a question to a model, so far without an answer.
     fn chat(&self, node: NodeId, call: u32, question: &Question, at: Timestamp, spent: &Spend) -> SpanData {
         let mut hash = Sha256::new();
         hash.update(node.to_string());
         hash.update(call.to_be_bytes());
-        // The same question may be asked again.
+        // The same question may be asked again, so its time is part of the id.
         hash.update(question.since.as_nanos().to_be_bytes());
         let mut id = [0; 8];
         id.copy_from_slice(&hash.finalize()[..8]);
@@ -231,7 +233,8 @@ impl Spans {
                 KeyValue::new(names::REQUEST_MODEL, names::model(model).to_owned()),
             ]);
         }
-        // Where a provider does not say what was used, what was set aside counts. It is what limits are kept by, and no measurement.
+        // If a provider does not report usage, what was set aside counts as spent. That serves the limits and is not a
+        // measurement, so it is left out here.
         if *spent != question.reserved {
             span.attributes.extend(usage(spent));
         }
@@ -265,12 +268,12 @@ pub(crate) fn fail(span: &mut SpanData, code: impl Into<Cow<'static, str>>) {
     span.status = Status::Error { description: code };
 }
 
-/// What a node is called among spans.
+/// Returns the id of a node's span.
 fn span_id(node: NodeId) -> SpanId {
     SpanId::from_hex(&node.to_string()).unwrap_or(SpanId::INVALID)
 }
 
-/// What was used up, as far as it was.
+/// Returns attributes for what was used up, without zeros.
 pub(crate) fn usage(spent: &Spend) -> impl Iterator<Item = KeyValue> + use<> {
     [
         (names::INPUT_TOKENS, spent.tokens_in),
