@@ -1,4 +1,4 @@
-//! From a server's answer to a tool's.
+//! Turns a server's answer into a tool's.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,10 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-/// Characters of a server's own words on why a call failed.
+/// The most characters of a server's own reason for a failed call.
 const PROBLEM_CHARS: usize = 400;
 
-/// What a server answered to a call.
+/// The answer of a server to a call.
 #[derive(Debug, Default)]
 pub(crate) struct Answered {
     blocks: Vec<Block>,
@@ -20,11 +20,11 @@ pub(crate) struct Answered {
     is_error: bool,
 }
 
-/// A part of its content.
+/// A part of the content.
 #[derive(Debug)]
 enum Block {
     Known(Box<ContentBlock>),
-    /// One that this version of the protocol does not have, or not so.
+    /// A part that this version of the protocol does not have, or not in this form.
     Unknown(Value),
 }
 
@@ -35,7 +35,8 @@ impl Block {
 }
 
 impl Answered {
-    /// Reads, block by block, an answer that the library cannot read as a whole; `None` if it is none.
+    /// Reads, block by block, an answer that the library cannot read as a whole; `None` if it is not an answer to a
+    /// call.
     pub(crate) fn read(mut answer: Value) -> Option<Self> {
         let Value::Array(blocks) = answer.get_mut("content")?.take() else {
             return None;
@@ -60,8 +61,8 @@ impl From<CallToolResult> for Answered {
     }
 }
 
-/// What a tool answered: `text`, the texts of the answer one below the other; `structured`, what it says in JSON; `parts`, what
-/// is no text, without its bytes. What is not there is left out.
+/// Returns the response of the tool. Its outputs are `text`, the texts of the answer one below the other; `structured`,
+/// what it says in JSON; and `parts`, what is not text, without its bytes. Empty ones are left out.
 pub(crate) fn response(request: &ToolRequest, answered: Answered) -> ToolResponse {
     let (mut texts, mut parts, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
     for block in answered.blocks {
@@ -148,7 +149,7 @@ pub(crate) fn response(request: &ToolRequest, answered: Answered) -> ToolRespons
     response
 }
 
-/// That there is something besides text, and of what kinds.
+/// Returns a note on what there is besides text, and of what kinds.
 fn of_others(kinds: &BTreeSet<String>) -> String {
     if kinds.is_empty() {
         return String::new();
@@ -157,12 +158,12 @@ fn of_others(kinds: &BTreeSet<String>) -> String {
     format!("; what is no text is only named ({})", kinds.join(", "))
 }
 
-/// What stands for something that this version of the protocol does not have.
+/// Returns the replacement for something that this version of the protocol does not have.
 fn unknown(part: &Value) -> Value {
     json!({"type": "unknown", "bytes_left_out": part.to_string().len()})
 }
 
-/// What stands for bytes that nobody here can read; `base64` is their length as they came.
+/// Returns the replacement for bytes that nobody here can read; `base64` is their length as they arrived.
 fn left_out(kind: &str, mime_type: &str, base64: usize) -> Value {
     json!({"type": kind, "mime_type": mime_type, "bytes_left_out": base64 / 4 * 3})
 }

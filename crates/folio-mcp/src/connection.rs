@@ -34,24 +34,24 @@ use crate::paced::{Paced, Room};
 use crate::servers::ToStart;
 use crate::words::{self, NotOpened};
 
-/// Pages of a list of tools that are asked for.
+/// The most pages of a list of tools that are requested.
 const PAGES_MAX: usize = 64;
-/// Tools that a list may have in all.
+/// The most tools in the whole list.
 const LISTED_MAX: usize = 4_096;
 /// How long a program has to end after its input was closed, and again after it was asked to end.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long a program has to end that closed its output: how it ended says why.
+/// How long a program that closed its output has to end: its exit code and last words say why.
 const CLOSED: Duration = Duration::from_millis(200);
-/// How often it is looked whether a program is still there that somebody waits for. The system tells that to one at a time, and many may
-/// wait.
+/// How often to check whether a program that somebody waits for is still there. The system reports the end to one
+/// waiter only, and there may be many.
 const LOOKED: Duration = Duration::from_millis(200);
-/// Until there is a connection to a server that is reached by HTTP.
+/// The time limit for connecting to a server by HTTP.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Answers what a server asks of its client: that there is nothing it may ask for.
+/// Answers requests of a server: there is nothing that it may ask for.
 #[derive(Debug, Clone, Default)]
 struct Client {
-    /// How often the server said that its tools are others now.
+    /// How often the server has said that its tools changed.
     changes: Arc<AtomicU64>,
 }
 
@@ -66,12 +66,12 @@ impl ClientHandler for Client {
     }
 }
 
-/// The tools of a server as they were listed last.
+/// The tools of a server as they were last listed.
 #[derive(Debug)]
 struct Known {
-    /// By the names that the server has for them.
+    /// By the server's names for them.
     tools: BTreeMap<String, Definition>,
-    /// How often it had said that they changed when they were asked for.
+    /// How often the server had said that they changed when they were requested.
     changes: u64,
 }
 
@@ -79,28 +79,28 @@ struct Known {
 #[derive(Debug)]
 pub(crate) struct Connection {
     service: RunningService<RoleClient, Client>,
-    /// The program, if it is one, until its end was looked at. Dropping it kills it.
+    /// The program, if the server is one, until its end was examined. Dropping it kills the program.
     program: parking_lot::Mutex<Option<Talking>>,
     is_program: bool,
-    /// How that ended.
+    /// How the program ended.
     end: OnceCell<String>,
-    /// What it printed that is no message.
+    /// What it printed that is not a message.
     stray: Stray,
-    /// For answers to what it asks.
+    /// The room for answers to its requests.
     room: Room,
     known: Mutex<Known>,
-    /// Whether nothing new is asked over it.
+    /// Whether no new requests are sent over it.
     is_given_up: AtomicBool,
-    /// Whether the server does not know its session any more.
+    /// Whether the server no longer knows its session.
     is_forgotten: AtomicBool,
 }
 
 impl Connection {
-    /// Makes it, within the time that `server` has to be there; and what the server lists.
+    /// Connects, within the time in which `server` has to be ready, and returns what the server lists.
     ///
     /// # Errors
     ///
-    /// Why there is none, in words.
+    /// Why there is no connection, in words.
     pub(crate) async fn open(server: &ToStart) -> Result<(Self, List), String> {
         if let Some(reason) = &server.unusable {
             return Err(reason.clone());
@@ -117,7 +117,7 @@ impl Connection {
                     end: OnceCell::new(),
                     stray,
                     room,
-                    // What changed while they were listed is asked for again.
+                    // Changes that were announced during the listing lead to another one.
                     known: Mutex::new(Known {
                         tools: listed.definitions(),
                         changes: 0,
@@ -177,25 +177,25 @@ impl Connection {
         Ok((service, listed))
     }
 
-    /// Whether something new can be asked over it.
+    /// Returns whether new requests can be sent over it.
     pub(crate) fn is_open(&self) -> bool {
         let is_gone = self.is_given_up.load(Ordering::Acquire) || self.has_program_ended();
-        // One that reads nothing would not read what is asked, either.
+        // A program that does not read our answers would not read requests, either.
         let is_deaf = self.room.is_full();
         !is_gone && !is_deaf && !self.service.is_closed() && !self.service.peer().is_transport_closed()
     }
 
-    /// Whether its program is gone. What it left behind may hold the pipes open, and answers nothing.
+    /// Returns whether its program is gone. What the program left behind may hold the pipes open, and answers nothing.
     fn has_program_ended(&self) -> bool {
         let mut program = self.program.lock();
         match program.as_mut() {
             Some(program) => program.has_ended(),
-            // It was taken to be looked at, which is done at its end.
+            // It was taken to be examined, which is done when it has ended.
             None => self.is_program,
         }
     }
 
-    /// Waits until its program is gone, and what it said at last is read; for ever, if it is none.
+    /// Waits until its program is gone and its last output was read; forever, if the server is not a program.
     async fn program_gone(&self) {
         if !self.is_program {
             return pending().await;
@@ -206,7 +206,8 @@ impl Connection {
         tokio::time::sleep(DRAIN).await;
     }
 
-    /// How it came to an end, to be said after that it did: the exit code and the last words of a program.
+    /// Returns how the connection ended, as an addition to the message that it did: the exit code and the last words of
+    /// a program.
     pub(crate) async fn end_in_words(&self) -> String {
         let looked = self.end.get_or_init(|| async {
             self.give_up();
@@ -220,17 +221,17 @@ impl Connection {
         looked.await.clone()
     }
 
-    /// Has nothing new asked over it. What is under way may still be answered.
+    /// Stops new requests over this connection. Those under way may still be answered.
     pub(crate) fn give_up(&self) {
         self.is_given_up.store(true, Ordering::Release);
     }
 
-    /// Whether the server does not know its session any more, so that it is given up.
+    /// Returns whether the server no longer knows its session, so that the connection is given up.
     pub(crate) fn is_forgotten(&self) -> bool {
         self.is_forgotten.load(Ordering::Acquire)
     }
 
-    /// Notes that the server does not know its session any more, if `error` says so.
+    /// Records that the server no longer knows its session, if `error` says so.
     fn look_at(&self, error: &ServiceError) {
         if let ServiceError::TransportSend(error) = error
             && let Some(StreamableHttpError::<reqwest::Error>::SessionExpired) = error.error.downcast_ref()
@@ -240,7 +241,7 @@ impl Connection {
         }
     }
 
-    /// How the server defines the tool now, as far as it said; `None` if it has none of that name.
+    /// Returns how the server defines the tool now, as far as it has announced; `None` if it has no tool of that name.
     pub(crate) async fn definition(&self, tool: &str) -> Result<Option<Definition>, ServiceError> {
         let mut known = self.known.lock().await;
         let changes = self.service.service().changes.load(Ordering::Acquire);
@@ -250,7 +251,7 @@ impl Connection {
                 listed = list(&self.service) => listed.inspect_err(|error| self.look_at(error))?,
                 () = self.program_gone() => return Err(ServiceError::TransportClosed),
             };
-            // Only now: whoever gave up before, or was refused, leaves it to the next.
+            // Only updated now: if this call is dropped or fails before, the next one lists the tools.
             *known = Known {
                 tools: listed.definitions(),
                 changes,
@@ -259,7 +260,8 @@ impl Connection {
         Ok(known.tools.get(tool).cloned())
     }
 
-    /// What it printed in the place of messages, and that it does not listen, to be said after what went wrong.
+    /// Returns what it printed in the place of messages, and whether it has stopped reading, as an addition to an error
+    /// message.
     pub(crate) fn stray(&self) -> String {
         let deaf = match self.room.is_full() {
             true => "; it asks and asks, and does not read what it is answered",
@@ -268,8 +270,8 @@ impl Connection {
         format!("{deaf}{}", self.stray.in_words())
     }
 
-    /// Makes one call. Dropping the future tells the server that nobody waits for it any more. The library's own way to make one knows
-    /// only answers of which every part can be read.
+    /// Makes one call. Dropping the future tells the server that nobody waits for the answer any more. The library's
+    /// own method accepts only answers of which it can read every part.
     pub(crate) async fn call(&self, params: CallToolRequestParams) -> Result<ServerResult, ServiceError> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
@@ -282,9 +284,9 @@ impl Connection {
         }
     }
 
-    /// Ends it: a program has the grace to do so by itself.
+    /// Closes the connection. A program has a grace period in which to end by itself.
     pub(crate) async fn close(mut self) {
-        // Closes the input of a program, and the session of a server that has one.
+        // Closes the input of a program, or the session of a server that has one.
         let _closed = self.service.close_with_timeout(GRACE).await;
         let program = self.program.get_mut().take();
         if let Some(mut program) = program {
@@ -293,7 +295,7 @@ impl Connection {
     }
 }
 
-/// A call that a server was asked to make, until it has answered.
+/// A call that was sent to a server, until it is answered. Dropping it cancels the call.
 struct Asked(Option<RequestHandle<RoleClient>>);
 
 impl Asked {
@@ -316,7 +318,7 @@ impl Drop for Asked {
     }
 }
 
-/// The exit code of a program that has ended, if it has, and what it said at last.
+/// Returns the exit code of a program, if it has ended, and its last words.
 fn last_words(program: &mut Talking, has_ended: bool, stray: &Stray) -> String {
     let code = program.exit_code().filter(|_| has_ended);
     let code = code.map_or_else(String::new, |code| format!(" (exit code {code})"));
@@ -324,7 +326,7 @@ fn last_words(program: &mut Talking, has_ended: bool, stray: &Stray) -> String {
     format!("{code}{}{said}", stray.in_words())
 }
 
-/// All the tools of a server, page by page, as far as there is an end to them.
+/// Lists all tools of a server, page by page, up to the limits.
 async fn list(service: &RunningService<RoleClient, Client>) -> Result<List, ServiceError> {
     let (mut list, mut cursor, mut asked) = (List::default(), None, BTreeSet::new());
     loop {
@@ -348,7 +350,8 @@ async fn list(service: &RunningService<RoleClient, Client>) -> Result<List, Serv
     }
 }
 
-/// One page of tools, as the server answers. The library's own way to ask for it knows only pages of which every tool can be read.
+/// Returns one page of tools, as the server answers it. The library's own method accepts only pages of which it can
+/// read every tool.
 async fn page(
     service: &RunningService<RoleClient, Client>,
     params: PaginatedRequestParams,
@@ -363,7 +366,8 @@ async fn page(
         .await
 }
 
-/// Adds the tools of a page to `list`, and gives the way to the next one. A tool that cannot be read is left out, and the others are there.
+/// Adds the tools of a page to `list`, and returns the cursor of the next page. A tool that cannot be read is left out;
+/// the others are kept.
 fn add_page(list: &mut List, page: ServerResult) -> Result<Option<String>, ServiceError> {
     match page {
         ServerResult::ListToolsResult(ListToolsResult { tools, next_cursor, .. }) => {
@@ -401,7 +405,7 @@ fn program_of(server: &ToStart) -> Program {
     }
 }
 
-/// Chooses how TLS computes. Who embeds this may have chosen another one already; that is fine.
+/// Chooses the cryptography provider of TLS, unless a program that embeds Folio has chosen one already.
 pub(crate) fn ready_for_tls() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _taken_meanwhile = rustls::crypto::ring::default_provider().install_default();
@@ -416,11 +420,11 @@ fn http_transport(
     let mut builder = reqwest::Client::builder()
         .user_agent(concat!("folio/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
-        // A token must not follow to where somebody else points.
+        // A token must not be sent to where a redirect points.
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy();
     if url.starts_with("http://") {
-        // Needs no certificates, of which a small machine may have none.
+        // Plain HTTP needs no certificates, and a small machine may have none.
         builder = builder.tls_certs_only(std::iter::empty());
     }
     let client = builder
@@ -436,7 +440,7 @@ fn http_transport(
     }
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers)
-        // A new session is a new connection: its tools are listed, and compared, before they are called.
+        // A new session gets a new connection: its tools are listed and compared before they are called.
         .reinit_on_expired_session(false)
         .max_sse_event_size(server.settings.answer_bytes());
     if let Some(token) = &server.token {

@@ -1,47 +1,47 @@
-//! Why a server, or one of its tools, is not there.
+//! Errors of a server or of its tools.
 
 use folio_tools::{FailureKind, ToolError};
 
-/// Why a server, or one of its tools, cannot be used.
+/// Why a server, or some of its tools, cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum McpError {
-    /// It cannot be reached, or does not answer as a server does.
+    /// The server cannot be reached, or does not answer as an MCP server does.
     #[error("the MCP server {server} cannot be used: {reason}")]
     Unavailable {
-        /// Its name in the settings.
+        /// The server's name in the settings.
         server: String,
         /// Why, in words.
         reason: String,
     },
-    /// It is there, and some of its tools cannot be offered.
+    /// The server is there, but some of its tools cannot be offered.
     #[error("tools of the MCP server {server} are left out: {reason}")]
     LeftOut {
-        /// Its name in the settings.
+        /// The server's name in the settings.
         server: String,
-        /// Which and why, in words.
+        /// Which tools, and why, in words.
         reason: String,
     },
-    /// Nobody was logged in to it.
+    /// A login to the server, or a logout, failed.
     #[error("there is no login to the MCP server {server}: {reason}")]
     Login {
-        /// Its name in the settings.
+        /// The server's name in the settings.
         server: String,
         /// Why, in words.
         reason: String,
     },
-    /// Its tools are others than when the run was begun.
+    /// The server's tools are not those that it had when they were read.
     #[error("the MCP server {server} has changed: {reason}")]
     Changed {
-        /// Its name in the settings.
+        /// The server's name in the settings.
         server: String,
-        /// How, in words.
+        /// What has changed, in words.
         reason: String,
     },
 }
 
 impl McpError {
-    /// A stable word for programs.
+    /// Returns the stable error code for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -52,7 +52,7 @@ impl McpError {
         }
     }
 
-    /// What helps, in words.
+    /// Returns what to do about it, in words.
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
@@ -66,7 +66,7 @@ impl McpError {
         }
     }
 
-    /// The same as the failure of a call that was not made.
+    /// Returns the error as the failure of a call that was not made.
     #[must_use]
     pub fn of_call(&self) -> ToolError {
         let kind = match self {

@@ -1,6 +1,7 @@
-//! What a program says, line by line, such that the library can read it. In the place of an answer that is too long, nested too deeply or
-//! no JSON comes one that says so: the library drops such a line without a word, and whoever waits for it would wait until the time is
-//! up. What is no message at all is kept, as a word on why nothing else comes.
+//! The output of a program, line by line, in a form that the library can read. An answer that is too long, nested too
+//! deeply or not valid JSON is replaced by an error that says so: the library would silently drop such a line, and the
+//! caller would wait until the time is up. The last line that is not a message is kept, since it may explain why
+//! nothing else comes.
 
 use std::borrow::Cow;
 use std::io;
@@ -18,26 +19,27 @@ use rmcp::service::RxJsonRpcMessage;
 use serde_json::json;
 use tokio::io::{AsyncBufRead as _, AsyncRead, BufReader, ReadBuf};
 
-/// What stands for an answer that is too long. No server has this code: the protocol leaves it to nobody.
+/// The error code of the replacement for an answer that is too long. No server uses this code: the protocol assigns it
+/// to nobody.
 pub(crate) const TOO_LONG: ErrorCode = ErrorCode(-40_001);
 
-/// What stands for an answer that is nested too deeply.
+/// The error code of the replacement for an answer that is nested too deeply.
 pub(crate) const TOO_DEEP: ErrorCode = ErrorCode(-40_002);
 
-/// What stands for an answer that cannot be read.
+/// The error code of the replacement for an answer that cannot be read.
 pub(crate) const UNREADABLE: ErrorCode = ErrorCode(-40_003);
 
-/// Levels of an answer that are read: those of the library that reads JSON.
+/// The deepest nesting of an answer that is read: the limit of the library that reads JSON.
 const DEPTH_MAX: usize = 127;
-/// Bytes at the beginning and at the end of a line that are looked at: what it answers stands in either of them.
+/// Bytes at the beginning and at the end of a line that are examined: the id that it answers is in one of them.
 const EDGE_BYTES: usize = 256;
-/// Lines in a row that may be no messages. The library answers those that are JSON, and a program that answers each such answer with
-/// another would do so for ever; one that prints what it logs is not taken for it.
+/// The most consecutive lines that are not messages. The library answers those that are JSON, and a program that
+/// answered each such answer with another would do so forever. A program that prints its log stays below.
 const STRAYS_MAX: usize = 10_000;
-/// Characters of a line that is no message.
+/// The most characters that are kept of a line that is not a message.
 const STRAY_CHARS: usize = 120;
 
-/// The output of a program with lines of at most so many bytes.
+/// The output of a program, with a limit on the bytes of a line.
 #[derive(Debug)]
 pub(crate) struct Incoming<R> {
     output: BufReader<R>,
@@ -45,11 +47,11 @@ pub(crate) struct Incoming<R> {
     line: Line,
     stray: Stray,
     strays_in_a_row: usize,
-    /// What is read next, before anything else of the program, and how much of it was.
+    /// Bytes that are read next, before more of the program's output, and how many of them were read.
     ready: (Vec<u8>, usize),
 }
 
-/// The last line that was no message, if there was one.
+/// The last line that was not a message, if there was one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stray(Arc<Mutex<Option<String>>>);
 
@@ -64,21 +66,21 @@ impl Stray {
         *self.0.lock() = Some(line);
     }
 
-    /// It, to be said after what went wrong; nothing, if there was none.
+    /// Returns the line as an addition to an error message; empty if there was none.
     pub(crate) fn in_words(&self) -> String {
         let line = self.0.lock();
         printed(line.as_deref(), None)
     }
 }
 
-/// What was read of a line.
+/// What was read of the current line.
 #[derive(Debug, Default)]
 struct Line {
     bytes: usize,
     nesting: Nesting,
     begin: Vec<u8>,
     end: Vec<u8>,
-    /// All of it, unless it is too long.
+    /// The whole line, unless it is too long.
     whole: Vec<u8>,
 }
 
@@ -108,12 +110,12 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
             }
             this.ready = (Vec::new(), 0);
             if this.strays_in_a_row >= STRAYS_MAX {
-                // As if the program had closed its output.
+                // Treated as if the program had closed its output.
                 return Poll::Ready(Ok(()));
             }
             let there = ready!(Pin::new(&mut this.output).poll_fill_buf(context))?;
             if there.is_empty() {
-                // What was not ended is no line.
+                // An unfinished line is not a line.
                 return Poll::Ready(Ok(()));
             }
             let end = there
@@ -133,7 +135,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
 }
 
 impl<R> Incoming<R> {
-    /// Keeps a line that is no message, and counts those in a row.
+    /// Keeps a line that is not a message, and counts consecutive ones.
     fn note(&mut self, line: &Line) {
         if let Some(said) = line.stray() {
             self.strays_in_a_row += 1;
@@ -144,17 +146,17 @@ impl<R> Incoming<R> {
     }
 }
 
-/// What is said of an answer that is too long.
+/// Returns the message for an answer that is too long.
 pub(crate) fn longer_than(bytes_max: usize) -> String {
     format!("its answer is longer than {bytes_max} bytes (`answer_bytes`)")
 }
 
-/// What is said of an answer that is nested too deeply.
+/// Returns the message for an answer that is nested too deeply.
 pub(crate) fn deeper_than_read() -> String {
     format!("its answer is nested more than {DEPTH_MAX} levels deep")
 }
 
-/// What is said of an answer that cannot be read.
+/// Returns the message for an answer that cannot be read.
 pub(crate) fn not_readable() -> String {
     "its answer cannot be read".to_owned()
 }
@@ -165,7 +167,7 @@ fn failed(id: u64, code: ErrorCode, why: &str) -> Vec<u8> {
     format!("{error}\n").into_bytes()
 }
 
-/// How deeply the JSON of a line is nested.
+/// Measures how deeply the JSON of a line is nested.
 #[derive(Debug, Default)]
 struct Nesting {
     now: usize,
@@ -196,20 +198,21 @@ impl Line {
         self.begin.trim_ascii().is_empty()
     }
 
-    /// What it says if it is no message.
+    /// Returns the beginning of the line if it is not a message.
     fn stray(&self) -> Option<String> {
         let is_in = |edge: &[u8], key: &str| String::from_utf8_lossy(edge).contains(key);
         let has = |key: &str| is_in(&self.begin, key) || is_in(&self.end, key);
         let text = String::from_utf8_lossy(&self.begin);
         let text = text.trim();
         let says = [r#""method""#, r#""result""#, r#""error""#];
-        // Of a longer one it is not known what stands in its middle.
+        // The middle of a longer line is not known.
         let says_something = self.bytes > EDGE_BYTES || says.into_iter().any(has);
         let is_message = text.starts_with('{') && has(r#""jsonrpc""#) && says_something;
         (!text.is_empty() && !is_message).then(|| short_line(text, STRAY_CHARS))
     }
 
-    /// What is heard of it: itself, or in the place of an answer that cannot be taken one that says so.
+    /// Returns what the library gets to read: the line itself or, for an answer that cannot be accepted, an error that
+    /// says so.
     fn heard(mut self, bytes_max: usize) -> Vec<u8> {
         let whole = std::mem::take(&mut self.whole);
         let (code, why) = if self.bytes > bytes_max {
@@ -221,7 +224,7 @@ impl Line {
                 Cow::Owned(mended) => mended,
                 Cow::Borrowed(_) => whole,
             };
-            // Asked only of answers: nobody waits for anything else.
+            // Checked only for answers: nobody waits for anything else.
             let is_taken = || serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(&line).is_ok();
             if self.answers().is_none() || is_taken() {
                 return line;
@@ -246,7 +249,8 @@ impl Line {
         self.end.drain(..self.end.len().saturating_sub(EDGE_BYTES));
     }
 
-    /// The number of the request that it answers, if it is an answer that has it first, or last as those of some libraries do.
+    /// Returns the number of the request that the line answers, if it is an answer that has the number first, or last
+    /// as some libraries write it.
     fn answers(&self) -> Option<u64> {
         const VERSION: &str = r#""jsonrpc":"2.0""#;
         let plain = |edge: &[u8]| -> String {
@@ -257,7 +261,7 @@ impl Line {
             let rest = text.strip_prefix(VERSION).and_then(|rest| rest.strip_prefix(','));
             rest.unwrap_or(text).to_owned()
         };
-        // A request of the server has a number of its own.
+        // A request of the server has an id, too, so it must have a result or an error.
         let is_answer = |text: &str| text.starts_with(r#""result":"#) || text.starts_with(r#""error":"#);
         let (begin, end) = (plain(&self.begin), plain(&self.end));
         let begin = after_version(begin.strip_prefix('{')?);

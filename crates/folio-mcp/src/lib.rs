@@ -1,19 +1,20 @@
-//! Tools of MCP servers as tools of a run: a client of every server that the settings name.
+//! Tools of MCP servers as tools of a run: a client for every server that the settings name.
 //!
-//! A tool of the server `maps` that is called `route` is `maps.route` in plans, traces and approvals. What a server says of
-//! itself is a hint: of a tool that nobody here classified the most careful is thought, and a person is asked before it is
+//! The tool `route` of the server `maps` is `maps.route` in plans, traces and approvals. What a server says about its
+//! tools is a hint: a tool that nobody here classified is treated with the most care, and needs approval before it is
 //! called (E9.12, E9.14).
 //!
-//! - [`settings`]: how servers are named, and what is granted to their tools
+//! - [`settings`]: how servers are configured, and what their tools are permitted
 //! - [`servers`]: all of them, for a registry
-//! - `server`: one of them: its connection is made when it is needed, and made again when it is gone
-//! - [`login`]: how somebody logs in to a server that wants it
+//! - `server`: one server: its connection is made when it is needed, and made again when it is gone
+//! - [`login`]: logs people in to a server that requires it
 //! - `connection`: one connection, by a program's pipes or by HTTP
-//! - `incoming`: what a program says, within a limit; `paced`: no more of it than it reads of our answers
-//! - `listed`: from what a server lists to what a tool tells of itself
+//! - `incoming`: the output of a program, within limits; `paced`: reads no more of it than the program reads of our
+//!   answers
+//! - `listed`: turns what a server lists into specifications of tools
 //! - `tool`: one tool
-//! - `answer`: from a server's answer to a tool's
-//! - `words`: what went wrong, in words that whoever wrote the settings knows
+//! - `answer`: turns a server's answer into a tool's
+//! - `words`: says what went wrong in terms that whoever wrote the settings knows
 
 mod answer;
 mod connection;

@@ -1,4 +1,4 @@
-//! From what a server lists to what a tool tells of itself.
+//! Turns what a server lists into specifications of tools.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use serde_json::{Value, json};
 use crate::settings::McpSettings;
 use crate::words::one_line;
 
-/// Tools of one server that are offered. Each stands in every prompt of a model that works with tools.
+/// The most tools of one server that are offered. Each is in every prompt of a model that works with tools.
 pub(crate) const TOOLS_MAX: usize = 128;
-/// Characters of a name.
+/// The most characters of a tool's name.
 const NAME_CHARS: usize = 96;
-/// Characters of a description that models read.
+/// The most characters of a description that models read.
 const DESCRIPTION_CHARS: usize = 2_000;
-/// Bytes of a schema of arguments.
+/// The most bytes of a schema of arguments.
 const SCHEMA_BYTES: usize = 64 * 1024;
 
-/// What a server lists.
+/// The list of a server's tools.
 #[derive(Debug, Default)]
 pub(crate) struct List {
-    /// Its tools, each name once.
+    /// The tools, each name once.
     pub(crate) tools: Vec<Listed>,
-    /// What is none that could be called, in words.
+    /// Why other listed tools are left out, in words.
     unreadable: Vec<String>,
 }
 
 impl List {
-    /// Adds a tool. Of two with one name the first counts: which one a call means, only the server knows.
+    /// Adds a tool. Of two with the same name the first counts: only the server knows which one a call means.
     pub(crate) fn add(&mut self, tool: Listed) {
         if self.tools.iter().any(|known| known.name == tool.name) {
             self.leave_out(format!("{} is listed twice; the first one counts", shown(&tool.name)));
@@ -54,14 +54,14 @@ impl List {
         }
     }
 
-    /// Notes once why something is not offered.
+    /// Records, once, why something is not offered.
     pub(crate) fn leave_out(&mut self, why: String) {
         if self.unreadable.len() < TOOLS_MAX && !self.unreadable.contains(&why) {
             self.unreadable.push(why);
         }
     }
 
-    /// How the server defines each of its tools, by the names that it has for them.
+    /// Returns the server's definition of each of its tools, by the server's names for them.
     pub(crate) fn definitions(&self) -> BTreeMap<String, Definition> {
         let each = self
             .tools
@@ -78,13 +78,13 @@ fn shown(name: &str) -> String {
 /// A tool as it is offered, and as the server defined it.
 #[derive(Debug, Clone)]
 pub(crate) struct Offered {
-    /// As the server calls it.
+    /// The server's name for it.
     pub(crate) name: String,
     pub(crate) spec: ToolSpec,
     pub(crate) definition: Definition,
 }
 
-/// What of a tool must not change under a run that was told of it.
+/// The part of a tool that must not change during a run that was told about the tool.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Definition {
     schema: Value,
@@ -100,7 +100,7 @@ impl Definition {
     }
 }
 
-/// What of `listed` is offered under the name `server`, and in words what is left out.
+/// Returns the tools of `list` that are offered under the name `server`, and what is left out, in words.
 pub(crate) fn offered(server: &str, settings: &McpSettings, list: &List) -> (Vec<Offered>, Vec<String>) {
     let (listed, mut tools) = (&list.tools, Vec::new());
     let mut left_out = list.unreadable.clone();
@@ -136,7 +136,7 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
     let mut schema = Value::Object((*tool.input_schema).clone());
     schema.sort_all_objects();
     match schema.get("type") {
-        // Providers refuse what does not say that it is an object.
+        // Providers refuse a schema that does not say that it is an object.
         None => schema["type"] = json!("object"),
         Some(Value::String(kind)) if kind != "object" => {
             return Err(format!(
@@ -162,7 +162,7 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
     let mut spec = ToolSpec::new(format!("{server}.{name}"), effect, cut(description, DESCRIPTION_CHARS));
     spec.schema = Some(schema);
     spec.output = Some(output_of(tool));
-    // What only looks waits for nobody, unless it is named.
+    // Calls of a tool that only reads wait for no others, unless the settings name what it writes.
     let may_write = spec.writes || settings.writes.contains_key(name);
     spec.resources = settings
         .written_by(name)
@@ -178,7 +178,7 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
     Ok(spec)
 }
 
-/// What its answers have, and what it says of what is in them.
+/// Returns the schema of the tool's outputs, with the server's own schema for `structured`.
 fn output_of(tool: &Listed) -> Value {
     let mut parts = json!({"text": {"type": "string"}, "parts": {"type": "array"}});
     if let Some(schema) = &tool.output_schema {
@@ -187,8 +187,8 @@ fn output_of(tool: &Listed) -> Value {
     json!({"type": "object", "properties": parts})
 }
 
-/// What a call changes, as far as the server says so. It is a hint: it decides what becomes of a call whose answer was lost, and
-/// never whether somebody is asked (E9.12: unknown is opaque).
+/// Returns the effect of a tool as far as the server states it. It is a hint: it decides what happens to a call whose
+/// answer was lost, and never whether a call needs approval (E9.12: unknown is opaque).
 fn hinted(annotations: Option<&ToolAnnotations>) -> Effect {
     let Some(hints) = annotations else {
         return Effect::Opaque;

@@ -1,7 +1,8 @@
-//! How somebody logs in to a server that wants it (OAuth 2.1): in a browser, once; from then on tokens are renewed without anybody.
+//! Logs people in to a server that requires it (OAuth 2.1): in a browser, once; from then on tokens are renewed without
+//! them.
 //!
-//! Which server gives out tokens, and how Folio makes itself known there, the library finds out as the protocol says; here is
-//! what it is told, and what becomes of the tokens.
+//! The library finds out, as the protocol specifies, which server issues tokens and how Folio registers there. This
+//! module gives it what it needs, and stores the tokens.
 
 mod tokens;
 
@@ -22,12 +23,12 @@ use crate::servers::ToStart;
 use crate::words::{in_words, of_login};
 use tokens::TokenFile;
 
-/// Until it is known where to log in, or tokens are there.
+/// The time limit for finding out where to log in, and for getting tokens.
 const TIME: Duration = Duration::from_secs(60);
-/// What nobody comes back to when tokens are renewed.
+/// A redirect address, which has to be given and is not used when tokens are renewed.
 const NOWHERE: &str = "http://127.0.0.1/callback";
 
-/// A login that has begun: somebody is to open [`address`](Self::address) in a browser.
+/// A login that has begun: the user opens [`address`](Self::address) in a browser.
 #[expect(missing_debug_implementations, reason = "it holds what nobody may read")]
 pub struct Login {
     server: String,
@@ -35,11 +36,13 @@ pub struct Login {
 }
 
 impl Login {
-    /// Finds out where people log in to `server`, and makes Folio known there. `redirect` is where the browser comes back to.
+    /// Finds out where people log in to `server`, and registers Folio there. `redirect` is the address to which the
+    /// browser returns.
     ///
     /// # Errors
     ///
-    /// `Login`: the settings name nothing to log in to, or the server does not say where, or not at a web page that nobody else can read along.
+    /// `Login`: the settings provide no login for this server, or the server does not say where to log in, or not at an
+    /// encrypted page or one of this machine.
     pub async fn begin(server: &ToStart, redirect: &str) -> Result<Self, McpError> {
         let begun = tokio::time::timeout(TIME, Self::begin_in_time(server, redirect)).await;
         let session = begun
@@ -74,17 +77,19 @@ impl Login {
         Ok(session)
     }
 
-    /// What is to be opened in a browser.
+    /// Returns the address to open in a browser.
     #[must_use]
     pub fn address(&self) -> &str {
         self.session.get_authorization_url()
     }
 
-    /// Takes the address that the browser came back with, and keeps the tokens; what they are good for, as far as that was said.
+    /// Completes the login with the address that the browser returned to, stores the tokens, and returns their scopes
+    /// as far as they are known.
     ///
     /// # Errors
     ///
-    /// `Login`: somebody said no, or it is another login's address, or there were no tokens, or they cannot be kept.
+    /// `Login`: the login was refused, or the address belongs to another login, or no tokens were issued, or they
+    /// cannot be stored.
     pub async fn end(self, came_back: &str) -> Result<Vec<String>, McpError> {
         let done = async {
             if let Some(refusal) = refusal(came_back) {
@@ -100,11 +105,11 @@ impl Login {
     }
 }
 
-/// Forgets the tokens of `server`; whether there were some.
+/// Deletes the tokens of `server`, and returns whether there were some.
 ///
 /// # Errors
 ///
-/// `Login` if they cannot be taken away, or the settings name nothing to log in to.
+/// `Login` if they cannot be deleted, or the settings provide no login for this server.
 pub async fn log_out(server: &ToStart) -> Result<bool, McpError> {
     let away = async {
         let tokens = tokens_of(server)?;
@@ -115,11 +120,11 @@ pub async fn log_out(server: &ToStart) -> Result<bool, McpError> {
     away.await.map_err(|reason| failed(&server.name, reason))
 }
 
-/// What gives requests to `server` their tokens.
+/// Returns the manager that adds tokens to requests to `server`.
 ///
 /// # Errors
 ///
-/// Why there are none, in words.
+/// Why there are no tokens, in words.
 pub(crate) async fn logged_in(server: &ToStart) -> Result<AuthorizationManager, String> {
     let mut manager = manager_of(server).await?;
     if !manager
@@ -142,12 +147,12 @@ pub(crate) async fn logged_in(server: &ToStart) -> Result<AuthorizationManager, 
     Ok(manager)
 }
 
-/// What somebody has to do to be let in by the server `name`.
+/// Returns the command that logs in to the server `name`.
 fn how(name: &str) -> String {
     format!("`folio tool login {name}`")
 }
 
-/// That a server does not let us in, and what helps, if that is what `error` comes from.
+/// Returns that the server refuses access and what helps, if `error` is caused by that.
 pub(crate) fn not_let_in(error: &(dyn Error + 'static), server: &ToStart) -> Option<String> {
     let name = &server.name;
     causes(error).find_map(
@@ -191,8 +196,8 @@ fn tokens_of(server: &ToStart) -> Result<TokenFile, String> {
     }
 }
 
-/// Refuses an address that nobody should open because a server says so: a file, a program of this machine, or a page to which a password would
-/// go as it is, unless that page is of this machine.
+/// Refuses an address that nobody should open because a server says so: a file, a program of this machine, or a page to
+/// which a password would be sent unencrypted, unless that page is on this machine.
 fn fit_to_open(address: &str) -> Result<(), String> {
     let url =
         reqwest::Url::parse(address).map_err(|error| format!("where it has people log in is no address: {error}"))?;
@@ -207,7 +212,7 @@ fn fit_to_open(address: &str) -> Result<(), String> {
     }
 }
 
-/// What an address says if somebody said no.
+/// Returns the refusal that a returned address contains, if any.
 fn refusal(came_back: &str) -> Option<String> {
     let url = reqwest::Url::parse(came_back).ok()?;
     let value = |wanted: &str| {

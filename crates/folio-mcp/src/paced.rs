@@ -1,5 +1,6 @@
-//! A transport that hears a server no faster than the server hears its answers. The library keeps what cannot be written yet, however
-//! much that is, so a program that asks and asks and reads nothing would have it grow without end.
+//! A transport that reads from a server no faster than the server reads our answers. The library queues what cannot be
+//! written yet without a limit, so a program that keeps sending requests and reads nothing would make the queue grow
+//! without end.
 
 use std::sync::Arc;
 
@@ -9,10 +10,11 @@ use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::sync::Semaphore;
 
-/// Answers to what a server asks that may wait for being written. A program that reads has a handful of them at most.
+/// The most answers to a server's requests that may wait to be written. For a program that reads, there are a handful
+/// at most.
 const UNWRITTEN_MAX: usize = 1_000;
 
-/// How many answers may still wait for being written.
+/// The room for answers that wait to be written.
 #[derive(Debug, Clone)]
 pub(crate) struct Room(Arc<Semaphore>);
 
@@ -23,7 +25,7 @@ impl Default for Room {
 }
 
 impl Room {
-    /// Whether the server asks and does not read what it is answered.
+    /// Returns whether the server sends requests and does not read the answers.
     pub(crate) fn is_full(&self) -> bool {
         self.0.available_permits() == 0
     }
@@ -48,8 +50,8 @@ impl<T: Transport<RoleClient> + 'static> Transport<RoleClient> for Paced<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        // What is asked of the server is bounded by whoever asks. Were it counted here, a server that answers one call before it reads the
-        // next would not be heard.
+        // Requests to the server are limited by their callers. If they counted here, nothing would be read from a
+        // server that answers one call before it reads the next.
         let is_answer = matches!(item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
         let room = is_answer.then(|| Arc::clone(&self.room.0).try_acquire_owned().ok());
         let sending = self.transport.send(item);

@@ -24,16 +24,18 @@ use crate::login;
 use crate::servers::ToStart;
 use crate::words::{is_refused, not_answered, of_transport, pause_wanted};
 
-/// Connections that may be begun within [`WINDOW`]: a server that ends again and again is left alone for a while.
+/// The most connections that may be begun within [`WINDOW`]: a server that ends again and again is left alone for a
+/// while.
 const STARTS_MAX: usize = 5;
 const WINDOW: Duration = Duration::from_secs(5 * 60);
-/// How often a call is made that may be made twice, if the server is gone before it answers.
+/// How many times a call that may be repeated is made, if the server is gone before it answers.
 const TRIES_MAX: u32 = 3;
-/// The pause before such a call is made again that a server said it cannot answer now; the second one is twice as long.
+/// The pause before such a call is repeated when the server said that it cannot answer now; the second pause is twice
+/// as long.
 const PAUSE: Duration = Duration::from_secs(1);
-/// What is said of an answer that no client can use.
+/// The hint for an answer that no client can use.
 const SERVERS_MISTAKE: &str = "a mistake of the server, if it is not one of the arguments";
-/// What is said of an answer that is too long by HTTP in one piece.
+/// The hint for an answer by HTTP that is too long in one piece.
 const IN_EVENTS: &str = "ask for less of it, or have it answer with events; `answer_bytes` counts for those";
 
 /// One server of the settings.
@@ -46,17 +48,18 @@ pub(crate) struct Server {
 #[derive(Debug, Default)]
 struct State {
     connection: Option<Arc<Connection>>,
-    /// The one that is being made.
+    /// The connection that is being made.
     opening: Option<Opening>,
-    /// When connections were begun, the last ones.
+    /// When the last connections were begun.
     begun: VecDeque<Instant>,
     is_closed: bool,
 }
 
-/// What came of making a connection, or why there is none.
+/// A connection that was made, or why there is none.
 type Opened = Result<Arc<Connection>, String>;
 
-/// A connection that is being made, for all who want one: whoever of them goes away ends nothing. Dropped, it is made no further.
+/// A connection that is being made, for all who want one; if one of them stops waiting, it goes on. Dropping this
+/// aborts it.
 #[derive(Debug)]
 struct Opening {
     making: JoinHandle<()>,
@@ -69,37 +72,37 @@ impl Drop for Opening {
     }
 }
 
-/// Whether a call reached the server before it went wrong.
+/// How a call failed, by whether it had reached the server.
 enum Lost {
-    /// Certainly not, or it answered that it did nothing.
+    /// It did not reach the server, or the server answered that it did nothing.
     Never(ToolError),
-    /// Certainly not, since the connection is gone: another one may do.
+    /// It did not reach the server, since the connection is gone: another connection may work.
     Unsent(String),
-    /// It may have, and its answer is lost.
+    /// It may have reached the server, and its answer is lost.
     Maybe(String),
-    /// The same of one that is away, and how long it wants to be left alone, if it says so.
+    /// The same for a server that is unavailable, with how long it asks to be left alone, if it says so.
     Away(String, Option<Duration>),
-    /// It did, and its answer is not taken; another one would be no better.
+    /// It reached the server, and its answer is not accepted; another one would be no better.
     Untaken(Untaken, String),
 }
 
-/// Why an answer is not taken.
+/// Why an answer is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Untaken {
     TooLong,
-    /// Too long for the library, which takes so much in one piece and no more, whatever the settings say.
+    /// Too long for the library, which has a fixed limit for one piece, whatever the settings say.
     TooLongForOnePiece,
     TooDeep,
-    /// It is not what the protocol says.
+    /// It violates the protocol.
     Malformed,
 }
 
-/// How far a call is.
+/// The progress of a call.
 #[derive(Debug, Default)]
 struct Attempt {
-    /// What it is made over, once that is there.
+    /// The connection that it is made over, once there is one.
     connection: Option<Arc<Connection>>,
-    /// Whether the server may have been asked.
+    /// Whether the request may have been sent to the server.
     is_asked: bool,
 }
 
@@ -115,7 +118,7 @@ impl Server {
         locked(&self.state)
     }
 
-    /// Makes the first connection; what the server offers, and what is left out.
+    /// Makes the first connection, and returns what the server offers and what is left out.
     pub(crate) async fn begin(&self) -> Result<(Vec<Offered>, Vec<String>), McpError> {
         self.state().begun.push_back(Instant::now());
         let (connection, listed) = Connection::open(&self.start)
@@ -125,8 +128,9 @@ impl Server {
         Ok(offered(&self.start.name, &self.start.settings, &listed))
     }
 
-    /// Calls the tool that it calls `tool`, which was defined as `definition` when it was listed. Once it is ended for good, nothing comes of
-    /// a call until it is called off: the program is about to end, and whoever goes on with the run makes it.
+    /// Calls the tool with the server's name `tool`, which was defined as `definition` when it was listed. After
+    /// [`close`](Self::close), a call that fails because of the connection stays pending until it is cancelled: the
+    /// program is about to end, and whoever resumes the run makes the call.
     pub(crate) async fn call(
         &self,
         tool: &str,
@@ -195,7 +199,7 @@ impl Server {
                     }
                 },
                 () = context.cancel.cancelled() => {
-                    // The server was told; whoever gave up on the call knows whether that matters.
+                    // The server was notified; whoever cancelled the call knows whether that matters.
                     let is_harmless = may_repeat || !attempt.is_asked;
                     return Err(if is_harmless { ToolError::cancelled() } else { self.unknown("it was called off") });
                 }
@@ -217,7 +221,7 @@ impl Server {
             if !may_repeat {
                 return Err(self.unknown(&lost));
             }
-            // Who wants to be left alone for longer than there is time is not waited for.
+            // A server that asks for more time than there is left is not waited for.
             if tries == TRIES_MAX || wanted >= ends.saturating_duration_since(Instant::now()) {
                 return Err(self.unavailable(lost).of_call());
             }
@@ -255,7 +259,7 @@ impl Server {
             _ => JsonObject::new(),
         };
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        // The same for a repeated call, so that a server that knows it does not do it twice (E9.12).
+        // A repeated call has the same key, so that a server that supports it does not do it twice (E9.12).
         let mut meta = JsonObject::new();
         meta.insert("folio/idempotency-key".to_owned(), json!(request.request_id));
         params.meta = Some(RequestMetaObject::from(meta));
@@ -275,7 +279,7 @@ impl Server {
         }
     }
 
-    /// The answer, if it is not too long. Of one that comes by HTTP in one piece the library does not see to that.
+    /// Checks the length of the answer, which the library does not do for one that comes by HTTP in one piece.
     fn within_limit(&self, answer: &ServerResult) -> Result<(), Lost> {
         let bytes_max = self.start.settings.answer_bytes();
         if self.start.settings.url.is_some() && !json_fits(answer, bytes_max as u64) {
@@ -328,7 +332,7 @@ impl Server {
                 let words = of_transport(&*error.error, &self.start);
                 let sent = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
                 match sent {
-                    // A line that was not written to its end is none.
+                    // A line that was not written completely is not a request.
                     None => Lost::Unsent(words),
                     Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
                         let words = format!(
@@ -339,7 +343,8 @@ impl Server {
                     Some(StreamableHttpError::Client(error)) if error.is_connect() => {
                         Lost::Never(self.unavailable(words).of_call())
                     }
-                    // Its tools may be others now: they are listed over the next connection, and compared, before it is asked again.
+                    // Its tools may have changed: they are listed over the next connection, and compared, before the
+                    // call is repeated.
                     Some(StreamableHttpError::SessionExpired) => Lost::Unsent(words),
                     Some(error) if is_refused(error) => Lost::Never(self.unavailable(words).of_call()),
                     Some(StreamableHttpError::HttpStatus(error)) => Lost::Away(words, pause_wanted(error)),
@@ -351,7 +356,7 @@ impl Server {
         }
     }
 
-    /// The connection, made anew if it is gone.
+    /// Returns the connection, made again if it is gone.
     async fn connection(&self) -> Result<Arc<Connection>, McpError> {
         let mut opened = {
             let mut state = self.state();
@@ -386,7 +391,7 @@ impl Server {
         let making = tokio::spawn(async move {
             let opened = Connection::open(&start).await;
             let opened = opened.map(|(connection, _)| Arc::new(connection));
-            // Who needs it no more has ended it by that.
+            // If the server is gone, nobody needs the connection.
             let Some(state) = Weak::upgrade(&state) else { return };
             let made = {
                 let mut state = locked(&state);
@@ -399,7 +404,7 @@ impl Server {
         Opening { making, opened }
     }
 
-    /// Counts a connection that is about to be made, unless there were so many of them that none is.
+    /// Counts a connection that is about to be made, or fails if there were too many.
     fn count_start(&self, state: &mut State) -> Result<(), McpError> {
         let gone = state.connection.take();
         let now = Instant::now();
@@ -410,7 +415,7 @@ impl Server {
         {
             state.begun.pop_front();
         }
-        // Servers forget sessions that nothing was asked in for a while. That is no end of theirs.
+        // Servers forget sessions that were unused for a while. That does not count as an end of the server.
         let is_forgotten = gone.is_some_and(|connection| connection.is_forgotten());
         if !is_forgotten && state.begun.len() >= STARTS_MAX {
             let minutes = WINDOW.as_secs() / 60;
@@ -424,14 +429,14 @@ impl Server {
         Ok(())
     }
 
-    /// Gives up the connection of a call that came to nothing. Other calls that wait for their answers keep it.
+    /// Gives up the connection of a call that failed. Other calls that wait for their answers keep it.
     fn give_up(&self, attempt: &mut Attempt) {
         let Some(given_up) = attempt.connection.take() else {
             return;
         };
         given_up.give_up();
         if given_up.is_forgotten() {
-            // Whoever makes the next one looks why it is gone.
+            // Kept, since `count_start` looks at why it is gone.
             return;
         }
         let mut state = self.state();
@@ -444,7 +449,7 @@ impl Server {
         }
     }
 
-    /// Ends it for good.
+    /// Closes the server for good.
     pub(crate) async fn close(&self) {
         let opening = {
             let mut state = self.state();
@@ -453,11 +458,11 @@ impl Server {
         };
         if let Some(mut opening) = opening {
             opening.making.abort();
-            // Its program is ended when nobody makes it any more.
+            // Its program ends once the task that makes the connection is gone.
             let _broken_off = (&mut opening.making).await;
         }
         let connection = self.state().connection.take();
-        // A call that is still under way ends with it.
+        // If a call is still under way, the connection is dropped with it.
         if let Some(connection) = connection.and_then(Arc::into_inner) {
             connection.close().await;
         }
@@ -515,7 +520,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock()
 }
 
-/// Whether a failure of this kind may come of the way to a server, and not from itself.
+/// Returns whether a failure of this kind may come from the connection rather than from the server itself.
 fn is_of_the_way(kind: FailureKind) -> bool {
     matches!(
         kind,

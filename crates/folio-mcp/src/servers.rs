@@ -12,40 +12,40 @@ use crate::server::Server;
 use crate::settings::McpSettings;
 use crate::tool::McpTool;
 
-/// What is told of what a server lists and is not offered.
+/// The most reasons that are reported for tools that are left out.
 const REASONS_MAX: usize = 8;
 
-/// A server with all that it needs to be started. Nothing here reads the environment: whoever does passes it in.
+/// A server with all that is needed to start it. Nothing here reads the environment; the caller does and passes it in.
 #[derive(Debug, Clone)]
 pub struct ToStart {
-    /// Its name: what the names of its tools begin with.
+    /// The server's name, with which the names of its tools begin.
     pub name: String,
-    /// What the settings say of it. Without a problem ([`McpSettings::problem`]).
+    /// The server's settings. They must have no problem ([`McpSettings::problem`]).
     pub settings: McpSettings,
-    /// The whole environment of its program.
+    /// The complete environment of its program.
     pub environment: Vec<(String, String)>,
-    /// The folder that its program begins in.
+    /// The working directory of its program.
     pub folder: PathBuf,
-    /// The headers of requests to it.
+    /// The additional headers of requests to it.
     pub headers: Vec<(String, Secret)>,
     /// The token of requests to it.
     pub token: Option<Secret>,
-    /// Where people are logged in to it, if they have to be ([`McpSettings::oauth`]).
+    /// The login to it, if people have to log in ([`McpSettings::oauth`]).
     pub login: Option<LoginAt>,
-    /// Why it cannot be started at all, in words, as far as whoever put this together knows.
+    /// Why it cannot be started at all, in words, as far as the caller knows.
     pub unusable: Option<String>,
 }
 
-/// What a login to a server needs, besides its settings.
+/// What a login to a server needs besides its settings.
 #[derive(Debug, Clone)]
 pub struct LoginAt {
-    /// The file that its tokens are kept in.
+    /// The file that stores its tokens.
     pub tokens: PathBuf,
-    /// The secret of the name that Folio has there, if it has one.
+    /// The secret of the client id that Folio has there, if it has one.
     pub client_secret: Option<Secret>,
 }
 
-/// The servers that were named. Cheap to clone; what is there is ended when the last clone and the last tool are gone.
+/// The configured servers. Cheap to clone. They are ended when the last clone and the last of their tools are gone.
 #[derive(Debug, Clone, Default)]
 pub struct Servers {
     servers: Arc<Vec<Opened>>,
@@ -58,20 +58,20 @@ struct Opened {
     problem: Option<McpError>,
 }
 
-/// What came of the first connection to a server.
+/// The outcome of the first connection to a server.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Reached<'s> {
-    /// Its name in the settings.
+    /// The server's name in the settings.
     pub server: &'s str,
-    /// How many tools it offers.
+    /// The number of tools that it offers.
     pub tools: usize,
-    /// What of it cannot be used, and why.
+    /// What about it cannot be used, and why.
     pub problem: Option<&'s McpError>,
 }
 
 impl Servers {
-    /// Makes the first connection to each, all at once. One that is not there keeps nobody from using the others.
+    /// Makes the first connection to each server, all at once. An unavailable server does not affect the others.
     pub async fn open(servers: Vec<ToStart>) -> Self {
         let each = servers.into_iter().map(|start| async move {
             let name = start.name.clone();
@@ -96,7 +96,7 @@ impl Servers {
         }
     }
 
-    /// What came of each, in the order in which they were named.
+    /// Returns the outcome for each server, in the order in which they were given.
     pub fn reached(&self) -> impl Iterator<Item = Reached<'_>> {
         self.servers.iter().map(|opened| Reached {
             server: &opened.server.start.name,
@@ -105,12 +105,12 @@ impl Servers {
         })
     }
 
-    /// What of them cannot be used, and why.
+    /// Returns what cannot be used, and why.
     pub fn problems(&self) -> impl Iterator<Item = &McpError> {
         self.servers.iter().filter_map(|opened| opened.problem.as_ref())
     }
 
-    /// Adds their tools. A call of a tool of one that is not there says so.
+    /// Adds their tools to `registry`. A call of a tool of an unavailable server fails with the reason.
     pub fn register_in(&self, registry: &mut Registry) {
         for opened in &*self.servers {
             for tool in &opened.tools {
@@ -122,13 +122,13 @@ impl Servers {
         }
     }
 
-    /// Ends them: each has a few seconds to do so by itself.
+    /// Closes all of them: each has a few seconds to end by itself.
     pub async fn close(&self) {
         join_all(self.servers.iter().map(|opened| opened.server.close())).await;
     }
 }
 
-/// As many of them as are read at once, and how many more there are.
+/// Joins as many reasons as a reader takes in, and says how many more there are.
 fn few_of(reasons: &[String]) -> String {
     let (shown, rest) = reasons.split_at(reasons.len().min(REASONS_MAX));
     match rest.len() {

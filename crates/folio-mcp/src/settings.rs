@@ -1,4 +1,4 @@
-//! How servers are named, and what is granted to their tools.
+//! The settings of servers, and what their tools are permitted.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,86 +7,87 @@ use std::time::Duration;
 use folio_tools::Effect;
 use serde::Deserialize;
 
-/// Seconds that a call may take, if nobody says.
+/// The default for the seconds that a call may take.
 const TIME_S: u64 = 120;
-/// The most that anybody may say: a day.
+/// The most seconds for a call: a day.
 const TIME_S_MAX: u64 = 24 * 60 * 60;
-/// Seconds until a server is there, if nobody says.
+/// The default for the seconds until a server is ready.
 const START_S: u64 = 30;
-/// The most that anybody may say.
+/// The most seconds until a server is ready.
 const START_S_MAX: u64 = 600;
-/// Bytes of one answer, if nobody says: what every tool may answer.
+/// The default for the bytes of one answer: what every tool may answer.
 const ANSWER_BYTES: usize = 8 * 1024 * 1024;
-/// The most that anybody may say.
+/// The most bytes of one answer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// The section `[mcp]` of `folio.toml`: servers by name.
 pub type McpSection = BTreeMap<String, McpSettings>;
 
-/// One server. It has either a `command` or a `url`.
+/// The settings of one server. It has either a `command` or a `url`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpSettings {
-    /// The program that is the server, and its arguments, taken as they are. Empty for a server that is reached by HTTP.
+    /// The program of the server and its arguments, taken as they are. Empty for a server that is reached by HTTP.
     #[serde(default, deserialize_with = "folio_model::agent::command_line")]
     pub command: Vec<String>,
     /// Names of variables that the program gets from the environment, besides those that every program gets.
     #[serde(default)]
     pub environment: Vec<String>,
-    /// The folder that the program begins in; the one that Folio was called in by default.
+    /// The working directory of the program. Default: that in which Folio was called.
     pub folder: Option<PathBuf>,
-    /// Where a server is reached by HTTP: `https://…` or `http://…`.
+    /// The address of a server that is reached by HTTP: `https://…` or `http://…`.
     pub url: Option<String>,
-    /// Headers of each request, each with the name of the variable that holds its value.
+    /// Additional headers of each request, each with the name of the variable that holds its value.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// The name of the variable that holds the token of a server that is reached by HTTP.
+    /// The name of the variable that holds the token for a server that is reached by HTTP.
     pub token: Option<String>,
-    /// The file that holds it.
+    /// The file that holds the token.
     pub token_file: Option<PathBuf>,
-    /// Whether people log in to a server that is reached by HTTP, in a browser (OAuth 2.1): `oauth = {}`, or with what is known
-    /// beforehand.
+    /// How people log in to a server that is reached by HTTP, in a browser (OAuth 2.1): `oauth = {}`, or with what is
+    /// known beforehand. Default: no login.
     pub oauth: Option<LoginSettings>,
-    /// Its tools that are offered, as it calls them; all of them if it is not given.
+    /// The tools that are offered, by the server's names. Default: all.
     pub tools: Option<Vec<String>>,
-    /// What a call of a tool changes, by the name that the server has for it. This is believed; what the server says is a
+    /// What a call of a tool changes, by the server's name for the tool. This is believed; what the server says is a
     /// hint.
     #[serde(default)]
     pub effects: BTreeMap<String, Effect>,
-    /// Tools that are called without anybody being asked, as the server calls them; `*` stands for all.
+    /// Tools that are called without approval, by the server's names; `*` stands for all.
     #[serde(default)]
     pub allow: Vec<String>,
-    /// What a call of a tool writes, by the name that the server has for it; `*` stands for all that are not named. A pattern as
-    /// `board/{id}`, in which arguments are filled in: calls that write the same are made one after the other.
+    /// What a call of a tool writes, by the server's name for the tool; `*` stands for all that are not named. A
+    /// pattern such as `board/{id}`, in which arguments are filled in: calls that write the same are made one after the
+    /// other.
     #[serde(default)]
     pub writes: BTreeMap<String, String>,
-    /// Seconds that a call may take: 1 to 86,400, 120 by default.
+    /// Seconds that a call may take: 1 to 86,400. Default: 120.
     pub time_s: Option<u64>,
-    /// Seconds until the server is there and has told its tools: 1 to 600, 30 by default.
+    /// Seconds until the server is ready and has listed its tools: 1 to 600. Default: 30.
     pub start_s: Option<u64>,
-    /// Bytes of one message of the server: 1 KiB to 64 MiB, 8 MiB by default.
+    /// Bytes of one message of the server: 1 KiB to 64 MiB. Default: 8 MiB.
     pub answer_bytes: Option<usize>,
 }
 
-/// How people log in to a server. Nothing of it has to be said.
+/// How people log in to a server. Every field may be left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LoginSettings {
-    /// The name that Folio was given where tokens are given out. Without it Folio makes itself known there.
+    /// The client id that Folio was given by the server that issues tokens. Without it, Folio registers itself there.
     pub client_id: Option<String>,
-    /// The name of the variable that holds the secret of that name, if it has one.
+    /// The name of the variable that holds the secret of the client id, if it has one.
     pub client_secret: Option<String>,
-    /// What tokens are to be good for; what the server says that it takes by default.
+    /// The scopes of the tokens. Default: those that the server names.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// The port of this machine that the browser comes back to: any that is free by default.
+    /// The port of this machine to which the browser returns. Default: any free one.
     pub port: Option<u16>,
-    /// The file that tokens are kept in; one in the user's data folder by default.
+    /// The file that stores the tokens. Default: one in the user's data folder.
     pub tokens: Option<PathBuf>,
 }
 
 impl McpSettings {
-    /// A server that is a program.
+    /// Creates the settings of a server that is a program.
     #[must_use]
     pub fn of_command(command: Vec<String>) -> Self {
         Self {
@@ -95,7 +96,7 @@ impl McpSettings {
         }
     }
 
-    /// A server that is reached by HTTP.
+    /// Creates the settings of a server that is reached by HTTP.
     #[must_use]
     pub fn of_url(url: impl Into<String>) -> Self {
         Self {
@@ -104,7 +105,7 @@ impl McpSettings {
         }
     }
 
-    /// What is wrong with it under the name `name`, in words; `None` if it can be used.
+    /// Returns what is wrong with the settings of a server with the name `name`, in words; `None` if they can be used.
     #[must_use]
     pub fn problem(&self, name: &str) -> Option<&'static str> {
         let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
@@ -162,7 +163,7 @@ impl McpSettings {
         }
     }
 
-    /// What a call of the tool that the server calls `name` writes, if somebody said so.
+    /// Returns the pattern of what a call of the tool writes, by the server's name `name`, if the settings state it.
     pub(crate) fn written_by(&self, name: &str) -> Option<&str> {
         let pattern = self.writes.get(name).or_else(|| self.writes.get("*"));
         pattern.map(String::as_str).filter(|pattern| !pattern.is_empty())
@@ -180,15 +181,15 @@ impl McpSettings {
         self.answer_bytes.unwrap_or(ANSWER_BYTES)
     }
 
-    /// Whether the tool that the server calls `name` is offered.
+    /// Returns whether the tool is offered, by the server's name `name`.
     pub(crate) fn offers(&self, name: &str) -> bool {
         self.tools
             .as_ref()
             .is_none_or(|tools| tools.iter().any(|tool| tool == name))
     }
 
-    /// Whether it is called without anybody being asked: it is allowed by name, or whoever wrote the settings says that it
-    /// changes nothing.
+    /// Returns whether the tool is called without approval: it is allowed by name, or whoever wrote the settings says
+    /// that it changes nothing.
     pub(crate) fn allows(&self, name: &str) -> bool {
         let changes_nothing = self.effects.get(name).is_some_and(|effect| effect.changes_nothing());
         changes_nothing || self.allow.iter().any(|allowed| allowed == name || allowed == "*")

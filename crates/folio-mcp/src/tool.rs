@@ -1,4 +1,4 @@
-//! One tool of a server.
+//! One tool of a server, as a tool of a run.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! What went wrong with a server, in words that whoever wrote its settings knows: never those of the library, which names its own parts.
+//! Says what went wrong with a server, in terms that whoever wrote its settings knows: never those of the library,
+//! which name its own parts.
 
 use std::error::Error;
 use std::io;
@@ -17,14 +18,14 @@ use rmcp::transport::streamable_http_client::{HttpStatusError, StreamableHttpErr
 use crate::login;
 use crate::servers::ToStart;
 
-/// Characters of a server's own words.
+/// The most characters of a server's own words.
 const WORDS_CHARS: usize = 400;
 
-/// Why there is no connection.
+/// Why a connection could not be made.
 #[derive(Debug)]
 pub(crate) struct NotOpened {
     pub(crate) why: String,
-    /// Whether its program closed its output, as one does that ends.
+    /// Whether its program closed its output, as a program does that ends.
     pub(crate) has_ended: bool,
 }
 
@@ -41,7 +42,7 @@ impl NotOpened {
     }
 }
 
-/// Why there is no conversation.
+/// Returns why the conversation could not begin.
 pub(crate) fn not_begun(error: &ClientInitializeError, server: &ToStart) -> NotOpened {
     let why = match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => return not_begun(fallback, server),
@@ -67,7 +68,7 @@ pub(crate) fn not_begun(error: &ClientInitializeError, server: &ToStart) -> NotO
     NotOpened::because(why)
 }
 
-/// Why it is not known which tools there are.
+/// Returns why the tools could not be listed.
 pub(crate) fn not_listed(error: &ServiceError, server: &ToStart) -> NotOpened {
     match error {
         ServiceError::TransportClosed => NotOpened::ended("before it had listed its tools"),
@@ -78,7 +79,7 @@ pub(crate) fn not_listed(error: &ServiceError, server: &ToStart) -> NotOpened {
     }
 }
 
-/// Why something that was asked is not answered.
+/// Returns why a request was not answered.
 pub(crate) fn not_answered(error: &ServiceError, server: &ToStart) -> String {
     match error {
         ServiceError::McpError(error) => format!("it answers: {}", refusal(error)),
@@ -90,7 +91,7 @@ pub(crate) fn not_answered(error: &ServiceError, server: &ToStart) -> String {
     }
 }
 
-/// What became of a request on its way to a server or back.
+/// Returns what became of a request on its way to a server or back.
 pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> String {
     if let Some(words) = login::not_let_in(error, server) {
         return words;
@@ -148,7 +149,7 @@ pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> S
                 server.name
             )
         }
-        // What whoever gives out tokens says of it may have one in it; what is wrong with the file of them is said in words of ours.
+        // Errors of the server that issues tokens may contain a token. Errors of the token file are in our own words.
         StreamableHttpError::Auth(error @ AuthError::CredentialStoreError(_)) => {
             format!("its login could not be used now: {}", in_words(error))
         }
@@ -160,8 +161,8 @@ pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> S
     }
 }
 
-/// Whether a server certainly did nothing of what it was asked: it was never sent, or is answered with an error of whoever asks. Who was too slow to
-/// ask (408) may have been heard.
+/// Returns whether a server certainly did nothing of what was requested: the request was never sent, or was answered
+/// with a client error. A request that was too slow (408) may have been read.
 pub(crate) fn is_refused(error: &StreamableHttpError<reqwest::Error>) -> bool {
     let status = match error {
         StreamableHttpError::Auth(_) => return true,
@@ -172,7 +173,8 @@ pub(crate) fn is_refused(error: &StreamableHttpError<reqwest::Error>) -> bool {
     status.is_some_and(|status| (400..500).contains(&status) && status != 408)
 }
 
-/// How long a server wants to be left alone, if it says so. The library keeps no date of the answer: it is as late as this machine says.
+/// Returns how long a server asks to be left alone, if it says so. The library does not keep the date of the answer, so
+/// a date is compared with this machine's clock.
 pub(crate) fn pause_wanted(error: &HttpStatusError) -> Option<Duration> {
     #[expect(
         clippy::disallowed_methods,
@@ -188,12 +190,13 @@ fn pause_from(error: &HttpStatusError, now: Timestamp) -> Option<Duration> {
     pause_in(error.retry_after.as_deref()?, Some(now))
 }
 
-/// The status of what the library shows of an answer that is no message: it has no better place for it.
+/// Returns the HTTP status from the library's text for an answer that is not a message; the library puts it nowhere
+/// else.
 fn status_in(said: &str) -> Option<u16> {
     said.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
 }
 
-/// What a server says of something that it does not do.
+/// Returns what a server says about a refused request.
 fn refusal(error: &ErrorData) -> String {
     match one_line(&error.message) {
         said if said.is_empty() => format!("error {}, without a word", error.code.0),
@@ -201,12 +204,12 @@ fn refusal(error: &ErrorData) -> String {
     }
 }
 
-/// Words of others in one line of bounded length.
+/// Returns foreign text in one line of bounded length.
 pub(crate) fn one_line(words: &str) -> String {
     short_line(words, WORDS_CHARS)
 }
 
-/// Why a login came to nothing.
+/// Returns why a login failed.
 pub(crate) fn of_login(error: &AuthError, server: &ToStart) -> String {
     let name = &server.name;
     match error {
@@ -226,7 +229,7 @@ pub(crate) fn of_login(error: &AuthError, server: &ToStart) -> String {
     }
 }
 
-/// An error with what is behind it, in one line of bounded length.
+/// Returns an error with its causes, in one line of bounded length.
 pub(crate) fn in_words(error: &(dyn Error + 'static)) -> String {
     one_line(&with_causes(error))
 }

@@ -1,4 +1,4 @@
-//! Where the tokens of a server are kept: in a file that only its owner can read.
+//! Stores the tokens of a server, in a file that only its owner can read.
 
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
@@ -9,17 +9,17 @@ use async_trait::async_trait;
 use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
 use serde::{Deserialize, Serialize};
 
-/// Bytes that are read of it.
+/// The most bytes of the file that are read.
 const BYTES_MAX: u64 = 256 * 1024;
-/// How often another process is asked whether it is done with renewing, and how long it is waited for between.
+/// How often to retry while another process renews the tokens, and the pause between.
 const TRIES: u32 = 1_000;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The file of one server.
+/// The token file of one server.
 #[derive(Debug, Clone)]
 pub(super) struct TokenFile {
     file: PathBuf,
-    /// The server that they are of: those of another one are never sent to it.
+    /// The server whose tokens they are: those of another one are never sent to it.
     url: String,
 }
 
@@ -44,7 +44,7 @@ impl TokenFile {
             return Err(self.cannot("be read", format!("it has {} bytes", about.len())));
         }
         let text = std::fs::read(&self.file).map_err(|error| self.cannot("be read", error))?;
-        // What is in it is told to nobody, not even in part.
+        // The parse error is dropped, since it might quote part of the content.
         let kept: Kept = serde_json::from_slice(&text).map_err(|_| self.cannot("be read", "it holds no tokens"))?;
         Ok((kept.url == self.url).then_some(kept.credentials))
     }
@@ -58,7 +58,7 @@ impl TokenFile {
         self.replace(&text).map_err(|error| self.cannot("be written", error))
     }
 
-    /// All of it or nothing: tokens that are renewed are lost with the ones that were there before.
+    /// Replaces the file atomically: renewing tokens invalidates the old ones, so both would be lost.
     fn replace(&self, text: &[u8]) -> std::io::Result<()> {
         let folder = self.file.parent().unwrap_or(Path::new("."));
         std::fs::create_dir_all(folder)?;
@@ -104,7 +104,7 @@ impl CredentialStore for TokenFile {
         beside(move || this.remove()).await
     }
 
-    /// Tokens that were used for new ones are good for nothing any more, so of several processes one renews them.
+    /// Renewing tokens invalidates the old ones, so only one of several processes may renew them.
     async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
         let lock = self.lock_file().map_err(|error| self.cannot("be locked", error))?;
         for _ in 0..TRIES {
