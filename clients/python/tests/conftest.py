@@ -1,4 +1,4 @@
-"""A server of its own for each test module: the program that the variable FOLIO_PROGRAM names."""
+"""Starts a server for each test module: the program that the variable FOLIO_PROGRAM names."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What can be said over HTTP can be said with this client: each method is compared to what `docs/openapi.json` takes."""
+"""This client covers everything that HTTP offers: each method is compared with `docs/openapi.json`."""
 
 import inspect
 import json
@@ -19,9 +19,9 @@ DESCRIPTION = json.loads((Path(__file__).parents[3] / "docs" / "openapi.json").r
 
 NOT_FOR_AGENTS = {"healthz", "metrics", "readyz"}
 SAID_BY_ANOTHER = {"turn_trace": "trace(turn=…)"}
-"""Operations that another method stands for."""
+"""Operations that another method covers."""
 SAID_OTHERWISE = {
-    # What a copy of an observation says of where it comes from; who notes something new has none.
+    # The origin of a copy of an observation; a new observation has none.
     ("add_observation", "observation_id"): "source",
     ("update_observation", "base_version"): "If-Match",
     ("update_item", "base_version"): "If-Match",
@@ -33,9 +33,9 @@ SAID_OTHERWISE = {
     ("ingest_tool_response", "turn"): "Folio-Turn",
     ("tool_request_context", "turn"): "Folio-Turn",
 }
-"""What a method says by other words."""
+"""Parameters that a method takes under other names."""
 NEEDS_NO_KEY = {
-    # The same however often it is done.
+    # Repeating them changes nothing more.
     "archive_observation",
     "confirm_observation",
     "resolve_observation",
@@ -47,7 +47,7 @@ NEEDS_NO_KEY = {
     "pause_run",
     "continue_run",
     "cancel_run",
-    # What is sent names itself.
+    # The content identifies itself.
     "assemble_context",
     "offload",
     "evict",
@@ -55,9 +55,9 @@ NEEDS_NO_KEY = {
     "tool_request_context",
 }
 BODIES = {"response", "request", "limits", "plan", "lines"}
-"""Parameters that are a body of their own, as the caller has it."""
+"""Parameters that are a whole body, as the caller has it."""
 HELPERS = {"close", "in_turn", "thread", "run", "each_observation", "wait"}
-"""Methods that ask nothing, or what another one asks."""
+"""Methods that make no request, or the request of another method."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ class Operation:
 
 
 def operations() -> dict[str, list[Operation]]:
-    """All of them, by their methods."""
+    """All operations, by their HTTP methods."""
     found: dict[str, list[Operation]] = {}
     for path, methods in DESCRIPTION["paths"].items():
         pattern = re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)) + "$")
@@ -91,7 +91,7 @@ OPERATIONS = operations()
 
 
 def some(hint: Any) -> Any:
-    """Something of the type `hint`."""
+    """A sample value of the type `hint`."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
         return some(next(one for one in get_args(hint) if one is not type(None)))
@@ -108,7 +108,7 @@ def some(hint: Any) -> Any:
 
 
 def said_with(method: Callable[..., Any]) -> dict[str, Any]:
-    """Everything that `method` can be called with."""
+    """Sample values for all arguments of `method`."""
     hints = typing.get_type_hints(method)
     said: dict[str, Any] = {}
     for name, parameter in inspect.signature(method).parameters.items():
@@ -129,7 +129,7 @@ def methods() -> Iterator[tuple[type, str]]:
 
 
 def asked(kind: type, name: str, said: dict[str, Any]) -> httpx.Request:
-    """What the method `name` asks for, called with `said`."""
+    """The request that the method `name` makes when called with `said`."""
     seen: list[httpx.Request] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -154,7 +154,7 @@ def asked(kind: type, name: str, said: dict[str, Any]) -> httpx.Request:
 def operation_of(request: httpx.Request) -> Operation:
     path = request.url.path.removesuffix(".md")
     found = [one for one in OPERATIONS[request.method] if one.path.match(path)]
-    # `/observations/active` is no observation.
+    # `/observations/active` is not an observation.
     return min(found, key=lambda one: one.path.pattern.count("[^/]+"))
 
 

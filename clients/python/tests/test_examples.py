@@ -11,7 +11,7 @@ from folio_client import Folio
 
 
 def test_the_plain_agent_goes_on_where_it_was(url: str, folio: Folio, examples: Path, tmp_path: Path) -> None:
-    # Names that no header can carry as they are, and one that no key can.
+    # Names that no header can carry unchanged, and one that no key can.
     names = ["a.py", "\u00e9t\u00e9.py", "m2.py", f"{'z' * 250}.py"]
     for name in names:
         (tmp_path / name).write_text("x = 1\n" + "y" * (130 if name == "m2.py" else 1) + "\n")

@@ -1,4 +1,4 @@
-"""What is made of something else is as that says."""
+"""Generated files are up to date with their sources."""
 
 import subprocess
 import sys

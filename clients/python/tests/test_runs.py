@@ -1,4 +1,4 @@
-"""Runs and what they tell, against a real server."""
+"""Runs and their events, against a real server."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What becomes of a stream when its server goes away: a real one, over real connections, in a time of the test's own."""
+"""What happens to a stream when its server goes away: a real server, over real connections, with a simulated clock."""
 
 import json
 import threading
@@ -14,14 +14,14 @@ from folio_client.synchronous import wire
 
 
 class Clock:
-    """A time that passes where somebody waits, and where the test says so."""
+    """A simulated clock, which advances when somebody waits, and when the test says so."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.looks = 0
         self.waited: list[float] = []
         self.at: dict[float, Callable[[], None]] = {}
-        """What happens when."""
+        """What happens at which time."""
 
     def monotonic(self) -> float:
         self.looks += 1
@@ -35,7 +35,7 @@ class Clock:
 
 
 class Connection(BaseHTTPRequestHandler):
-    """One connection, of which the script of its server says what is told over it."""
+    """One connection; the script of its server says what is sent over it."""
 
     server: "Server"
 
@@ -50,7 +50,7 @@ class Connection(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
         self.end_headers()
-        # Who asks looks at the time when it is answered; only then may time pass.
+        # The client looks at the clock when it is answered; time may pass only after that.
         while status == 200 and self.server.clock.looks == looks:
             threading.Event().wait(0.001)
 

@@ -1,4 +1,4 @@
-"""What becomes of a request when the network or the server is not as one would wish."""
+"""What happens to a request when the network or the server misbehaves."""
 
 import json
 import time
@@ -281,7 +281,7 @@ def test_an_answer_that_cannot_be_unpacked_is_of_somebody_else() -> None:
 
 
 def keys(*said: str | None) -> list[str]:
-    """What the server is told of each key."""
+    """The idempotency key that the server receives for each key."""
     told: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

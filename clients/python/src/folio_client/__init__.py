@@ -7,8 +7,8 @@
         book.add("task", "Book the flight")
         print(book.view(limit=300)["view"])
 
-`Folio` waits; `AsyncFolio` has the same methods for programs with `asyncio`. Answers are dictionaries with the types of
-`folio_client.shapes`; what goes wrong is a `FolioError` with a `code`.
+`Folio` blocks; `AsyncFolio` has the same methods for programs that use `asyncio`. Answers are dictionaries with
+the types of `folio_client.shapes`; failures are raised as a `FolioError` with a `code`.
 """
 
 from . import shapes

@@ -1,4 +1,4 @@
-"""What is said in a request, as HTTP can carry it, and what an answer says."""
+"""Encodes what goes into a request, in the forms that HTTP can carry, and decodes answers."""
 
 import hashlib
 import json
@@ -14,17 +14,17 @@ import httpx
 from .errors import FolioError, Invalid
 
 KEY_BYTES_MAX = 255
-"""Bytes of a key that a server takes."""
+"""The most bytes of a key that a server accepts."""
 PLAIN = re.compile(r"[!-~]([ -~]*[!-~])?|")
-"""What stands in a header as it is."""
+"""Matches a word that can be put into a header unchanged."""
 KEPT = string.punctuation.replace("%", "")
-"""Besides letters and digits, what stays as it is where something has to be written otherwise. Spaces at an end would be lost."""
+"""What stays unchanged, besides letters and digits, where a word has to be encoded. Spaces at an end would be lost."""
 
 
 def body_bytes(body: Any) -> tuple[str, bytes]:
-    """`body` and its media type: a text as it is, all else as JSON.
+    """Returns the media type of `body` and its bytes: a text as it is, everything else as JSON.
 
-    :raises Invalid: if there is no such thing: a date, a set, `nan`, half a surrogate pair.
+    :raises Invalid: if it cannot be encoded: a date, a set, `nan`, half a surrogate pair.
     """
     try:
         if isinstance(body, str):
@@ -35,9 +35,9 @@ def body_bytes(body: Any) -> tuple[str, bytes]:
 
 
 def json_of(response: httpx.Response) -> dict[str, Any]:
-    """What a success says.
+    """Returns the content of a successful answer.
 
-    :raises FolioError: `not_folio` if it is no object of JSON: somebody else answered.
+    :raises FolioError: `not_folio` if it is not a JSON object, so something other than Folio answered.
     """
     try:
         said = response.json()
@@ -49,9 +49,9 @@ def json_of(response: httpx.Response) -> dict[str, Any]:
 
 
 def check_kind(response: httpx.Response, kind: str) -> None:
-    """Whether the answer is of the media type `kind`, as Folio's is.
+    """Checks that the answer has the media type `kind`, as Folio's answers do.
 
-    :raises FolioError: `not_folio` if it is not.
+    :raises FolioError: `not_folio` if it does not.
     """
     told = response.headers.get("Content-Type", "")
     if told.partition(";")[0].strip().lower() != kind:
@@ -59,7 +59,7 @@ def check_kind(response: httpx.Response, kind: str) -> None:
 
 
 def check_headers(headers: Mapping[str, str]) -> None:
-    """Whether all of `headers` can be sent. What they say is in no message: one of them is the token.
+    """Checks that all of `headers` can be sent. The error does not show their values, since one of them is the token.
 
     :raises Invalid: if one cannot.
     """
@@ -72,7 +72,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
 
 
 def header_word(word: str) -> str:
-    """`word` as it stands in a header: what is not plain ASCII is written as in an address, `%C3%A9`."""
+    """Returns `word` as it is put into a header: what is not plain ASCII is percent-encoded, `%C3%A9`."""
     if PLAIN.fullmatch(word):
         return word
     try:
@@ -82,7 +82,8 @@ def header_word(word: str) -> str:
 
 
 def new_key(key: str | None) -> dict[str, str]:
-    """The header that names a request: `key`, or a name that no other has. What is too long has its SHA-256 as its name."""
+    """Returns the header that identifies a request: `key`, or a new unique key. If `key` is too long, its SHA-256 is
+    sent."""
     word = uuid.uuid4().hex if key is None else header_word(key)
     if key is not None and len(word) > KEY_BYTES_MAX:
         word = f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"
@@ -90,12 +91,13 @@ def new_key(key: str | None) -> dict[str, str]:
 
 
 def at_version(version: int | None) -> dict[str, str]:
-    """The header that says which version must be there; none where that does not matter."""
+    """Returns the header for the version that must be there; empty if it does not matter."""
     return {} if version is None else {"If-Match": f'"{version}"'}
 
 
 def part(name: str) -> str:
-    """`name` as one part of a path. Dots alone would lead elsewhere."""
+    """Returns `name` encoded as one segment of a path. A name of dots alone would lead elsewhere, so they are encoded,
+    too."""
     try:
         word = quote(name, safe="")
     except UnicodeEncodeError as error:
@@ -104,10 +106,10 @@ def part(name: str) -> str:
 
 
 def unsaid(error: Exception) -> Invalid:
-    """What is to be said cannot be."""
+    """Returns the error for something that cannot be encoded."""
     return Invalid("invalid", f"the request cannot be written: {error}")
 
 
 def not_folio(status: int, detail: str) -> FolioError:
-    """Something answered, and not as Folio does."""
+    """Returns the error for an answer that is not one of Folio."""
     return FolioError("not_folio", detail, status=status)

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class FolioError(Exception):
-    """A request that was not done. `code` has a page in Folio's `docs/errors`."""
+    """A request that failed. `code` has a page in Folio's `docs/errors`."""
 
     def __init__(self, code: str, detail: str, *, status: int = 0, problem: Mapping[str, Any] | None = None) -> None:
         super().__init__(f"{code}: {detail}")
@@ -14,41 +14,41 @@ class FolioError(Exception):
         self.status = status
         """The status of the answer; 0 if there was none."""
         self.problem: dict[str, Any] = dict(problem or {})
-        """All that the server said (RFC 9457)."""
+        """The whole problem document of the server (RFC 9457)."""
 
     @property
     def hints(self) -> list[str]:
-        """What can be done about it."""
+        """What can be done about the error."""
         return list(self.problem.get("hints", []))
 
 
 class Unreachable(FolioError):
-    """Nobody answered, or the connection broke, however often it was tried: code `unreachable`."""
+    """Nobody answered, or the connection broke, after all retries: code `unreachable`."""
 
 
 class Invalid(FolioError):
-    """The request says what it cannot say (400, 405, 413, 415, 421, 422)."""
+    """The request is invalid (400, 405, 413, 415, 421, 422)."""
 
 
 class Refused(FolioError):
-    """The token is missing, opens nothing, or its role may not (401, 403)."""
+    """The token is missing or not valid, or its role may not do this (401, 403)."""
 
 
 class NotFound(FolioError):
-    """What was named is not there (404)."""
+    """What the request names does not exist (404)."""
 
 
 class Conflict(FolioError):
-    """Somebody was quicker, or it is final (409)."""
+    """Somebody else changed it first, or it is final (409)."""
 
     @property
     def current(self) -> dict[str, Any] | None:
-        """What is there now, where the server says so."""
+        """What is there now, if the server says so."""
         return self.problem.get("current")
 
 
 class Busy(FolioError):
-    """Too much is asked, or the store cannot be reached now (429, 503)."""
+    """There are too many requests, or the store is unavailable now (429, 503)."""
 
     def __init__(
         self,
@@ -61,11 +61,11 @@ class Busy(FolioError):
     ) -> None:
         super().__init__(code, detail, status=status, problem=problem)
         self.retry_after = retry_after
-        """Seconds after which to try again, where the server says so."""
+        """Seconds after which to try again, if the server says so."""
 
 
 def error_of(status: int, problem: Any, retry_after: float | None = None) -> FolioError:
-    """The error that an answer with `status` and the body `problem` stands for."""
+    """Returns the error for an answer with `status` and the body `problem`."""
     said: dict[str, Any] = problem if isinstance(problem, dict) else {}
     code = str(said.get("code") or f"status_{status}")
     detail = str(said.get("detail") or said.get("title") or f"the server answered with {status}")

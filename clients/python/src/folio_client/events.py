@@ -1,4 +1,4 @@
-"""Server-sent events, from bytes."""
+"""Parses server-sent events."""
 
 import json
 from collections.abc import Iterator
@@ -6,23 +6,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
-"""Bytes of one message, beyond which the stream is not one of Folio's."""
+"""The most bytes of one message; a longer one does not come from Folio."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened."""
+    """One event of a stream."""
 
     name: str
-    """What: of a run `started`, `finished`, …; `gap` says that the event to go on after is not known, `end` that nothing follows."""
+    """The event's name: for a run `started`, `finished`, …; `gap` means that the event to continue after is not known,
+    `end` that nothing follows."""
     data: dict[str, Any] = field(default_factory=dict)
-    """What is new."""
+    """The event's data."""
     id: int | None = None
-    """Its number, to go on after."""
+    """The event's number, to continue after."""
 
 
 class Messages:
-    """Takes a stream apart, however it is cut into pieces."""
+    """Splits a stream into events, whatever pieces it arrives in."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
@@ -32,13 +33,14 @@ class Messages:
         self._bytes = 0
 
     def push(self, piece: bytes) -> Iterator[Event]:
-        """The events that `piece` completes. Lines end at line feeds alone: other separators may stand within the data.
+        """Yields the events that `piece` completes. Only line feeds end lines: other separators may occur within the
+        data.
 
-        :raises ValueError: if it is no stream of Folio's.
+        :raises ValueError: if the stream is not one of Folio.
         """
         self._rest += piece
         lines: list[bytes] = []
-        # Without one no line ends, and to look through all that came before would cost its square.
+        # Without a line feed no line ends, and scanning everything before it again would take quadratic time.
         if b"\n" in piece:
             *lines, rest = bytes(self._rest).split(b"\n")
             self._rest = bytearray(rest)

@@ -1,37 +1,38 @@
-"""What lists can be asked for, and how it is written in an address."""
+"""The filters of lists, and how they are written in a query."""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypedDict
 
 Some: TypeAlias = str | Sequence[str]
-"""One word or several."""
+"""One value or several."""
 
 
 class Filters(TypedDict, total=False):
-    """Which observations. All that is said must hold."""
+    """Filters for observations. All that are given must match."""
 
     type: Some
     status: Some
     owner: Some
     tags: Some
-    """All of them."""
+    """Observations that have all of these tags."""
     tags_any: Some
-    """At least one of them."""
+    """Observations that have at least one of these tags."""
     tags_none: Some
-    """None of them."""
+    """Observations that have none of these tags."""
     context: Mapping[str, str | int | float | bool | None]
     """Values in the context by their paths: `{"trip.city": "Paris"}`. The text `"7"` is not the number `7`."""
     min_confidence: float
     text: str
     match: Literal["all", "any"]
     since: int
-    """Added, changed, archived, restored or replaced after this commit: `as_of` of an earlier answer."""
+    """Observations that were added, changed, archived, restored or replaced after this commit: `as_of` of an earlier
+    answer."""
     as_of: int
-    """As memory stood at this commit."""
+    """Memory as it was at this commit."""
     order: Literal["newest", "oldest", "priority", "relevance"]
     limit: int
-    """From 1 to 1000; 10 if it is not said."""
+    """From 1 to 1000. Default: 10."""
     cursor: str
     """`next` of an earlier answer."""
     include_expired: bool
@@ -39,29 +40,30 @@ class Filters(TypedDict, total=False):
 
 
 class ItemFields(TypedDict, total=False):
-    """What is to change of an item of a scratchbook. `None` is to have nothing in it."""
+    """The fields of an item of a scratchbook to change. `None` empties a field."""
 
     title: str
     body: str | None
     status: str
     tags: Some | None
-    """All of them."""
+    """All tags that the item is to have."""
     phase: str | None
     progress: float | None
 
 
 LISTS = frozenset({"type", "kind", "status", "owner", "role", "tags", "tags_any", "tags_none"})
-"""What can have several values. A comma would stand between two of them."""
+"""Parameters that can have several values, which the server would otherwise separate at commas."""
 
 
 def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The query that says `said`: what is None is not said, several values stand one by one, each with its commas."""
+    """Returns the query for `said`. `None` is left out; several values become one parameter each, in which commas are
+    escaped."""
     query: list[tuple[str, str]] = []
     for name, value in said.items():
         if value is None:
             continue
         if isinstance(value, Mapping):
-            # What reads as JSON is taken for that: a text says that it is one.
+            # The server takes what parses as JSON for JSON, so a text is sent with its quotes.
             query += [
                 (f"{name}.{path}", json.dumps(one, ensure_ascii=False, allow_nan=False)) for path, one in value.items()
             ]
@@ -73,14 +75,14 @@ def query_of(said: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def several(said: Some | None) -> list[str] | None:
-    """The list of what is said; one text is one of it."""
+    """Returns what is said as a list; one text is a list of one."""
     if said is None:
         return None
     return [said] if isinstance(said, str) else list(said)
 
 
 def body_of(said: Mapping[str, Any]) -> dict[str, Any]:
-    """A body of what is said in `said`: what is None is left out."""
+    """Returns a body of `said`, without what is `None`."""
     return {name: value for name, value in said.items() if value is not None}
 
 

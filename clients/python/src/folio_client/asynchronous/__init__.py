@@ -1,4 +1,4 @@
-"""The client for programs with `asyncio`."""
+"""The client for programs that use `asyncio`."""
 
 from .folio import AsyncFolio
 from .run import AsyncRun

@@ -1,4 +1,4 @@
-"""A space of a server: what everybody in it knows, its threads, its runs."""
+"""A space of a server: its observations, threads, turns and runs."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -16,17 +16,17 @@ from .scratchbook import AsyncScratchbook
 from .wire import IMPORT_MOST, TURN_MOST, AsyncWire
 
 PAGE = 200
-"""Observations that are fetched at once by `each_observation`."""
+"""Observations that `each_observation` fetches at once."""
 
 
 class AsyncFolio:
     """A space of a Folio server (`folio serve`).
 
-    `token` is one of `folio token new`, and needed only where the server listens for others. What is done in a turn says so
-    with `turn` (or `in_turn`). What reads, and what is made under a key, is tried `retries` times more if it got no answer
-    within `timeout` seconds; nothing is done twice by that. What takes a server long is waited for as long as it may take. A
-    client of your own (`http`) is left open. A stream goes on when there is a server again, unless there was none for
-    `stream_timeout` seconds.
+    `token` is one of `folio token new`, and needed only if the server listens for other machines. To record that
+    something is done in a turn, pass `turn` (or use `in_turn`). A request that only reads or has a key is retried up to
+    `retries` times if there was no answer within `timeout` seconds; that does nothing twice. Requests that take a
+    server long have longer timeouts. A client of your own (`http`) is not closed. A stream reconnects when the server
+    is back, unless it was away for `stream_timeout` seconds.
     """
 
     def __init__(
@@ -63,12 +63,13 @@ class AsyncFolio:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Closes the connections, unless they are somebody else's: of who gave them, or of where `in_turn` was asked for."""
+        """Closes the connections, unless they belong to somebody else: to the caller who passed `http`, or to the
+        object whose `in_turn` was called."""
         if self._is_own:
             await self._http.aclose()
 
     def in_turn(self, turn: str) -> "AsyncFolio":
-        """The same space over the same connections, from within the turn `t3` or `turn_…`."""
+        """Returns the same space over the same connections, within the turn `t3` or `turn_…`."""
         other = AsyncFolio.__new__(AsyncFolio)
         other.space, other._http, other._is_own = self.space, self._http, False
         other._root = self._root.with_header("Folio-Turn", header_word(turn))
@@ -76,11 +77,11 @@ class AsyncFolio:
         return other
 
     def thread(self, thread: str = "main") -> AsyncScratchbook:
-        """The scratchbook of a thread."""
+        """Returns the scratchbook of a thread."""
         return AsyncScratchbook(self._wire, thread)
 
     async def spaces(self) -> shapes.ListOfSpaceShape:
-        """Which space is open to who asks, and in which role."""
+        """Returns the space that is open to the caller, and in which role."""
         return cast(shapes.ListOfSpaceShape, await self._root.get("/v1/spaces"))
 
     # ---- the scratch page: observations --------------------------------------------------------------------------
@@ -102,9 +103,9 @@ class AsyncFolio:
         metadata: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> shapes.WrittenObservation:
-        """Notes something that was noticed: once, however often it is tried. It holds as long as its type says, or for
-        `ttl_minutes`, or to the RFC 3339 time `expires_at`, or for ever (`ttl_minutes="never"`). `source` is kept as what
-        its writer claims: who it was, the connection says."""
+        """Adds an observation, once, however often the request is retried. It holds as long as its type says, or for
+        `ttl_minutes`, or until `expires_at` (RFC 3339), or forever (`ttl_minutes="never"`). `source` is stored as a
+        claim of its writer: the connection says who that is."""
         said = {
             "content": content,
             "type": type,
@@ -119,16 +120,16 @@ class AsyncFolio:
             "source": source,
             "metadata": metadata,
         }
-        # What is not said is left out of a body, and null is for ever.
+        # Arguments that are None are left out of the body, and null means forever.
         body = {**body_of(said), **({"ttl_minutes": None} if ttl_minutes == "never" else {})}
         return cast(shapes.WrittenObservation, await self._wire.post("/observations", body, key=key))
 
     async def observations(self, **filters: Unpack[Filters]) -> shapes.ListOfObservation:
-        """Observations; `next` of the answer is the `cursor` of the next one."""
+        """Returns observations; `next` of the answer is the `cursor` for the next call."""
         return cast(shapes.ListOfObservation, await self._wire.get("/observations", filters))
 
     async def each_observation(self, **filters: Unpack[Filters]) -> AsyncGenerator[shapes.Observation, None]:
-        """Every observation, as memory was at the first."""
+        """Yields every observation, all as memory was at the first request."""
         asked = Filters(**{"limit": PAGE, **filters})
         while True:
             page = await self.observations(**asked)
@@ -140,11 +141,11 @@ class AsyncFolio:
             asked["cursor"] = following
 
     async def active(self, *, limit: int | None = None) -> shapes.ListOfObservation:
-        """Those that matter most now."""
+        """Returns the observations that matter most now."""
         return cast(shapes.ListOfObservation, await self._wire.get("/observations/active", {"limit": limit}))
 
     async def observation(self, observation: str, *, whole: bool = False) -> shapes.Observation:
-        """One, by its handle (`e42`) or id; with all of a long text if `whole`."""
+        """Returns one observation, by its handle (`e42`) or id; with the whole of a long text if `whole`."""
         query = {"whole": whole or None}
         return cast(shapes.Observation, await self._wire.get(f"/observations/{part(observation)}", query))
 
@@ -156,7 +157,8 @@ class AsyncFolio:
         key: str | None = None,
         **fields: Unpack[shapes.ObservationPatch],
     ) -> shapes.WrittenObservation:
-        """Changes what is said. With `version`, only one that is still at that version (else `Conflict`)."""
+        """Changes the given fields. With `version`, changes the observation only if it is still at that version
+        (otherwise `Conflict`)."""
         path = f"/observations/{part(observation)}"
         changed = await self._wire.change("PATCH", path, fields, version=version, key=key)
         return cast(shapes.WrittenObservation, changed)
@@ -164,14 +166,14 @@ class AsyncFolio:
     async def archive_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
     ) -> shapes.WrittenObservation:
-        """It is of no use any more."""
+        """Archives an observation that is of no more use."""
         path = f"/observations/{part(observation)}/archive"
         return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
     async def confirm_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
     ) -> shapes.WrittenObservation:
-        """It still holds: its time begins anew."""
+        """Confirms that the observation still holds: its lifetime begins again."""
         path = f"/observations/{part(observation)}/confirm"
         return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
@@ -183,7 +185,8 @@ class AsyncFolio:
         reason: str | None = None,
         version: int | None = None,
     ) -> shapes.WrittenObservation:
-        """It is settled, and came true (`confirmed`) or did not (`refuted`), if that is known."""
+        """Resolves the observation. `outcome` says whether it came true (`confirmed`) or not (`refuted`), if that is
+        known."""
         path = f"/observations/{part(observation)}/resolve"
         body = body_of({"outcome": outcome, "reason": reason})
         return cast(shapes.WrittenObservation, await self._wire.post(path, body, version=version))
@@ -197,7 +200,8 @@ class AsyncFolio:
         reason: str | None = None,
         version: int | None = None,
     ) -> shapes.WrittenObservation:
-        """Another one takes its place; what it said came true (`confirmed`) or did not (`refuted`), if that is known."""
+        """Replaces the observation by another one. `outcome` says whether it came true (`confirmed`) or not
+        (`refuted`), if that is known."""
         path = f"/observations/{part(observation)}/supersede"
         body = body_of({"by": by, "outcome": outcome, "reason": reason})
         return cast(shapes.WrittenObservation, await self._wire.post(path, body, version=version))
@@ -205,12 +209,12 @@ class AsyncFolio:
     async def restore_observation(
         self, observation: str, *, reason: str | None = None, version: int | None = None
     ) -> shapes.WrittenObservation:
-        """It comes out of the archive, which only people can do."""
+        """Restores the observation from the archive, which only people may do."""
         path = f"/observations/{part(observation)}/restore"
         return cast(shapes.WrittenObservation, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
     async def observation_history(self, observation: str) -> shapes.ListOfVersionShape:
-        """What became of it."""
+        """Returns the history of the observation."""
         return cast(shapes.ListOfVersionShape, await self._wire.get(f"/observations/{part(observation)}/history"))
 
     # ---- tools --------------------------------------------------------------------------------------------------------
@@ -223,7 +227,7 @@ class AsyncFolio:
         call: str | None = None,
         thread: str | None = None,
     ) -> shapes.TakenIn:
-        """Takes in what a tool answered, item by item: `stored`, `rejected` and `warnings`."""
+        """Ingests the answer of a tool, item by item: `stored`, `rejected` and `warnings`."""
         query = {"tool": tool, "call": call, "thread": thread}
         return cast(shapes.TakenIn, await self._wire.post("/tool-responses", dict(response), query=query))
 
@@ -235,7 +239,7 @@ class AsyncFolio:
         call: str | None = None,
         thread: str | None = None,
     ) -> shapes.Seen:
-        """What of the scratch page a tool asks to see."""
+        """Returns the part of the scratch page that a tool asks to see."""
         query = {"tool": tool, "call": call, "thread": thread}
         return cast(shapes.Seen, await self._wire.post("/tool-requests/context", dict(request), query=query))
 
@@ -249,7 +253,8 @@ class AsyncFolio:
         search: str | None = None,
         max_bytes: int | None = None,
     ) -> shapes.PassageShape:
-        """A part of a large result, by bytes, by lines (`10:20`), or the lines with some text; at most `max_bytes` of it."""
+        """Returns a part of a large result: by bytes, by lines (`10:20`), or the lines that contain a text; at most
+        `max_bytes` of it."""
         query = {"from": first, "to": to, "lines": lines, "search": search, "max_bytes": max_bytes}
         return cast(shapes.PassageShape, await self._wire.get(f"/blobs/{part(ref)}", query))
 
@@ -265,7 +270,7 @@ class AsyncFolio:
         model: str | None = None,
         sections: list[str] | Mapping[str, int] | None = None,
     ) -> shapes.ContextShape:
-        """What of memory goes into a prompt, within `budget` tokens, with its receipt."""
+        """Returns the part of memory that goes into a prompt, within `budget` tokens, with its receipt."""
         said = {"thread": thread, "budget": budget, "turn": turn, "model": model, "sections": sections}
         return cast(shapes.ContextShape, await self._wire.post("/context", {"prompt": prompt, **body_of(said)}))
 
@@ -279,33 +284,35 @@ class AsyncFolio:
         background: bool = False,
         key: str | None = None,
     ) -> shapes.BegunShape:
-        """Begins a turn: `question` says what to ask first, `order` what comes first, `context` what goes into the prompt."""
+        """Begins a turn. In the answer, `question` is what to ask first, `order` what comes first, and `context` what
+        goes into the prompt."""
         said = body_of({"thread": thread, "budget": budget, "model": model})
         body = {"input": input, "background": background, **said}
         return cast(shapes.BegunShape, await self._wire.post("/turns", body, key=key, takes=TURN_MOST))
 
     async def end_turn(self, turn: str, *, key: str | None = None) -> shapes.EndedShape:
-        """Ends it: goals are settled, patterns learned, what is resolved is archived."""
+        """Ends a turn: goals are settled, patterns are learned, and what is resolved is archived."""
         path = f"/turns/{part(turn)}/end"
         return cast(shapes.EndedShape, await self._wire.post(path, {}, key=key, takes=TURN_MOST))
 
     async def turns(
         self, *, thread: str | None = None, open: bool = False, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfTurnShape:
-        """The turns, the newest first."""
+        """Returns the turns, newest first."""
         query = {"thread": thread, "open": open or None, "limit": limit, "cursor": cursor}
         return cast(shapes.ListOfTurnShape, await self._wire.get("/turns", query))
 
     async def turn(self, turn: str) -> shapes.TurnShape:
-        """One turn, with what its stages decided and why."""
+        """Returns one turn, with what its stages decided and why."""
         return cast(shapes.TurnShape, await self._wire.get(f"/turns/{part(turn)}"))
 
     async def turn_export(self, turn: str, *, full: bool = False) -> shapes.ExportShape:
-        """What a turn left behind: the entries that it touched and a manifest of all of them; with `full`, all that they say."""
+        """Returns the export of a turn: the entries that it touched and a manifest of all entries; with `full`, also
+        their content."""
         return cast(shapes.ExportShape, await self._wire.get(f"/turns/{part(turn)}/export", {"full": full or None}))
 
     async def receipts(self, turn: str) -> shapes.ListOfReceiptShape:
-        """What was shown, shortened and left out of each view and context of a turn."""
+        """Returns the receipts of a turn: what each view and context showed, shortened and left out."""
         return cast(shapes.ListOfReceiptShape, await self._wire.get(f"/turns/{part(turn)}/receipts"))
 
     async def trace(
@@ -319,7 +326,8 @@ class AsyncFolio:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> shapes.ListOfTraceLine:
-        """What was done, by whom, and which entries it used: the last lines, or with `since` the first after it."""
+        """Returns what was done, by whom, and which entries it used: the last lines, or with `since` the first ones
+        after it."""
         query = {
             "turn": turn,
             "run": run,
@@ -346,7 +354,7 @@ class AsyncFolio:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> shapes.ListOfFound:
-        """What has these words, the best match first."""
+        """Returns what contains these words, best match first."""
         query = {
             "text": text,
             "match": match,
@@ -361,30 +369,30 @@ class AsyncFolio:
         return cast(shapes.ListOfFound, await self._wire.get("/search", query))
 
     async def goals(self, *, thread: str | None = None, all: bool = False) -> shapes.ListOfGoalShape:
-        """Goals and pending actions."""
+        """Returns goals and pending actions."""
         return cast(shapes.ListOfGoalShape, await self._wire.get("/goals", {"thread": thread, "all": all or None}))
 
     async def patterns(self, *, limit: int | None = None) -> shapes.ListOfObservation:
-        """What was learned from many turns."""
+        """Returns what was learned from many turns."""
         return cast(shapes.ListOfObservation, await self._wire.get("/patterns", {"limit": limit}))
 
     async def calibration(self) -> shapes.ListOfReliability:
-        """How often what was said to be so sure turned out to be so, by tool and type."""
+        """Returns how often a stated confidence proved right, by tool and type."""
         return cast(shapes.ListOfReliability, await self._wire.get("/calibration"))
 
     async def pages(
         self, *, run: str | None = None, role: Some | None = None, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfPageShape:
-        """The pages."""
+        """Returns the pages."""
         query = {"run": run, "role": role, "limit": limit, "cursor": cursor}
         return cast(shapes.ListOfPageShape, await self._wire.get("/pages", query))
 
     async def page(self, page: str) -> shapes.PageShape:
-        """One page, by its handle (`p7`) or id."""
+        """Returns one page, by its handle (`p7`) or id."""
         return cast(shapes.PageShape, await self._wire.get(f"/pages/{part(page)}"))
 
     async def page_markdown(self, page: str) -> str:
-        """A page as people read it."""
+        """Returns a page as markdown."""
         return (await self._wire.fetch(f"/pages/{part(page)}.md", "text/markdown")).text
 
     async def add_page(
@@ -396,36 +404,36 @@ class AsyncFolio:
         tags: Some | None = None,
         key: str | None = None,
     ) -> shapes.PageShape:
-        """Makes a page."""
+        """Adds a page."""
         body = body_of({"title": title, "parent": parent, "role": role, "tags": several(tags)})
         return cast(shapes.PageShape, await self._wire.post("/pages", body, key=key))
 
     async def children(self, page: str) -> shapes.ListOfPageShape:
-        """The pages that a page contains."""
+        """Returns the pages that a page contains."""
         return cast(shapes.ListOfPageShape, await self._wire.get(f"/pages/{part(page)}/children"))
 
     async def entries(
         self, page: str, *, tail: int | None = None, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfEntryShape:
-        """What stands on a page; the last `tail` of it."""
+        """Returns the entries of a page; with `tail`, only the last ones."""
         query = {"tail": tail, "limit": limit, "cursor": cursor}
         return cast(shapes.ListOfEntryShape, await self._wire.get(f"/pages/{part(page)}/entries", query))
 
     async def append(
         self, page: str, body: str, *, title: str | None = None, tags: Some | None = None, key: str | None = None
     ) -> shapes.WrittenEntryShape:
-        """Adds to a page."""
+        """Appends an entry to a page."""
         said = body_of({"body": body, "title": title, "tags": several(tags)})
         return cast(shapes.WrittenEntryShape, await self._wire.post(f"/pages/{part(page)}/entries", said, key=key))
 
     async def rollup(self, page: str, *, budget: int | None = None, model: str | None = None) -> shapes.RollupShape:
-        """What the pages below a page have come to, within `budget` tokens."""
+        """Returns a summary of the pages below a page, within `budget` tokens."""
         query = {"budget": budget, "model": model}
         return cast(shapes.RollupShape, await self._wire.get(f"/pages/{part(page)}/rollup", query))
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
-        """What is committed to the space, each commit once: after the commit `after`, or from now on. Has no end: who leaves
-        closes it (`contextlib.aclosing`)."""
+        """Yields the commits of the space, each once, after the commit `after` or from now on. The stream has no end:
+        close it when you stop reading (`contextlib.aclosing`)."""
         if after is None:
             after = (await self.observations(limit=1))["as_of"]
         async with aclosing(self._wire.events("/events", after)) as events:
@@ -433,12 +441,12 @@ class AsyncFolio:
                 yield event
 
     async def forget(self, *, key: str | None = None, **which: Unpack[shapes.Forget]) -> shapes.Forgot:
-        """Takes the content of entries out of everything, for good, or only says which (`dry_run=True`). For people. With `key`,
-        what was there when it was first asked for, and nothing that came later."""
+        """Erases the content of entries everywhere, for good, or only lists them (`dry_run=True`). For people. With
+        `key`, a repeated request erases what was there when it was first made, and nothing that came later."""
         return cast(shapes.Forgot, await self._wire.post("/forget", dict(which), key=key))
 
     async def export(self) -> bytes:
-        """The whole space as lines of JSON."""
+        """Returns the whole space as lines of JSON."""
         return (await self._wire.fetch("/export", "application/x-ndjson")).content
 
     async def import_(
@@ -452,10 +460,10 @@ class AsyncFolio:
         merge: bool = False,
         key: str | None = None,
     ) -> shapes.Received:
-        """Brings in what an export gave, or the file of a scratchbook: once, however often it is tried. A server takes ten
-        minutes for it at most; if there is no answer then, what it has begun goes on, and nothing is tried again. With
-        `distrust`, all of it counts as imported; with `merge`, what was changed in the lines is changed here, unless it was
-        changed here, too."""
+        """Imports the lines of an export, or the file of a scratchbook, once, however often the request is retried. A
+        server takes at most ten minutes; if there is no answer by then, the import goes on and is not retried. With
+        `distrust`, everything counts as imported. With `merge`, what was changed in the lines is changed here, unless
+        it was changed here, too."""
         kind = "application/x-ndjson" if form == "folio" else "application/json"
         query = {
             "from": form,
@@ -487,11 +495,12 @@ class AsyncFolio:
         allow_tools: Some | None = None,
         key: str | None = None,
     ) -> AsyncRun:
-        """Has a plan carried out (a document, or YAML or JSON as text), or a goal by the server's model: once, however often it
-        is tried. It goes on whether anybody watches or not.
+        """Starts a run of a plan (a document, or YAML or JSON as text), or of a goal, which the server's model works on;
+        once, however often the request is retried. The run goes on whether anybody watches or not.
 
-        `plan_gate` says which plans of models wait for a person's yes (`"depth<=2"`), `planning` whether models take tasks
-        apart, `judging` whose criteria a judge looks at. Only people may allow the shell, hosts, and tools that wait for a yes.
+        `plan_gate` says which plans of models wait for a person's approval (`"depth<=2"`), `planning` whether models
+        split tasks into steps, and `judging` whose criteria a judge checks. Only people may allow the shell, hosts, and
+        tools that need approval.
         """
         said = {
             "plan": plan,
@@ -509,18 +518,18 @@ class AsyncFolio:
         return self.run(made["handle"])
 
     def run(self, run: str) -> AsyncRun:
-        """A run, by its handle (`r3`) or id."""
+        """Returns a run, by its handle (`r3`) or id."""
         return AsyncRun(self._wire, run)
 
     async def runs(
         self, *, status: Some | None = None, limit: int | None = None, cursor: str | None = None
     ) -> shapes.ListOfRunShape:
-        """The runs, the newest first."""
+        """Returns the runs, newest first."""
         query = {"status": status, "limit": limit, "cursor": cursor}
         return cast(shapes.ListOfRunShape, await self._wire.get("/runs", query))
 
     async def answer(self, question: str, answer: str, *, key: str | None = None) -> shapes.RunInFull:
-        """Answers what a run asks."""
+        """Answers a question of a run."""
         path = f"/questions/{part(question)}/answer"
         return cast(shapes.RunInFull, await self._wire.post(path, {"answer": answer}, key=key))
 
@@ -533,7 +542,7 @@ class AsyncFolio:
         always: Literal["tool", "arguments"] | None = None,
         key: str | None = None,
     ) -> shapes.RunInFull:
-        """Says yes or no to what a run may not do by itself. A yes may hold for `always`: for the tool, or for these arguments
-        of it."""
+        """Approves or rejects a plan or call that waits for approval. With `always`, an approval also holds for later
+        calls: of the tool, or with these arguments."""
         body = {"approve": approve, "reason": reason, **body_of({"always": always})}
         return cast(shapes.RunInFull, await self._wire.post(f"/approvals/{part(approval)}", body, key=key))

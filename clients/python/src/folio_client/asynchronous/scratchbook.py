@@ -1,4 +1,4 @@
-"""The scratchbook of one thread: what a model reads before it goes on, and what it writes down meanwhile."""
+"""The scratchbook of one thread: a model reads it before it continues, and writes to it meanwhile."""
 
 from typing import Any, Literal, Unpack, cast
 
@@ -33,7 +33,8 @@ class AsyncScratchbook:
         window: int | None = None,
         model: str | None = None,
     ) -> ViewShape:
-        """What a model reads of it: `view`, within `limit` tokens, with the receipt of what is shown and left out."""
+        """Returns what a model reads of the scratchbook: `view`, within `limit` tokens, with the receipt of what is
+        shown and left out."""
         query = {"view_token_limit": limit, "max_rendered_items": items, "window": window, "model": model}
         return cast(ViewShape, await self._wire.get(f"{self._path}/scratchbook", query))
 
@@ -47,12 +48,12 @@ class AsyncScratchbook:
         limit: int | None = None,
         cursor: str | None = None,
     ) -> ListOfScratchItem:
-        """Its items; archived ones with `all`. `next` of the answer is the `cursor` of the next one."""
+        """Returns the items; archived ones, too, with `all`. `next` of the answer is the `cursor` for the next call."""
         query = {"kind": kind, "status": status, "tags": tags, "all": all or None, "limit": limit, "cursor": cursor}
         return cast(ListOfScratchItem, await self._wire.get(f"{self._path}/scratchbook/items", query))
 
     async def item(self, item: str) -> ScratchItem:
-        """One item."""
+        """Returns one item."""
         return cast(ScratchItem, await self._wire.get(self._item(item)))
 
     async def add(
@@ -66,7 +67,8 @@ class AsyncScratchbook:
         progress: float | None = None,
         key: str | None = None,
     ) -> WrittenScratchItem:
-        """Adds an item: once, however often it is tried. `key` is for who may ask again after a restart of its own."""
+        """Adds an item, once, however often the request is retried. Pass a `key` of your own if you may repeat the call
+        after a restart."""
         said = {
             "kind": kind,
             "title": title,
@@ -87,8 +89,8 @@ class AsyncScratchbook:
         key: str | None = None,
         **fields: Unpack[ItemFields],
     ) -> WrittenScratchItem:
-        """Changes what is said; `None` is to have nothing in it. With `version`, only an item that is still at that version
-        (else `Conflict`)."""
+        """Changes the given fields; `None` empties a field. With `version`, changes the item only if it is still at
+        that version (otherwise `Conflict`)."""
         body: dict[str, Any] = dict(fields)
         if "tags" in fields:
             body["tags"] = several(fields["tags"])
@@ -98,21 +100,21 @@ class AsyncScratchbook:
     async def complete(
         self, item: str, *, reason: str | None = None, version: int | None = None
     ) -> WrittenScratchItem:
-        """It is done."""
+        """Marks the item as done."""
         path = f"{self._item(item)}/complete"
         return cast(WrittenScratchItem, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
     async def pin(
         self, item: str, *, reason: str | None = None, version: int | None = None
     ) -> WrittenScratchItem:
-        """It stands first in every view."""
+        """Pins the item: it stands first in every view."""
         path = f"{self._item(item)}/pin"
         return cast(WrittenScratchItem, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
     async def unpin(
         self, item: str, *, reason: str | None = None, version: int | None = None
     ) -> WrittenScratchItem:
-        """It stands where it belongs again."""
+        """Unpins the item: it stands in its usual place again."""
         path = f"{self._item(item)}/unpin"
         return cast(WrittenScratchItem, await self._wire.post(path, body_of({"reason": reason}), version=version))
 
@@ -127,8 +129,8 @@ class AsyncScratchbook:
         model: str | None = None,
         force: bool = False,
     ) -> Conversation:
-        """Puts the older ones of `messages` away if they fill too much of the window: `messages` of the answer is what to go
-        on with, and what went is in `history`."""
+        """Offloads the older of `messages` if they fill too much of the window. `messages` of the answer is what to
+        continue with; the offloaded ones are in `history`."""
         said = {
             "messages": messages,
             "window": window,
@@ -142,7 +144,7 @@ class AsyncScratchbook:
         return cast(Conversation, await self._wire.post(path, body, takes=OFFLOAD_MOST))
 
     async def history(self, first: int | None = None, last: int | None = None) -> SaidShape:
-        """The messages that were put away, by their numbers from 1."""
+        """Returns the offloaded messages, by their numbers from 1."""
         return cast(SaidShape, await self._wire.get(f"{self._path}/history", {"from": first, "to": last}))
 
     async def evict(
@@ -154,8 +156,9 @@ class AsyncScratchbook:
         model: str | None = None,
         of: ResultOf | None = None,
     ) -> EvictedShape:
-        """What stands in a prompt for `result`: itself, or if it costs more than `limit` tokens a notice with its beginning and
-        a reference that `blob` reads. What can be read again where it came from is said with `of`, and never put away."""
+        """Returns what to put into a prompt for `result`: the result itself or, if it costs more than `limit` tokens, a
+        notice with its beginning and a reference that `blob` reads. Use `of` for a result that can be read again at its
+        source; such a result is never put away."""
         said = body_of({"limit": limit, "tool": tool, "model": model, "of": of})
         return cast(EvictedShape, await self._wire.post(f"{self._path}/evict", {**said, "result": result}))
 

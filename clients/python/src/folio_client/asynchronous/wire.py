@@ -1,4 +1,4 @@
-"""One request and its answer; one stream and what it tells."""
+"""Requests with their answers, and streams of events."""
 
 import asyncio
 import time
@@ -14,15 +14,16 @@ from ..filters import query_of
 from ..outage import STOOD_LEAST, Outage, wait_before
 
 SILENCE_MOST = 45.0
-"""Seconds after which a stream without a sign of life is dead; the server gives one every 15."""
+"""Seconds without a sign of life after which a stream counts as dead; the server gives one every 15."""
 IMPORT_MOST, OFFLOAD_MOST, TURN_MOST = 610.0, 160.0, 70.0
-"""Seconds that an answer may take to what takes long: what a server gives itself for it, and a little more for the way."""
+"""Timeouts in seconds for requests that take long: the server's own limit, and a little more for the network."""
 AGAIN = frozenset({429, 502, 503, 504})
-"""What a stream is answered where there is no server now, or one that has no room: by Folio, or by what stands in front."""
+"""Status codes for a stream when there is no server now, or it is at capacity: from Folio, or from a proxy in front of
+it."""
 
 
 class AsyncWire:
-    """Asks a server, and asks again where that is safe."""
+    """Sends requests to a server, and retries them where that is safe."""
 
     def __init__(
         self, http: httpx.AsyncClient, base: str, headers: Mapping[str, str], retries: int, stream_timeout: float
@@ -34,14 +35,14 @@ class AsyncWire:
         self.stream_timeout = stream_timeout
 
     def with_header(self, name: str, value: str) -> "AsyncWire":
-        """The same, saying something more with each request."""
+        """Returns the same wire with one more header on each request."""
         return AsyncWire(self.http, self.base, {**self.headers, name: value}, self.retries, self.stream_timeout)
 
     async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         return json_of(await self.ask("GET", path, query=query))
 
     async def fetch(self, path: str, kind: str) -> httpx.Response:
-        """What is there, of the media type `kind`."""
+        """Returns the content at `path`, which must have the media type `kind`."""
         response = await self.ask("GET", path)
         check_kind(response, kind)
         return response
@@ -56,7 +57,8 @@ class AsyncWire:
         version: int | None = None,
         takes: float | None = None,
     ) -> Any:
-        """Does it once, however often it has to be asked: `key` names the request, a new one if it is not said."""
+        """Sends a POST that takes effect once, however often it is retried. `key` identifies the request; by default it
+        gets a new key."""
         headers = {**new_key(key), **at_version(version)}
         return json_of(await self.ask("POST", path, query=query, body=body, headers=headers, takes=takes))
 
@@ -70,7 +72,8 @@ class AsyncWire:
         query: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> Any:
-        """Changes what is there to `body`; a text is sent as it is. With `key`, once however often it has to be asked."""
+        """Sends `body` as a change; a text is sent as it is. With `key`, the change takes effect once, however often it
+        is retried."""
         headers = {**({} if key is None else new_key(key)), **at_version(version)}
         return json_of(await self.ask(method, path, query=query, body=body, headers=headers))
 
@@ -85,11 +88,11 @@ class AsyncWire:
         headers: Mapping[str, str] | None = None,
         takes: float | None = None,
     ) -> httpx.Response:
-        """The answer, if it is a success. It is waited for as long as it `takes` at most.
+        """Returns the answer if it is a success, after waiting for at most `takes` seconds or the usual timeout.
 
-        What reads, and what has a key, is asked again after a broken connection and when the server is busy; any other
-        change only if there were too many requests, for then nothing was done. What `takes` long and has taken longer is not:
-        the server may be at it still.
+        Reads, and requests with a key, are retried after a broken connection and when the server is busy; other changes
+        only if there were too many requests, since then nothing was done. A request with `takes` that has taken longer
+        is not retried: the server may still be working on it.
         """
         said = {**self.headers, **(headers or {})}
         again = method == "GET" or "Idempotency-Key" in said
@@ -118,14 +121,14 @@ class AsyncWire:
         raise AssertionError("the last try returns or raises")
 
     async def events(self, path: str, after: int | None) -> AsyncGenerator[Event, None]:
-        """What happens, each thing once, over as many connections as it takes, until the server says that nothing follows, or is
-        not there for longer than `stream_timeout`."""
+        """Yields the events, each once, over as many connections as it takes, until the server says that nothing
+        follows, or there is no server for longer than `stream_timeout`."""
         outage = Outage(self.stream_timeout)
         while True:
             headers = self.headers if after is None else {**self.headers, "Last-Event-ID": str(after)}
             timeout = httpx.Timeout(self.http.timeout.connect, read=SILENCE_MOST)
             request = self.request("GET", path, headers=headers, timeout=timeout)
-            # When it was answered, and when there was the last sign of life.
+            # When the request was answered, and when the last sign of life came.
             began = alive = None
             failed: FolioError = Unreachable("unreachable", "the stream ends again and again")
             try:
@@ -145,7 +148,8 @@ class AsyncWire:
                                 raise error_of(status if isinstance(status, int) else 0, event.data)
                             outage.is_over()
                             if event.name == "gap":
-                                # What was known is of another past: this one begins at its head, a run at its first event.
+                                # What is known belongs to another past: a space continues at its head, a run at its
+                                # first event.
                                 after = event.data.get("head", 0) if event.id is None else event.id
                             elif event.id is not None:
                                 after = event.id
@@ -176,14 +180,14 @@ class AsyncWire:
             await asyncio.sleep(pause)
 
     def waiting(self, takes: float | None) -> httpx.Timeout:
-        """For how long an answer is waited for that `takes` so many seconds; never shorter than usual."""
+        """Returns the timeout for a request that takes `takes` seconds; never shorter than the usual one."""
         usual = self.http.timeout
         if takes is None or usual.read is None:
             return usual
         return httpx.Timeout(connect=usual.connect, read=max(usual.read, takes), write=usual.write, pool=usual.pool)
 
     def request(self, method: str, path: str, query: Mapping[str, Any] | None = None, **said: Any) -> httpx.Request:
-        """A request, if there can be such a one."""
+        """Builds a request. Raises `Invalid` if it cannot be sent."""
         check_headers(said["headers"])
         try:
             params = httpx.QueryParams(tuple(query_of(query or {})))
@@ -193,7 +197,8 @@ class AsyncWire:
 
 
 def unanswered(error: httpx.RequestError) -> FolioError:
-    """The error that no answer stands for: what was asked cannot be sent, what came back is none, or nobody is there."""
+    """Returns the error for a request without an answer: it cannot be sent, what came back is not an answer, or nobody
+    is there."""
     told = f"{type(error).__name__}: {error}"
     if isinstance(error, (httpx.LocalProtocolError, httpx.UnsupportedProtocol)):
         return Invalid("invalid", f"the request cannot be sent: {told}")
@@ -203,7 +208,7 @@ def unanswered(error: httpx.RequestError) -> FolioError:
 
 
 def failure_of(response: httpx.Response) -> FolioError:
-    """The error that `response` stands for; its body has been read."""
+    """Returns the error for `response`, whose body has been read."""
     try:
         problem = response.json()
     except (ValueError, RecursionError):
