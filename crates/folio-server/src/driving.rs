@@ -79,13 +79,13 @@ impl Driving {
                 .hint("wait until one of them has ended, then start it again")
         };
         let held = Arc::clone(&self.places).try_acquire_owned();
-        let held = held.map_err(|_| refused("as many runs wait here as one server keeps".to_owned()))?;
+        let held = held.map_err(|_| {
+            refused("this server has reached its limit of runs, including those that only wait".to_owned())
+        })?;
         let busy = self.busy.begin_below(self.most);
         let busy = busy.ok_or_else(|| {
             let most = self.most;
-            refused(format!(
-                "{most} runs are under way, which is as many as one server drives"
-            ))
+            refused(format!("{most} runs are under way, the most that one server drives"))
         })?;
         Ok(Place { busy, _held: held })
     }

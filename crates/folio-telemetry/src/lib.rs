@@ -83,7 +83,7 @@ impl Telemetry {
         let address = reqwest::Url::parse(&options.address).ok();
         let address = address.filter(|address| matches!(address.scheme(), "http" | "https") && address.has_host());
         let Some(address) = address else {
-            let form = "its address has to begin with http:// or https://, and to name a host";
+            let form = "its address must begin with http:// or https:// and name a host";
             return Err(failed(form.to_owned()));
         };
         let last = Last::default();
@@ -139,10 +139,7 @@ impl Telemetry {
         let is_late = tokio::time::timeout(patience, finishing).await.is_err();
         let counts = &self.shared.counts;
         let reason = if is_late {
-            let late = format!(
-                "the end of the program waits {} s for it and no longer",
-                patience.as_secs()
-            );
+            let late = format!("the program waits only {} s for it when it ends", patience.as_secs());
             let last = self.shared.last.failure().or_else(|| counts.reason());
             Some(last.map_or_else(|| late.clone(), |last| format!("{last} ({late})")))
         } else {

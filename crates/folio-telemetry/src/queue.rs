@@ -171,7 +171,7 @@ impl Queue {
 
     fn is_full(&self) {
         let reason = self.counts.reason();
-        let reason = reason.unwrap_or_else(|| "it takes them more slowly than they come".to_owned());
+        let reason = reason.unwrap_or_else(|| "it accepts them more slowly than they come".to_owned());
         self.counts.are_lost(1, &reason);
     }
 }

@@ -320,7 +320,7 @@ async fn what_is_still_on_its_way_at_the_end_of_the_program_is_counted() {
     driven(&telemetry).await;
     let sent = telemetry.finish(Duration::from_secs(1)).await;
     assert_eq!((sent.sent, sent.lost), (0, 2));
-    assert!(sent.reason.unwrap().ends_with("waits 1 s for it and no longer"));
+    assert!(sent.reason.unwrap().ends_with("waits only 1 s for it when it ends"));
 }
 
 /// A store that fails to read journals the given number of times.

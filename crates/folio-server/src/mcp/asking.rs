@@ -83,7 +83,7 @@ fn form_of(run: &Run, node: NodeId, question: &Question) -> ElicitRequestParams 
     let path = run.node(node).map_or("", |view| view.path);
     let message = match &question.default {
         None => format!("{path} asks: {}", question.text),
-        Some(default) => format!("{path} asks: {} (nobody answers in time: {default})", question.text),
+        Some(default) => format!("{path} asks: {} (if nobody answers in time: {default})", question.text),
     };
     ElicitRequestParams::FormElicitationParams {
         meta: None,

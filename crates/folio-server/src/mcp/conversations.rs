@@ -99,9 +99,9 @@ pub(super) async fn not_too_many(State(open): State<Conversations>, request: Req
         .get("mcp-protocol-version")
         .is_none_or(|version| version.as_bytes() < b"2026-07-28".as_slice());
     if has_none && needs_one && open.sessions.sessions.read().await.len() >= MOST {
-        let detail = format!("{MOST} conversations are open, which is as many as this server has");
+        let detail = format!("{MOST} sessions are open, the most that this server allows");
         return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
-            .hint("end one, or wait until one that nobody uses has ended by itself after five minutes")
+            .hint("end one, or wait: a session that is not used ends after five minutes")
             .into_response();
     }
     next.run(request).await
@@ -116,7 +116,7 @@ pub(super) async fn of_their_own(State(open): State<Conversations>, request: Req
     if let Some(id) = session_in(request.headers())
         && !open.is_of(id, who.as_deref())
     {
-        return Problem::not_found("not_found", format!("there is no conversation {id}")).into_response();
+        return Problem::not_found("not_found", format!("there is no session {id}")).into_response();
     }
     let response = next.run(request).await;
     if let Some(id) = session_in(response.headers()) {

@@ -92,7 +92,7 @@ impl Mcp {
         let is_watched = {
             let mut seen = followed.seen();
             if seen.at.len() >= MOST && !seen.at.contains_key(&uri) {
-                let message = format!("a conversation follows at most {MOST} resources; unsubscribe from some");
+                let message = format!("a client can subscribe to at most {MOST} resources; unsubscribe from some");
                 return Err(rmcp::ErrorData::invalid_params(message, None));
             }
             seen.at.insert(uri, (address, mark));

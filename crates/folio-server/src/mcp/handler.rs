@@ -95,7 +95,7 @@ impl ServerHandler for Mcp {
             let thread = match &thread {
                 None | Some(Value::Null) => None,
                 Some(Value::String(name)) => Some(name.as_str()),
-                Some(other) => return Err(tools::wrong("thread", format!("is a text, not {other}")).into()),
+                Some(other) => return Err(tools::wrong("thread", format!("must be a text, not {other}")).into()),
             };
             let mut caller = self.caller_of(&context, thread)?;
             let asked = key.as_ref().zip(said).map(|(key, said)| {
@@ -231,7 +231,7 @@ impl ServerHandler for Mcp {
             None | Some(Value::Null) => None,
             Some(Value::String(thread)) => Some(thread.as_str()),
             Some(other) => {
-                let message = format!("thread: is a text, not {other}");
+                let message = format!("thread: must be a text, not {other}");
                 return Err(ErrorData::invalid_params(message, None));
             }
         };
@@ -360,7 +360,7 @@ fn key_of(context: &RequestContext<RoleServer>) -> Result<Option<String>, ErrorD
         Some(Value::String(key)) if !key.is_empty() => Ok(Some(key.clone())),
         // If the key were ignored, a repeated call would be carried out twice.
         Some(other) => {
-            let message = format!("{KEY} of _meta is a text that names the call, not {other}");
+            let message = format!("{KEY} in _meta must be a text that identifies the call, not {other}");
             Err(ErrorData::invalid_params(message, None))
         }
     }
@@ -382,7 +382,7 @@ fn told_as_offered(tool: &Tool, unknown: Option<&str>, problem: Problem) -> Prob
     let mut known = takes(tool);
     known.sort_unstable();
     let known = known.join(", ");
-    problem.saying(format!("{name}: is nothing that {} takes; it takes {known}", tool.name))
+    problem.saying(format!("{name}: is not an argument of {}; it takes {known}", tool.name))
 }
 
 fn no_such_tool(mcp: &Mcp, name: &str) -> ErrorData {

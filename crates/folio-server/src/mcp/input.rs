@@ -63,7 +63,7 @@ pub(super) fn read(line: &[u8]) -> Line {
         Err(error) => {
             let mut search = IdSearch::default();
             search.feed(line);
-            let message = format!("this is no JSON that can be read: {error}");
+            let message = format!("the message is not valid JSON: {error}");
             return refused(search.found(), ErrorData::parse_error(message, None));
         }
     };
@@ -91,7 +91,7 @@ fn id_without_room(line: &[u8]) -> Option<Number> {
 }
 
 fn id_refused(id: &Number) -> ErrorData {
-    let message = format!("the id of a request is a text or a whole number of 64 bits with a sign, not {id}");
+    let message = format!("the id of a request must be a text or a signed 64-bit integer, not {id}");
     ErrorData::invalid_request(message, None)
 }
 
@@ -107,12 +107,12 @@ pub(super) fn read_whole(body: &[u8]) -> Line {
 
 /// Returns the error for a line that was too long to be kept.
 pub(super) fn too_long(id: Option<RequestId>) -> Line {
-    let message = format!("the message is longer than {MAX_MESSAGE_BYTES} bytes, which is the most that is read");
+    let message = format!("the message is longer than the limit of {MAX_MESSAGE_BYTES} bytes");
     refused(id, ErrorData::invalid_request(message, None))
 }
 
 fn no_message() -> ErrorData {
-    ErrorData::invalid_request("this is JSON, but no message of JSON-RPC 2.0", None)
+    ErrorData::invalid_request("the message is JSON, but not a JSON-RPC 2.0 message", None)
 }
 
 fn refused(id: Option<RequestId>, error: ErrorData) -> Line {

@@ -39,7 +39,7 @@ pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
 /// Returns why `params` are not a `T`, with the field that is wrong.
 fn wrong_in<T: DeserializeOwned>(params: Value) -> String {
     let whole = match T::deserialize(&params) {
-        Ok(_) => "_meta is not as the protocol has it".to_owned(),
+        Ok(_) => "_meta does not have the form that the protocol requires".to_owned(),
         Err(error) => error.to_string(),
     };
     let Value::Object(fields) = params else { return whole };

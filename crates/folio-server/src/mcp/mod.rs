@@ -64,7 +64,7 @@ const MAX_NAME_BYTES: usize = 64;
 #[non_exhaustive]
 pub enum McpError {
     /// The first message was not one that the protocol begins with.
-    #[error("the client did not begin as the Model Context Protocol has it")]
+    #[error("the client did not begin as the Model Context Protocol requires")]
     Begin(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// This side of the conversation failed.
     #[error("the conversation broke off")]

@@ -50,10 +50,7 @@ impl FromStr for ToolSet {
         let found = Self::ALL.into_iter().find(|set| set.as_str() == name);
         found.ok_or_else(|| {
             let names: Vec<_> = Self::ALL.into_iter().map(Self::as_str).collect();
-            format!(
-                "this version has no set of tools {name:?}; there are {}",
-                names.join(", ")
-            )
+            format!("there is no tool set {name:?}; there are {}", names.join(", "))
         })
     }
 }

@@ -95,7 +95,7 @@ pub(super) fn completes(form: &str, argument: &str) -> Option<&'static str> {
 /// Returns the error that no resource has this address.
 pub(super) fn unknown(uri: &str) -> ErrorData {
     let message = format!(
-        "{uri:?} is nothing here; there are folio://view/{{thread}}, folio://page/{{handle}} and folio://run/{{run}}"
+        "there is no resource {uri:?}; there are folio://view/{{thread}}, folio://page/{{handle}} and folio://run/{{run}}"
     );
     ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
 }
@@ -144,7 +144,7 @@ impl Mcp {
         caller: &Caller,
         cursor: Option<&str>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let wrong = |cursor| ErrorData::invalid_params(format!("{cursor:?} is no cursor of this list"), None);
+        let wrong = |cursor| ErrorData::invalid_params(format!("{cursor:?} is not a cursor of this list"), None);
         let after = match cursor {
             None => None,
             Some(cursor) => Some(cursor.parse::<u64>().map_err(|_| wrong(cursor))?),
@@ -200,7 +200,7 @@ fn bounded(mut text: String) -> String {
         let end = text[..end].rfind('\n').map_or(end, |at| at + 1);
         let left = text.len() - end;
         text.truncate(end);
-        text.push_str(&format!("(+{left} bytes; scratch_read and memory_page read on)\n"));
+        text.push_str(&format!("(+{left} bytes; read on with scratch_read or memory_page)\n"));
     }
     text
 }
@@ -237,6 +237,9 @@ mod tests {
         let (shown, last) = text.rsplit_once("(+").expect("it goes on");
         assert!(shown.len() <= MAX_BYTES && shown.ends_with("of it\n"));
         let left = "a line of it\n".len() * 40_000 - shown.len();
-        assert_eq!(last, format!("{left} bytes; scratch_read and memory_page read on)\n"));
+        assert_eq!(
+            last,
+            format!("{left} bytes; read on with scratch_read or memory_page)\n")
+        );
     }
 }

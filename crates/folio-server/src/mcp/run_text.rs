@@ -59,7 +59,7 @@ pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
     let mut line = run_line(row, run);
     if let Some((node, waiting)) = run.waiting().first() {
         line.push_str(&format!(
-            "; waits for a person's yes: {}",
+            "; waits for a person's approval: {}",
             approving(row, *node, waiting)
         ));
     }
@@ -127,7 +127,7 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option
             text.push_str(&format!("\n- under way: {}", title_of(run, &view)));
         }
         if !is_driven {
-            text.push_str("\nnobody drives it; `folio resume` goes on with it");
+            text.push_str("\nnobody drives it; `folio resume` resumes it");
         }
         return text;
     };

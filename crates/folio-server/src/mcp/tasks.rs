@@ -33,7 +33,7 @@ pub(super) fn begun(row: &RunRow, line: &str) -> CreateTaskResult {
 }
 
 fn run_of(task: &str) -> Result<RunId, ErrorData> {
-    let unknown = |_| ErrorData::invalid_params(format!("{task:?} is no task of this server"), None);
+    let unknown = |_| ErrorData::invalid_params(format!("{task:?} is not a task of this server"), None);
     task.parse().map_err(unknown)
 }
 

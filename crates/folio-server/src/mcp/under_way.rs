@@ -21,7 +21,7 @@ impl UnderWay {
         if self.0.insert(id.clone()) {
             return Ok(());
         }
-        let message = "a request with this id is still being answered; each has an id of its own";
+        let message = "a request with this id is still being answered; give each request an id of its own";
         let error = ErrorData::invalid_request(message, None);
         Err(Box::new(JsonRpcError::new(Some(id.clone()), error)))
     }

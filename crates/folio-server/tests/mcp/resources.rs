@@ -75,7 +75,7 @@ async fn views_pages_and_runs_are_read_as_markdown() {
             ("folio://page/p99", "not_found"),
             ("folio://run/r9", "not_found"),
             ("folio://nothing/x", "folio://view/{thread}"),
-            ("file:///etc/passwd", "is nothing here"),
+            ("file:///etc/passwd", "there is no resource"),
         ] {
             let error = read(&pair, uri).await.unwrap_err().to_string();
             assert!(error.contains(said), "{uri}: {error}");

@@ -314,7 +314,8 @@ async fn what_waits_for_a_yes_is_told_at_once_with_how_it_is_said() {
         let approve = format!("`folio approve r1.{node}.{}`", waiting.mark());
         let waits = format!("sh: shell {{\"argv\":[\"true\"]}}; {approve}");
         assert!(
-            text.starts_with("r1 [running] Build") && text.contains(&format!("waits for a person's yes:\n{waits}")),
+            text.starts_with("r1 [running] Build")
+                && text.contains(&format!("waits for a person's approval:\n{waits}")),
             "{era:?}: {text}"
         );
         assert_eq!(run["approvals"], json!([waits]), "{era:?}");

@@ -66,7 +66,7 @@ async fn observations_are_added_listed_and_changed() {
     .await;
     let brief = json!({"content": "Over as it begins", "ttl_minutes": 0});
     let (text, _) = pair.call("observe_add", brief).await;
-    assert!(text.contains("its time is over"), "{text}");
+    assert!(text.contains("it has expired already"), "{text}");
     let (text, list) = pair.call("observe_list", json!({"tags": ["tests"]})).await;
     assert!(text.starts_with("e1 ") && text.ends_with("1 in all"), "{text}");
     assert_eq!(list["items"][0]["handle"], "e1");
@@ -137,7 +137,7 @@ async fn a_list_of_none_is_refused_as_over_http_and_one_of_many_comes_in_parts()
     for (arguments, says) in [
         (json!({"limit": "5"}), "limit: invalid type: string \"5\""),
         (json!({"tags": 7, "limit": 5}), "tags: is not a text or a list of texts"),
-        (json!({"colour": "red"}), "colour: is nothing that observe_list takes"),
+        (json!({"colour": "red"}), "colour: is not an argument of observe_list"),
     ] {
         let (text, _) = pair.refused("observe_list", arguments).await;
         assert!(text.contains(says), "{text}");

@@ -360,7 +360,7 @@ async fn a_key_or_a_thread_that_is_no_text_is_refused() {
     let request =
         GetPromptRequestParams::new("resume").with_arguments(json!({"thread": 5}).as_object().unwrap().clone());
     let error = pair.client.get_prompt(request).await.unwrap_err();
-    assert!(error.to_string().contains("thread: is a text, not 5"), "{error}");
+    assert!(error.to_string().contains("thread: must be a text, not 5"), "{error}");
     pair.end().await;
 }
 
@@ -373,7 +373,7 @@ async fn what_a_tool_takes_is_named_as_it_was_offered() {
         let (text, _) = pair.refused(tool, json!({"colour": 1})).await;
         let names = text.lines().next().unwrap();
         assert!(
-            names.contains(&format!("colour: is nothing that {tool} takes; it takes ")) && names.contains("thread"),
+            names.contains(&format!("colour: is not an argument of {tool}; it takes ")) && names.contains("thread"),
             "{text}"
         );
     }

@@ -63,14 +63,14 @@ impl Asked {
         if asked.ids.is_empty() || asked.ids.len() > ENTRIES_MAX {
             return Err(wrong(
                 "ids",
-                format!("names {} entries, not 1 to {ENTRIES_MAX}", asked.ids.len()),
+                format!("names {} entries; name 1 to {ENTRIES_MAX}", asked.ids.len()),
             )
             .into());
         }
         let parse = |id: &String| {
             id.trim()
                 .parse()
-                .map_err(|_| wrong("ids", format!("{id:?} is no handle of an entry, such as e42")))
+                .map_err(|_| wrong("ids", format!("{id:?} is not the handle of an entry, such as e42")))
         };
         let ids = asked.ids.iter().map(parse).collect::<Result<_, _>>()?;
         Ok((ids, asked.reason.filter(|reason| !reason.trim().is_empty())))
@@ -101,7 +101,7 @@ async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
 
 async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
     let (entries, reason) = Asked::of(&call.arguments)?;
-    let reason = reason.ok_or_else(|| wrong("reason", "says nothing: why is it to be forgotten?"))?;
+    let reason = reason.ok_or_else(|| wrong("reason", "is empty: say why the content is to be erased"))?;
     let caller = &call.caller;
     let filter = ForgetFilter {
         entries,
@@ -114,7 +114,7 @@ async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
         answer.text.push_str(&format!("\nstill in {left}"));
     }
     if residue.no_longer_known > 0 {
-        let known = "forgotten before: what was left of it was written anew, and nobody knows any more what it said";
+        let known = "forgotten before: what was left of it has been written again, and what it said is no longer known";
         answer.text.push_str(&format!("\n{} {known}", residue.no_longer_known));
     }
     if let Value::Object(fields) = &mut answer.structured {

@@ -98,7 +98,7 @@ async fn search(call: Call<'_>) -> Result<Answer, Problem> {
     let kinds = match asked.kind.as_deref() {
         None => Vec::new(),
         Some(name) => {
-            vec![EntryKind::parse(name).ok_or_else(|| wrong("kind", format!("{name:?} is no kind of entry")))?]
+            vec![EntryKind::parse(name).ok_or_else(|| wrong("kind", format!("{name:?} is not a kind of entry")))?]
         }
     };
     let Some(tags) = Tag::asked_for(&asked.tags.texts()) else {
@@ -121,7 +121,7 @@ async fn search(call: Call<'_>) -> Result<Answer, Problem> {
         (answer, used) = workspace.search(&query).await?;
     }
     let remark = match used {
-        TextMatch::Any => "nothing has all of the words; this has some of them: ",
+        TextMatch::Any => "nothing contains all of the words; these contain some of them: ",
         TextMatch::All => "",
     };
     Ok(list::answer(&answer, remark, workspace.now(), tokens))
@@ -148,7 +148,7 @@ async fn context(call: Call<'_>) -> Result<Answer, Problem> {
     let receipt = &assembled.receipt;
     let structured = json!({"tokens": receipt.tokens, "omitted": receipt.omitted(), "hash": receipt.hash});
     let text = match assembled.text.as_str() {
-        "" => "nothing is remembered that fits".to_owned(),
+        "" => "memory has nothing that fits".to_owned(),
         text => text.to_owned(),
     };
     Ok(Answer {
@@ -171,7 +171,7 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
         .id
         .trim()
         .parse()
-        .map_err(|_| wrong("id", format!("{:?} is no handle of a page, such as p7", asked.id)))?;
+        .map_err(|_| wrong("id", format!("{:?} is not the handle of a page, such as p7", asked.id)))?;
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let markdown = workspace.page_markdown(id).await?;
     let page = PageShape::of(&workspace.page(id).await?);
@@ -182,12 +182,12 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
         Some(cursor) => {
             let (of, at) = cursor.split_once('@').unwrap_or_default();
             let at = at.parse().map_err(|_| {
-                let message = format!("{cursor:?} is not what `next` of an earlier answer was");
+                let message = format!("{cursor:?} is not the `next` of an earlier answer");
                 wrong("cursor", message)
             })?;
             if markdown.get(..at).is_none_or(|read| state(read) != of) {
                 let message = format!(
-                    "{} has changed in what was read of it; read it again without a cursor",
+                    "the part of {} that was read has changed; read the page again without a cursor",
                     page.handle
                 );
                 return Err(wrong("cursor", message).into());

@@ -126,13 +126,13 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
         None | Some(Value::Null) => None,
         Some(version) => {
             let version = version.as_u64().and_then(|version| u32::try_from(version).ok());
-            Some(version.ok_or_else(|| wrong("expected_version", "is the number of a version"))?)
+            Some(version.ok_or_else(|| wrong("expected_version", "must be the number of a version"))?)
         }
     };
     let id: EntryRef = id
         .as_str()
         .and_then(|id| id.trim().parse().ok())
-        .ok_or_else(|| wrong("id", format!("{id} is no handle of an observation, such as e42")))?;
+        .ok_or_else(|| wrong("id", format!("{id} is not the handle of an observation, such as e42")))?;
     let patch = ObservationPatch::from_json(&arguments)?;
     let caller = &call.caller;
     let changed = caller.workspace.update_observation(&caller.actor, id, patch, expected);
@@ -149,7 +149,7 @@ fn written(written: &Written, call: &Call<'_>) -> Answer {
     let is_told = written.warnings.iter().any(|warning| warning.code == "expires_at_past");
     if !is_told && written.entry.state(call.caller.workspace.now()) == State::Expired {
         text.push_str(
-            "\nits time is over: it is kept, and no list shows it (ttl_minutes 0 ends at once; null lasts for ever)",
+            "\nit has expired already: it is kept, but no list shows it (ttl_minutes 0 expires at once, null never)",
         );
     }
     let mut structured = json!(Observation::of(&written.entry, call.caller.workspace.now()));
@@ -185,7 +185,7 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
     let limit = how_many(limit, DEFAULT_LIMIT, list::LINES)?;
     let asked = context_query(&json!({ "filters": filters }), &ReadScope::default());
     let refused = |invalid: Invalid| match invalid.code.as_str() {
-        "filter_unknown" => wrong(&invalid.field, format!("is nothing that {} takes", call.name)),
+        "filter_unknown" => wrong(&invalid.field, format!("is not an argument of {}", call.name)),
         _ => wrong(&invalid.field, invalid.message),
     };
     let ContextQuery::Asks(query) = asked.map_err(refused)? else {

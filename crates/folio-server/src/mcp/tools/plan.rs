@@ -122,7 +122,7 @@ fn worker(call: &Call<'_>, agent: Option<&str>) -> Result<Owner, Invalid> {
 }
 
 fn named(field: &str, handle: &str) -> Result<EntryRef, Invalid> {
-    let is_wrong = |_| wrong(field, format!("{handle:?} is no handle of an entry, such as e7"));
+    let is_wrong = |_| wrong(field, format!("{handle:?} is not the handle of an entry, such as e7"));
     handle.trim().parse().map_err(is_wrong)
 }
 
@@ -147,7 +147,7 @@ fn named_before(items: &[Entry], cursor: Option<&str>) -> Result<usize, Invalid>
     let Some(cursor) = cursor else { return Ok(0) };
     let parts = cursor.split_once('.');
     let parts = parts.and_then(|(last, many)| Some((last, many.parse::<usize>().ok()?)));
-    let (last, many) = parts.ok_or_else(|| wrong("cursor", "is none that plan_ready gave"))?;
+    let (last, many) = parts.ok_or_else(|| wrong("cursor", "is not a cursor that plan_ready returned"))?;
     let place = items.iter().position(|entry| entry.handle.to_string() == last);
     Ok(place.map_or(many.min(items.len()), |place| place + 1))
 }
@@ -285,7 +285,13 @@ async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
             phase: None,
             progress: None,
         })),
-        _ => return Err(wrong("title", "either a title, with a body, or the id of what is there").into()),
+        _ => {
+            return Err(wrong(
+                "title",
+                "give either a title, with or without a body, or the id of an existing item",
+            )
+            .into());
+        }
     };
     let delegation = Delegation {
         what,
@@ -336,7 +342,7 @@ async fn report(call: Call<'_>) -> Result<Answer, Problem> {
         }
     };
     if asked.progress.is_some() && asked.status != "in_progress" {
-        return Err(wrong("progress", "goes with the status in_progress").into());
+        return Err(wrong("progress", "is only for the status in_progress").into());
     }
     let report = WorkReport {
         item: named("id", &asked.id)?,

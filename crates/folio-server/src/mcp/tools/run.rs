@@ -123,9 +123,8 @@ fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, P
             Ok(asked)
         }
         Some(tool) => {
-            let detail = format!(
-                "{tool} waits for a person's yes, and runs of models are not allowed to call it without one here"
-            );
+            let detail =
+                format!("{tool} needs a person's approval, and runs of models may not call it without one here");
             let hint = "leave it out of allow_tools: then a person is asked";
             Err(Problem::role_denied(detail).hint(hint))
         }
@@ -191,7 +190,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
 fn round_of(call: &Call<'_>) -> Result<Option<Round>, Problem> {
     let Some(state) = &call.state else { return Ok(None) };
     let round = Round::parse(state);
-    let round = round.ok_or_else(|| wrong("requestState", "is none that this server sent"))?;
+    let round = round.ok_or_else(|| wrong("requestState", "is not a state that this server sent"))?;
     Ok(Some(round))
 }
 
@@ -236,7 +235,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     submit::may_steer(&call.caller.actor)?;
     let asked: Said = read(&call.arguments)?;
     if asked.answer.trim().is_empty() {
-        return Err(wrong("answer", "says nothing: what did the person say?").into());
+        return Err(wrong("answer", "is empty: pass on what the person said").into());
     }
     let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
     let runner = &call.mcp.shared.runner;
@@ -253,7 +252,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
         (None, []) => None,
         (None, several) => {
             let detail = format!(
-                "run {} asks {} things: name one of {}",
+                "run {} has {} open questions; name the node of one: {}",
                 row.handle,
                 several.len(),
                 lines_of(&run).join("; ")
@@ -266,11 +265,11 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
         }
     };
     let Some(node) = node else {
-        let detail = format!("run {} asks nothing there", row.handle);
+        let detail = format!("run {} has no open question there", row.handle);
         let problem = Problem::not_found("no_question", detail);
         return Err(match approvals(&row, &run, &call.caller.tokens).as_slice() {
             [] => problem,
-            waiting => problem.hint(format!("a person says yes to what waits: {}", waiting.join("; "))),
+            waiting => problem.hint(format!("a person can approve what waits: {}", waiting.join("; "))),
         });
     };
     runner.answer(row.id, node, &asked.answer, &call.caller.actor).await?;
@@ -291,7 +290,7 @@ fn lines_of(run: &Run) -> Vec<String> {
 }
 
 fn run_named(name: &str) -> Result<RunRef, Problem> {
-    let wrong_name = |_| Problem::from(wrong("run", format!("{name:?} is no handle of a run, such as r3")));
+    let wrong_name = |_| Problem::from(wrong("run", format!("{name:?} is not the handle of a run, such as r3")));
     name.trim().parse().map_err(wrong_name)
 }
 
@@ -452,13 +451,13 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
     let mut text = run_brief(&row, &run, is_driven, report.as_deref(), &caller.tokens);
     let waiting = approvals(&row, &run, &caller.tokens);
     if !waiting.is_empty() {
-        text.push_str("\nwaits for a person's yes:\n");
+        text.push_str("\nwaits for a person's approval:\n");
         text.push_str(&waiting.join("\n"));
         structured["approvals"] = json!(waiting);
     }
     let asks = lines_of(&run);
     if !asks.is_empty() {
-        text.push_str("\nasks (run_answer):\n");
+        text.push_str("\nasks (answer with run_answer):\n");
         text.push_str(&asks.join("\n"));
         structured["questions"] = json!(asks);
     }
