@@ -222,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// A store, what drives its runs, and a run that is to be.
+    /// A store, a runner for it, and a run to submit.
     async fn house() -> (Folio, Runner, NewRun) {
         let step = "{id: a, do: {tool: text, args: {op: echo, value: 1}}}";
         house_with(step).await
@@ -241,7 +241,7 @@ mod tests {
         (folio, runner, NewRun::of(plan, Actor::new(Role::Human, "ada")))
     }
 
-    /// `recording` that begins once it is let go.
+    /// A `recording` that begins once it is released.
     fn held<T>(recording: impl Future<Output = T>) -> (oneshot::Sender<()>, impl Future<Output = T>) {
         let (go_on, held) = oneshot::channel();
         let recording = Box::pin(recording);
@@ -252,7 +252,7 @@ mod tests {
         (go_on, recording)
     }
 
-    /// What the run comes to that is told when it is recorded.
+    /// Returns the outcome of the run whose id is sent when it is recorded.
     async fn comes_to(folio: &Folio, told: oneshot::Receiver<RunId>) -> Option<Outcome> {
         let id = told.await.expect("it is recorded");
         let mut watch = Watch::new(Arc::clone(folio.store()), SpaceName::main(), id);
@@ -309,7 +309,7 @@ mod tests {
         assert_eq!(comes_to(&folio, told).await, Some(Outcome::Cancelled));
     }
 
-    /// A tool that says that it was called, and is done when it is let go; how often it was called.
+    /// A tool that reports that it was called and ends when it is released; with the counts of both.
     fn held_tool() -> (Registry, Arc<Semaphore>, Arc<Semaphore>) {
         let (called, may) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
         let mut registry = Registry::with_builtins();
@@ -337,7 +337,7 @@ mod tests {
         asked_for.expect("it is the first one").keep_going();
         called.acquire().await.expect("it is not closed").forget();
         let ending = async {
-            // It is told first that nothing more is to begin.
+            // The runner is told first to begin nothing more.
             tokio::task::yield_now().await;
             may.add_permits(1);
         };
@@ -375,7 +375,7 @@ mod tests {
         let taken = places.try_acquire().expect("the only one");
         let driving = async { drop(places.acquire().await) };
         let stopping = async {
-            // It waits behind what is driven.
+            // It waits behind the driving.
             tokio::task::yield_now().await;
             drop(places.acquire().await);
             true

@@ -114,7 +114,7 @@ mod tests {
     use super::line::STANDSTILL_MAX;
     use super::*;
 
-    /// What is answered to whoever sends `said` and nothing more, until the connection is closed.
+    /// Returns what a client gets that sends `said` and nothing more, until the connection is closed.
     async fn answered(said: &str) -> String {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
@@ -144,7 +144,8 @@ mod tests {
         assert!(said.starts_with("HTTP/1.1 200 OK") && said.ends_with("done"), "{said}");
     }
 
-    /// A server of `/lines`, which has no end, and `/events`, of which nothing comes; and what rings when one of them is let go of.
+    /// A server of `/lines`, which has no end, and `/events`, of which nothing comes; and a receiver that is notified
+    /// when one of them is dropped.
     async fn endless() -> (std::net::SocketAddr, mpsc::Receiver<()>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
@@ -165,7 +166,7 @@ mod tests {
             )
         });
         let router = Router::new().route("/lines", lines).route("/events", events);
-        // When the connection is over, what it was answered with is gone, and with it all that can ring.
+        // When the connection is over, its answer is dropped, and with it the sender.
         drop(tokio::spawn(serve_once(listener, router)));
         (at, let_go)
     }
@@ -177,7 +178,7 @@ mod tests {
         answer(stream, Places::of(1).take().await, router.with_state(()), ends).await;
     }
 
-    /// One who asked for `path` and has read the head of the answer.
+    /// A client that has requested `path` and read the head of the answer.
     async fn reader(at: std::net::SocketAddr, path: &str) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(4_096).unwrap();
@@ -228,7 +229,7 @@ mod tests {
         serving.await.unwrap();
     }
 
-    /// One who asked for `path`, and then for nothing more.
+    /// A client that has requested `path` and requests nothing more.
     async fn asking(at: std::net::SocketAddr, path: &str) -> TcpStream {
         let mut stream = TcpStream::connect(at).await.unwrap();
         let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -236,10 +237,10 @@ mod tests {
         stream
     }
 
-    /// What comes on `stream` until it is closed.
+    /// Returns what arrives on `stream` until it is closed.
     async fn rest_of(stream: &mut TcpStream) -> String {
         let mut all = Vec::new();
-        // Whoever was about to say something is told that nobody listens.
+        // A client that was about to send something gets an error.
         let _closed = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut all))
             .await
             .expect("it is closed");
@@ -280,7 +281,7 @@ mod tests {
     async fn an_answer_that_is_on_its_way_is_not_cut_off_for_somebody_else() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
-        // More than the system keeps for somebody who takes nothing.
+        // More than the system buffers for a client that reads nothing.
         let router = Router::new()
             .route("/large", get(async || vec![b'x'; 64 << 20]))
             .route("/quick", get(async || "here"));

@@ -56,7 +56,7 @@ impl Counts {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Why some were lost, at the last time.
+    /// Returns why spans were lost, the last time that some were.
     pub(crate) fn reason(&self) -> Option<String> {
         self.reason.lock().clone()
     }
