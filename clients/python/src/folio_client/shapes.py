@@ -7,79 +7,79 @@ from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 
 class Alive(TypedDict):
-    """That it answers."""
+    """The process is alive."""
 
     status: str
 
 
 class AnswerInput(TypedDict):
-    """What is answered."""
+    """The answer to a question."""
 
-    # What was said.
+    # The text of the answer.
     answer: str
 
 
 class Begin(TypedDict):
-    """An input that a turn is to handle."""
+    """A new turn and its input."""
 
-    # Whether nobody waits for it.
+    # Whether the turn runs in the background: nobody waits for it.
     background: NotRequired[bool]
-    # Give what of memory goes into the prompt, too, within so many tokens.
+    # If given, the answer includes an assembled context for the prompt within this budget in tokens.
     budget: NotRequired[int | None]
-    # What came in.
+    # The input that the turn handles.
     input: NotRequired[str]
-    # Whose tokens are counted; without it, they are estimated.
+    # The model whose tokens are counted; without it, tokens are estimated.
     model: NotRequired[str | None]
-    # In which thread; the main one if it is not said.
+    # The thread; the main thread if not given.
     thread: NotRequired[str | None]
 
 
 class BegunShape(TypedDict):
     """A turn that has just begun."""
 
-    # The confirmation that the input answered.
+    # The pending confirmation that the input answered.
     answered: NotRequired["Observation | None"]
-    # The commit up to which it knows.
+    # The last commit that the turn takes into account.
     as_of: int
-    # Whether nobody waits for it.
+    # Whether it runs in the background: nobody waits for it.
     background: bool
-    # Whether nothing was left to do; none as long as it goes on.
+    # Whether nothing was left to do; null while it is open.
     complete: NotRequired[bool | None]
-    # What of memory goes into the prompt.
+    # The assembled context for the prompt, if a budget was given.
     context: NotRequired["ContextShape | None"]
-    # What the stages decided, and which entries they used.
+    # The decisions of the stages, with the entries that they used.
     decisions: list["Decision2"]
-    # When it ended; null as long as it goes on.
+    # When the turn ended; null while it is open.
     ended_at: NotRequired[str | None]
-    # The hash of its export, once it has ended.
+    # The hash of its export; null while it is open.
     export: NotRequired[str | None]
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The turn's handle, such as `t5`.
     handle: str
-    # What came in.
+    # The input that the turn handles.
     input: str
-    # What is the agent's to act on, first things first.
+    # The entries that the agent should act on, most important first.
     order: list["Used"]
-    # What has to be asked.
+    # The question that has to be asked first, if the input is not clear.
     question: NotRequired["Observation | None"]
-    # Whether an earlier call with the same key began it.
+    # Whether an earlier call with the same key had begun it already.
     replayed: NotRequired[bool]
-    # The run that it is the turn of.
+    # The id of the run whose turn this is.
     run_id: NotRequired[str | None]
-    # When it began.
+    # When the turn began.
     started_at: str
     # The commit that began it.
     started_seq: int
-    # In which thread.
+    # The thread of the turn.
     thread: str
-    # How many entries it touched, once it has ended.
+    # The number of entries that it touched; null while it is open.
     touched: NotRequired[int | None]
-    # For ever.
+    # The turn's permanent id.
     turn_id: str
-    # How soon it is to be handled.
+    # The urgency that the router decided on.
     urgency: NotRequired[str | None]
 
 
-# Stated confidences of one range, and what became of them.
+# The observations whose stated confidence is in one range, and their marks.
 Bin = TypedDict(
     "Bin",
     {
@@ -95,22 +95,22 @@ Bin = TypedDict(
 class BodyPiece(TypedDict):
     """A piece of a text that is too long to be held in memory as one."""
 
-    # How long it is.
+    # The length of the piece in bytes.
     bytes: int
     # The SHA-256 of the piece, by which it is found.
     hash: str
-    # Ends of lines in it.
+    # The number of line breaks in the piece.
     newlines: int
 
 
 class BodyRef(TypedDict):
-    """A text that is kept beside the entry."""
+    """A reference to a text that is kept beside the entry."""
 
-    # How long it is.
+    # The length of the text in bytes.
     bytes: int
-    # The SHA-256 of the text, by which it is found; of one in pieces the SHA-256 of the hashes of its pieces.
+    # The SHA-256 of the text, by which it is found; for a text in pieces, the SHA-256 of the hashes of its pieces.
     hash: str
-    # The pieces that it is kept in, in order. Empty for a text that is kept as one.
+    # The pieces of the text, in order. Empty for a text that is kept whole.
     pieces: NotRequired[list["BodyPiece"]]
 
 
@@ -118,106 +118,106 @@ CameTrue: TypeAlias = Literal['confirmed'] | Literal['refuted']
 
 
 class ChangeShape(TypedDict):
-    """One thing that a commit did to memory."""
+    """One change that a commit made to memory."""
 
-    # What was done.
+    # The name of the change, such as `add_entry`.
     change: str
-    # The fields that were set.
+    # The names of the fields that were set.
     fields: NotRequired[list[str]]
-    # What sort of content that holds.
+    # The kind of the added entry.
     kind: NotRequired[str | None]
-    # The entry that it was done to.
+    # The id of the changed entry.
     observation_id: NotRequired[str | None]
-    # The page that it was done to, or on.
+    # The id of the changed page, or of the page that holds the added entry.
     page_id: NotRequired[str | None]
 
 
-# In which part of an answer something stood.
+# The part of an answer that an item was in.
 Channel: TypeAlias = Literal['observations'] | Literal['scratch_page_writes'] | Literal['memory_writes'] | Literal['observe']
 
 
 class CommitShape(TypedDict):
-    """A commit."""
+    """A commit of a space."""
 
-    # Who: the role, and the name if there is one.
+    # Who made it: the role, and the name if there is one.
     by: str
-    # What it did to memory, in order.
+    # The changes that it made to memory, in order.
     changes: list["ChangeShape"]
-    # What happened in the run, in order.
+    # The names of the run's events that it holds, in order.
     events: list[str]
-    # In which run, or of which.
+    # The run whose events it holds, or in which it was made.
     run_id: NotRequired[str | None]
     # Its number in the space.
     seq: int
-    # When.
+    # When it was made.
     timestamp: str
-    # In which turn.
+    # The turn in which it was made.
     turn_id: NotRequired[str | None]
 
 
 class ContextItem(TypedDict):
-    """An observation as a tool sees it (seed 004)."""
+    """An observation in the form that a tool gets (seed 004)."""
 
-    # How sure its writer was.
+    # How sure the writer was.
     confidence: NotRequired[float | None]
-    # What it says.
+    # The text of the observation.
     content: str
-    # What it is about.
+    # What the observation is about.
     context: NotRequired[Any]
-    # When it was added.
+    # When the observation was added.
     created_at: str
-    # When it stops to hold.
+    # When its lifetime ends.
     expires_at: NotRequired[str | None]
-    # In its space.
+    # The handle in its space.
     handle: str
-    # For ever.
+    # The permanent id of the observation.
     id: str
     # Who should act.
     owner: str
-    # Its status.
+    # The status of the observation.
     status: str
-    # What took its place.
+    # The entry that superseded it.
     superseded_by: NotRequired[str | None]
-    # Its tags.
+    # The tags of the observation.
     tags: list[str]
-    # Its type.
+    # The type of the observation.
     type: NotRequired[str | None]
 
 
 class ContextShape(TypedDict):
-    """What of memory goes into a prompt."""
+    """An assembled context: the part of memory that goes into a prompt."""
 
-    # What a model reads.
+    # The text for the model.
     context: str
-    # What it holds, shortens and leaves out.
+    # The receipt: what is shown whole, shortened and left out.
     receipt: "Receipt"
-    # The same by section: those that were asked for, in the order in which they stand there.
+    # The same text by section: the requested sections, in the order of the text.
     sections: list["SectionShape"]
-    # What that costs.
+    # The number of tokens of the text.
     tokens: int
 
 
 class Conversation(TypedDict):
-    """The conversation as it goes on."""
+    """A conversation after its older messages were offloaded."""
 
-    # The messages.
+    # The messages with which the conversation continues.
     messages: list[Any]
-    # What was put away, and where it is.
+    # The account of what was put away, and where it is.
     receipt: "OffloadReceipt"
 
 
 class Correction(TypedDict):
-    """Something of an item that was put right."""
+    """A correction of an item."""
 
-    # Which array.
+    # The array of the item.
     channel: "Channel"
-    # A stable name, such as `confidence_clamped`.
+    # A stable code, such as `confidence_clamped`.
     code: str
-    # The value as it came, a number as a number; words where it is none that JSON has.
+    # The value as it was sent: a number as a number, or as text if JSON has no such number.
     given: Any
-    # Its place in its array, from 0.
+    # The index of the item in its array, from 0.
     index: int
-    # What happened, in words.
+    # What was corrected, in words.
     message: str
     # The value that is used instead.
     used: Any
@@ -227,154 +227,155 @@ class CriterionShape(TypedDict):
     """CriterionShape"""
 
     id: str
-    # Whether the result fails without it.
+    # Whether the result fails if this criterion is not met.
     required: bool
     text: str
 
 
-# An entry as the lists that it is in show it.
+# An entry in the form in which its lists show it.
 Current: TypeAlias = "Observation | ScratchItem"
 
 
 class Decision(TypedDict):
-    """A yes or a no."""
+    """An approval or a rejection."""
 
-    # With a yes to a call: what of the run needs no other yes from now on, `tool` or `arguments`.
+    # When approving a call: which calls of the run need no further approval from now on, every call of the `tool`, or
+    # only those with the same `arguments`.
     always: NotRequired[str | None]
     approve: bool
-    # With a no: why.
+    # When rejecting: the reason.
     reason: NotRequired[str]
 
 
 class Decision2(TypedDict):
-    """What a stage decided. It stands in the log with the turn, so that "which observation changed which decision"
-    has an answer for as long as the log is kept."""
+    """What a stage decided. It is kept in the log with the turn, so that "which observation changed which decision"
+    can be answered for as long as the log is kept."""
 
-    # Why, in words.
+    # The reasons, in words.
     reasons: NotRequired[list[str]]
-    # The stage.
+    # The stage that decided.
     stage: "Stage"
-    # The entries that made a difference, sorted, each once.
+    # The entries that made a difference, sorted and without duplicates.
     used: NotRequired[list["Used"]]
-    # What came out, in a word: `high`, `clear`, `complete` …
+    # The result, in one word: `high`, `clear`, `complete` …
     verdict: str
 
 
 class EditedShape(TypedDict):
-    """What became of an edit."""
+    """The result of an edit: the new plan and its differences from the one before."""
 
     difference: Any
-    # The same steps as people edit them.
+    # The same steps as markdown, the form for editing.
     markdown: str
     node_id: str
     path: str
     plan_version: int
     run_id: str
     states: list["StepState"]
-    # In the form in which plans are written.
+    # The steps in the plan format.
     steps: Any
 
 
-# Nothing need be said.
+# The body of the request, which has no fields.
 End: TypeAlias = dict[str, Any]
 
 
 class EndedShape(TypedDict):
     """A turn that has just ended."""
 
-    # What was archived.
+    # The entries that were archived.
     archived: list["Used"]
-    # The commit up to which it knows.
+    # The last commit that the turn takes into account.
     as_of: int
-    # Whether nobody waits for it.
+    # Whether it runs in the background: nobody waits for it.
     background: bool
-    # Whether nothing was left to do; none as long as it goes on.
+    # Whether nothing was left to do; null while it is open.
     complete: NotRequired[bool | None]
-    # What the stages decided, and which entries they used.
+    # The decisions of the stages, with the entries that they used.
     decisions: list["Decision2"]
-    # When it ended; null as long as it goes on.
+    # When the turn ended; null while it is open.
     ended_at: NotRequired[str | None]
-    # The hash of its export, once it has ended.
+    # The hash of its export; null while it is open.
     export: NotRequired[str | None]
-    # Goals and pending actions, as far as they are.
+    # Goals and pending actions with their progress.
     goals: list["GoalShape"]
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The turn's handle, such as `t5`.
     handle: str
-    # What came in.
+    # The input that the turn handles.
     input: str
-    # Patterns that were not known before.
+    # Patterns that were found for the first time.
     patterns: list["FoundPattern"]
-    # Observations that could be made goals.
+    # Observations that could become goals.
     proposals: list["Proposal"]
-    # Whether an earlier call with the same key ended it.
+    # Whether an earlier call with the same key had ended it already.
     replayed: NotRequired[bool]
-    # The run that it is the turn of.
+    # The id of the run whose turn this is.
     run_id: NotRequired[str | None]
-    # When it began.
+    # When the turn began.
     started_at: str
     # The commit that began it.
     started_seq: int
-    # In which thread.
+    # The thread of the turn.
     thread: str
-    # How many entries it touched, once it has ended.
+    # The number of entries that it touched; null while it is open.
     touched: NotRequired[int | None]
-    # For ever.
+    # The turn's permanent id.
     turn_id: str
-    # How soon it is to be handled.
+    # The urgency that the router decided on.
     urgency: NotRequired[str | None]
 
 
-# What sort of content an entry holds.
+# The kind of content that an entry holds.
 EntryKind: TypeAlias = Literal['observation'] | Literal['note'] | Literal['todo'] | Literal['task'] | Literal['goal'] | Literal['pending_action'] | Literal['step'] | Literal['log'] | Literal['summary']
 
 
 class EntryShape(TypedDict):
-    """What is on a page."""
+    """An entry of a page."""
 
-    # The text; of a long one the beginning.
+    # The text; only the beginning if it is long.
     body: str
-    # Where the whole is of a long text, of which `body` is the beginning.
+    # Where the whole of a long text is kept, of which `body` is the beginning.
     body_ref: NotRequired["BodyRef | None"]
     # When it was added.
     created_at: str
-    # For ever.
+    # The entry's permanent id.
     entry_id: str
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The entry's handle, such as `e42`.
     handle: str
-    # The version of the plan in which it was written.
+    # The version of the plan during which it was written.
     iteration: NotRequired[int | None]
-    # What sort of content it holds.
+    # The entry's kind.
     kind: str
     # The parts of a structured block.
     parts: NotRequired[Any]
-    # Where its work stands.
+    # The status of the entry.
     status: str
-    # Words to find it by.
+    # Its tags.
     tags: list[str]
-    # What it is called.
+    # The page's title.
     title: str
-    # The registered type.
+    # The registered type of an observation.
     type: NotRequired[str | None]
     # When it last changed.
     updated_at: str
-    # Counts its revisions, from 1; what `If-Match` takes.
+    # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
 
 
 class EvictedShape(TypedDict):
-    """What goes into a prompt."""
+    """What takes the place of a tool's result in a prompt."""
 
-    # How long it is.
+    # The length of the result in bytes.
     bytes: int
-    # The SHA-256 of the result.
+    # The SHA-256 hash of the result.
     hash: NotRequired[str | None]
-    # How many lines it has.
+    # The number of lines of the result.
     lines: int
-    # The result itself, or what stands for it.
+    # The result itself if it is small enough, otherwise a preview of it.
     preview: str
-    # What it is read by; nothing if the result stands here itself.
+    # The handle of the entry by which the result is read; missing if `preview` is the result itself.
     ref: NotRequired[str | None]
-    # What that costs.
+    # The number of tokens of the preview.
     tokens: int
 
 
@@ -388,119 +389,119 @@ class EvidenceShape(TypedDict):
 
 
 class ExportShape(TypedDict):
-    """What a turn left behind."""
+    """The export of a turn."""
 
     as_of: int
     at: str
     # Every entry of the space by version and hash (M7.6.47).
     manifest: list[Any]
-    # The entries that it touched, as they were then, with the version that it found.
+    # The entries that the turn touched, as they were then, with the versions that it found.
     touched: list[Any]
     turn_id: str
 
 
-# What became of something that a file has.
+# What happened to an item of a file.
 Fate: TypeAlias = Literal['changed'] | Literal['merged'] | Literal['differs'] | Literal['refused']
 
 
 class FieldConflict(TypedDict):
-    """A field that two changed without knowing of each other. The later one holds."""
+    """A field that two writers changed without knowing of each other. The later write wins."""
 
     # The version that the later writer had read.
     base_version: int
-    # Its name.
+    # The name of the field.
     field: str
-    # The value that holds.
+    # The value that was kept.
     ours: Any
-    # The version that it wrote over.
+    # The version that was overwritten.
     overwrote_version: int
     # The value that was lost.
     theirs: Any
 
 
 class FieldDiff(TypedDict):
-    """One field before and after."""
+    """One field before and after a change."""
 
-    # What it holds.
+    # The value after.
     after: Any
-    # What it held; `null` if nothing.
+    # The value before; `null` if there was none.
     before: Any
-    # Its name.
+    # The name of the field.
     field: str
 
 
 class Folded(TypedDict):
-    """What is shown by the line of something equal."""
+    """An entry that is shown by the line of an equal one."""
 
-    # The line that stands for it.
+    # The name of the line that stands for it.
     into: str
-    # By what it can be asked for.
+    # The name by which it can be requested.
     name: str
 
 
 class For(TypedDict):
-    """What a context is assembled for."""
+    """A request for an assembled context."""
 
-    # Tokens that it may have; 4,000 if it is not said.
+    # The budget in tokens; 4,000 if not given.
     budget: NotRequired[int | None]
-    # Whose tokens are counted; without it, they are estimated.
+    # The model whose tokens are counted; without it, tokens are estimated.
     model: NotRequired[str | None]
-    # What it is for; the input of the turn if it is not said.
+    # The prompt that the context is for; the input of the turn if not given.
     prompt: NotRequired[str]
-    # Which sections, by name, or with their shares in per cent; all of them if it is not said.
+    # The sections, as a list of names, or with their shares in percent; all sections if not given.
     sections: NotRequired["Sections | None"]
-    # In which thread; the main one if it is not said.
+    # The thread; the main thread if not given.
     thread: NotRequired[str | None]
-    # In which turn, if in one: `t3` or `turn_…`.
+    # The turn, if any: `t3` or `turn_…`.
     turn: NotRequired[str | None]
 
 
 class Forget(TypedDict):
-    """What is to be forgotten. What several fields name has to fit all of them."""
+    """Which entries to forget. An entry has to match all given fields."""
 
-    # With these values in their context, by dotted paths.
+    # Only entries with these values in their context, by dotted paths.
     context: NotRequired[dict[str, Any]]
-    # Only say what would be forgotten.
+    # Whether only to report what would be forgotten.
     dry_run: NotRequired[bool]
-    # Which entries: `e42` or `obs_…`. One value may stand for a list of one, here and in the other lists.
+    # The entries: `e42` or `obs_…`. Here and in the other lists, a single value may be given instead of a list.
     entries: NotRequired[list[str]]
-    # Of one of these kinds: `observation`, `note`, `todo`, `task`, ….
+    # Only entries of one of these kinds: `observation`, `note`, `todo`, `task`, ….
     kind: NotRequired[list[str]]
-    # Of one of these owners.
+    # Only entries of one of these owners.
     owner: NotRequired[list[str]]
-    # Why; it stays, so it should not say what is forgotten.
+    # The reason. It is kept, so it should not repeat what is forgotten.
     reason: NotRequired[str]
-    # With all of these tags.
+    # Only entries with all of these tags.
     tags: NotRequired[list[str]]
-    # Whatever says this, or said it once.
+    # Only entries that contain this text, or once did.
     text: NotRequired[str | None]
-    # Of one of these types.
+    # Only observations of one of these types.
     type: NotRequired[list[str]]
 
 
 class Forgot(TypedDict):
-    """What was, or would be, forgotten."""
+    """The entries that were forgotten, or that a dry run would forget."""
 
-    # Whether nothing was done.
+    # Whether this was a dry run, so nothing was erased.
     dry_run: bool
-    # The entries, without what they said.
+    # The entries, without their content.
     forgotten: list["Named"]
-    # Whether it was asked for before under the same key.
+    # Whether an earlier call with the same key did it.
     replayed: NotRequired[bool]
-    # What was searched afterwards, and what is left.
+    # What was searched for residue afterwards, and what was found.
     residue: NotRequired["Residue | None"]
-    # Items of tools that are no entries yet.
+    # The number of matching items of tools that wait in the outbox.
     waiting: int
 
 
 class ForkInput(TypedDict):
-    """Where another run is to begin: either of both."""
+    """The moment at which a fork begins: give exactly one of `at` and `before_limit`."""
 
-    # The node that is to be done anew: its path or its id.
+    # The path or id of the node that is to be carried out again.
     at: NotRequired[str | None]
-    # Whether it begins where this one was before a limit stopped anything.
+    # Whether the fork begins at the moment before a limit first stopped anything.
     before_limit: NotRequired[bool]
-    # Whether nothing of it begins before somebody says so.
+    # Whether the fork begins paused, so no call begins until somebody continues it.
     paused: NotRequired[bool]
 
 
@@ -508,143 +509,143 @@ Form: TypeAlias = Literal['folio', 'colony']
 
 
 class Found(TypedDict):
-    """An entry, and where it has what was searched for."""
+    """An entry that a search found, and where it contains the words searched for."""
 
-    # When it was added.
+    # When the entry was added.
     created_at: str
-    # For ever.
+    # The entry's permanent id.
     entry_id: str
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The entry's handle, such as `e42`.
     handle: str
-    # What sort of content it holds.
+    # The entry's kind.
     kind: str
-    # The page that it stands on.
+    # The id of the page that holds it.
     page_id: str
-    # Higher is better; comparable within one answer.
+    # How well it matches the search. Higher is better; comparable only within one answer.
     score: NotRequired[float | None]
-    # The part of its text with most of the words, in pieces.
+    # The part of its text with most of the words searched for, in pieces.
     snippet: "Snippet"
-    # Where it stands as a reader cares: `live`, `settled`, `archived`, `expired`.
+    # The state that Folio computes for readers: `live`, `settled`, `archived` or `expired`.
     state: str
-    # Where it stands, as its writers say.
+    # The status that its writers gave it.
     status: str
-    # Words to find it by.
+    # The entry's tags.
     tags: list[str]
-    # One line above it.
+    # The entry's title.
     title: str
-    # The registered type.
+    # The registered type of the observation.
     type: NotRequired[str | None]
-    # When it last changed.
+    # When the entry last changed.
     updated_at: str
 
 
 class FoundLine(TypedDict):
-    """A line that holds what was searched for."""
+    """A line that a search found."""
 
-    # Its number, counted from 1.
+    # The number of the line, counted from 1.
     line: int
-    # The line, or about 300 characters around what was searched for.
+    # The line, or about 300 characters around the match.
     text: str
 
 
 class FoundPattern(TypedDict):
-    """A pattern as the observations have it now."""
+    """A pattern in the current observations."""
 
-    # How sure it is.
+    # The confidence of the pattern.
     confidence: float
-    # What all are about.
+    # The context that all members share.
     context: NotRequired[Any]
-    # The first sighting.
+    # When the pattern was first seen.
     first_at: str
-    # Names the group: class, tags and context.
+    # The name of the group: class, tags and context.
     group: str
-    # Whether it says something that no entry says yet.
+    # Whether the pattern says something that no entry records yet.
     is_news: bool
-    # The last sighting.
+    # When the pattern was last seen.
     last_at: str
     # The observations, oldest first.
     members: list["Used"]
-    # Among how many turns in which the group was looked at.
+    # The number of turns in which the group occurred.
     of_turns: int
-    # The entries that say so already, as they were read; a new one takes their place. More than one if two turns
-    # ended at the same moment.
+    # The entries that recorded this pattern so far, as they were read; a new entry supersedes them. There are several
+    # if two turns ended at the same moment.
     replaces: list["Used"]
-    # The facts that follow from it already, as they were read.
+    # The facts that were derived from it so far, as they were read.
     replaces_facts: list["Used"]
-    # The tags that all have.
+    # The tags that all members have.
     tags: list[str]
     # The most recent wording.
     text: str
-    # The least trust of its members.
+    # The lowest trust among the members.
     trust: "Trust"
-    # In how many turns they were seen.
+    # The number of turns in which they were seen.
     turns: int
 
 
 class GoalShape(TypedDict):
     """A goal or a pending action."""
 
-    # The text; of a long one the beginning.
+    # The text; of a long text, the beginning.
     body: str
-    # Where the whole text is, if `body` is its beginning.
+    # Where the whole text is kept, if `body` is only its beginning.
     body_ref: NotRequired["BodyRef | None"]
-    # And how many are closed.
+    # The number of linked entries that are closed.
     closed: int
-    # Since 1970. No two items of a space have the same.
+    # When the item was made, in nanoseconds since 1970. No two items of a space share this value.
     created_at_nanoseconds: int
-    # Why its content is gone, if it is.
+    # Why the content was erased, if it was.
     erased: NotRequired[str | None]
-    # `e42`.
+    # The item's handle, such as `e42`.
     handle: str
-    # For ever.
+    # The item's permanent id.
     item_id: str
-    # What others call it.
+    # The value by which the context of other entries refers to it: its own key, or its handle if it has none.
     key: NotRequired[Any]
     # `note`, `todo`, `task`.
     kind: str
-    # How many of what is linked to it are open.
+    # The number of linked entries that are open.
     open: int
-    # The stage of a task.
+    # The phase of a task.
     phase: NotRequired[str | None]
-    # Whether it is kept at the top.
+    # Whether the item is pinned.
     pinned: bool
-    # How far it is, from 0 to 1.
+    # The progress of a task, from 0 to 1.
     progress: NotRequired[float | None]
-    # Where it stands.
+    # The item's status.
     status: str
-    # Words to find it by.
+    # Tags to find the item by.
     tags: list[str]
-    # One line.
+    # The title, in one line.
     title: str
-    # Since 1970.
+    # When the item last changed, in nanoseconds since 1970.
     updated_at_nanoseconds: int
-    # Counts its revisions, from 1.
+    # Counts the item's revisions, from 1.
     version: int
 
 
 class HeldUpShape(TypedDict):
-    """A call of another run writes what a call of this one is to write, which begins when that has ended."""
+    """The resource for which a call of this run waits, because a call of another run is writing it."""
 
     # The handle of the run that writes it.
     by: str
-    # What is written: a path or another name.
+    # The name of the resource, such as a path.
     name: str
 
 
 class ItemInput(TypedDict):
-    """An item to be."""
+    """An item to be added."""
 
-    # The text.
+    # The text of the item.
     body: NotRequired[str]
     # `note`, `todo` or `task`.
     kind: "ItemKind"
-    # The stage of a task.
+    # The phase of a task.
     phase: NotRequired[str | None]
-    # How far a task is, from 0 to 1.
+    # The progress of a task, from 0 to 1.
     progress: NotRequired[float | None]
-    # Words to find it by.
+    # Tags to find the item by.
     tags: NotRequired[list[str]]
-    # One line. Left out, the first line of the body serves.
+    # The title, in one line. If left out, the first line of the body is the title.
     title: NotRequired[str | None]
 
 
@@ -653,411 +654,422 @@ ItemKind: TypeAlias = Literal['note', 'todo', 'task']
 
 
 class ItemPatch(TypedDict):
-    """What is to change of an item; what is left out stays."""
+    """The fields of an item to change; a field that is left out stays as it is."""
 
-    # Another text.
+    # The new text.
     body: NotRequired[str | None]
-    # Another stage.
+    # The new phase.
     phase: NotRequired[str | None]
-    # Other progress.
+    # The new progress.
     progress: NotRequired[float | None]
-    # Another status, or a synonym of one.
+    # The new status or one of its synonyms.
     status: NotRequired[str | None]
-    # Other tags, all of them.
+    # The new tags, which replace all old ones.
     tags: NotRequired[list[str] | None]
-    # Another title.
+    # The new title.
     title: NotRequired[str | None]
 
 
-# Whose criteria a judge looks at.
+# Which criteria a judge decides.
 Judged: TypeAlias = Literal['wanted'] | Literal['all']
 
 
 class Large(TypedDict):
-    """A result, and what it may cost."""
+    """A tool's result, and the number of tokens that it may take in a prompt."""
 
-    # Tokens that the result, or what stands for it, may cost.
+    # The limit in tokens of the result, or of the preview that replaces it.
     limit: NotRequired[int]
-    # Whose tokens are counted.
+    # The model whose tokens are counted; without it, tokens are estimated.
     model: NotRequired[str | None]
-    # What it is of; what can be read again where it came from is never put away.
+    # What the result is the result of; one that can be read again from its origin is never put away.
     of: NotRequired["ResultOf"]
-    # The result: a text, or anything as JSON.
+    # The result: a text, or any other JSON value.
     result: Any
-    # Which tool gave it.
+    # The tool that returned the result.
     tool: NotRequired[str]
 
 
 class LimitShape(TypedDict):
-    """One limit of a part of a run."""
+    """One limit of a run or of a part of it."""
 
     limit: int
-    # How much of that is beyond the limit: what a call came to more than was set aside for it.
+    # The part of `used` beyond the limit, because a call used more than was set aside for it.
     over: NotRequired[int]
-    # What is used up, and set aside for calls under way.
+    # What is used, including what is set aside for calls under way.
     used: int
-    # Of what: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`,
-    # `bytes`.
+    # What it limits: `tokens`, `tokens_in`, `tokens_cached`, `tokens_out`, `micro_usd`, `model_calls`, `tool_calls`
+    # or `bytes`.
     what: str
 
 
 class LimitsInput(TypedDict):
-    """Limits that are to be others. What is left out stays."""
+    """New limits. A limit that is left out stays unchanged."""
 
-    # Bytes of the journal and of the pages.
+    # Bytes of the journal and of the pages together.
     bytes: NotRequired[int | None]
-    # When the run has to be over, or a part that says itself how long it may take.
+    # The time by which the run has to end, or a part that has a time limit of its own.
     deadline: NotRequired[str | None]
-    # Millionths of a US dollar.
+    # The cost in millionths of a US dollar.
     micro_usd: NotRequired[int | None]
-    # Calls of models.
+    # The number of model calls.
     model_calls: NotRequired[int | None]
-    # Nodes of the whole tree, or of a part that says itself how many it may have.
+    # The number of nodes of the whole tree, or of a part that has such a limit of its own.
     nodes: NotRequired[int | None]
-    # Tokens in both directions.
+    # Input and output tokens together.
     tokens: NotRequired[int | None]
-    # Of these, tokens that the provider had in its cache.
+    # The part of the input tokens that the provider reads from its cache.
     tokens_cached: NotRequired[int | None]
-    # Tokens that models read.
+    # Input tokens of models.
     tokens_in: NotRequired[int | None]
-    # Tokens that models write.
+    # Output tokens of models.
     tokens_out: NotRequired[int | None]
-    # Calls of tools.
+    # The number of tool calls.
     tool_calls: NotRequired[int | None]
 
 
 class LimitsShape(TypedDict):
-    """The limits of a run, or of a part of it."""
+    """The limits of a run or of a part of it."""
 
-    # When the run has to be over; null if never, and for a part that does not say it itself.
+    # The time by which it has to end; null if it has none, and for a part that sets no such limit itself.
     deadline: NotRequired[str | None]
-    # Those of its own; those of what is around it hold as well.
+    # Its own limits. The limits of everything around it apply as well.
     limits: list["LimitShape"]
     node_id: str
-    # The nodes of a run: how many it may have, and how many are in its plans. Null for a part that does not say it
+    # The limit on the number of nodes, and how many nodes its plans have. Null for a part that sets no such limit
     # itself.
     nodes: NotRequired["NodesShape | None"]
     path: str
     run_id: str
 
 
+class LinkShape(TypedDict):
+    """A link from a page to a page that it contains."""
+
+    # The id of the contained page.
+    dst: str
+    # The relation: `document_has_document`.
+    relation: str
+    # The id of the containing page.
+    src: str
+
+
 class ListOfEntryShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["EntryShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfFound(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["Found"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfGoalShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["GoalShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfObservation(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["Observation"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfPageShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["PageShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfPlanVersionShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["PlanVersionShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfQuestionShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["QuestionShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfReceiptShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["ReceiptShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfReliability(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["Reliability"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfRunShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["RunShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfScratchItem(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["ScratchItem"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfSpaceShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["SpaceShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfTraceLine(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["TraceLine"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfTurnShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["TurnShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
 class ListOfVersionShape(TypedDict):
     """The shape of every list (M7.2.15)."""
 
-    # The commit up to which the answer knows.
+    # The last commit that the answer takes into account.
     as_of: int
-    # Whether more than `total` match: so many are counted, and no more.
+    # Whether more than `total` match: counting stopped at that number.
     at_least: NotRequired[bool]
-    # What is asked for, in the order that is asked for.
+    # The items, in the requested order.
     items: list["VersionShape"]
-    # What to ask with, as `cursor`, to go on; null at the end.
+    # The `cursor` for the next part of the list; null at the end.
     next: NotRequired[str | None]
-    # How many are given.
+    # The number of items in this answer.
     returned: int
-    # What the items cost a model that reads them as JSON, by an estimate.
+    # The estimated number of tokens that a model needs to read the items as JSON.
     tokens: int
-    # How many match altogether; null where that is not counted.
+    # The number of all matches; null where they are not counted.
     total: NotRequired[int | None]
 
 
-# How many of the words must be there.
+# How many of the words searched for must match.
 Match: TypeAlias = Literal['all', 'any']
 
 
 class Named(TypedDict):
-    """An entry without what it says."""
+    """An entry without its content."""
 
-    # When it was added.
+    # When the entry was added.
     created_at: str
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The entry's handle, such as `e42`.
     handle: str
-    # What sort of content it holds.
+    # The entry's kind.
     kind: "EntryKind"
-    # For ever.
+    # The entry's permanent id.
     observation_id: str
-    # The registered type.
+    # The registered type of the observation.
     type: NotRequired[str | None]
 
 
 class NewEntry(TypedDict):
-    """A block to be."""
+    """A new entry for a page."""
 
     # The text, in markdown.
     body: NotRequired[str]
-    # Words to find it by.
+    # The tags.
     tags: NotRequired[list[str]]
-    # A heading above it.
+    # The heading above the text.
     title: NotRequired[str]
 
 
 class NewNode(TypedDict):
-    """A node that has just been made: what never changes of it, and its own limits."""
+    """A node that has just been created: its properties that never change, and its own limits."""
 
     id: str
     kind: str
@@ -1070,85 +1082,85 @@ class NewNode(TypedDict):
 
 
 class NewPage(TypedDict):
-    """A page to be."""
+    """A new page."""
 
-    # The page that contains it: `p7` or `page_…`.
+    # The page that is to contain it: `p7` or `page_…`.
     parent: NotRequired[str | None]
-    # What it is for: `note` (the default), `workspace`, `scratchpad_root`, `scratchpad_exec`, `plan`,
+    # The page role: `note` (the default), `workspace`, `scratchpad_root`, `scratchpad_exec`, `plan` or
     # `iteration_summary`.
     role: NotRequired[str | None]
-    # Words to find it by.
+    # The tags.
     tags: NotRequired[list[str]]
-    # What it is called.
+    # The title.
     title: str
 
 
 class NewRunBody(TypedDict):
-    """What is to be run."""
+    """A new run."""
 
-    # Let the tool `http_get` ask these hosts: `example.org`, `example.org:8080`, `*.example.org`, an address, or a
-    # network as `10.0.0.0/8`. Only for people.
+    # Hosts that the tool `http_get` may access: `example.org`, `example.org:8080`, `*.example.org`, an address, or a
+    # network such as `10.0.0.0/8`. Only people may set this.
     allow_hosts: NotRequired[list[str]]
-    # Let the tool `shell` run any command. Only for people.
+    # Whether the tool `shell` may run any command. Only people may set this.
     allow_shell: NotRequired[bool]
-    # Let these tools be called that wait for a person's yes: `NAME`, or `SERVER.*` for all of an MCP server; `shell`
-    # allows what `allow_shell` does. Only for people.
+    # Tools that may be called without a person's approval: `NAME`, or `SERVER.*` for all tools of an MCP server;
+    # `shell` has the effect of `allow_shell`. Only people may set this.
     allow_tools: NotRequired[list[str]]
-    # What is wanted, in words.
+    # The goal, in words.
     goal: NotRequired[str | None]
-    # Inputs of the plan. A path is one below the folder that the server was started in.
+    # The inputs of the plan. Paths must be below the folder in which the server was started.
     inputs: NotRequired[dict[str, Any]]
-    # Whose criteria a judge looks at.
+    # Which criteria a judge decides.
     judging: NotRequired["Judged"]
-    # The plan: the document as JSON, or as a text in YAML or JSON. Without one, a model makes it for the goal.
+    # The plan: the document as JSON, or as a text in YAML or JSON. Without it, a model plans for the goal.
     plan: NotRequired[Any]
-    # Which plans of models wait for a person's yes: `never`, `root`, `depth<=N`, `always`, `if_cost>USD`; `never` if
-    # it is not said.
+    # The plans of models that wait for a person's approval: `never` (the default), `root`, `depth<=N`, `always` or
+    # `if_cost>USD`.
     plan_gate: NotRequired[str | None]
-    # Whether models take tasks apart.
+    # When models split tasks into steps.
     planning: NotRequired["Planning"]
-    # The thread that it belongs to; the main one if it is not said.
+    # The thread that the run belongs to; the main thread if not given.
     thread: NotRequired[str | None]
 
 
 class NodeInFull(TypedDict):
-    """A node of a run with what it came to."""
+    """A node of a run with its result."""
 
     attempt: int
     call: str
-    # What its result has to meet.
+    # The criteria that its result has to meet.
     criteria: list["CriterionShape"]
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
     id: str
     kind: str
-    # The limits that it has of its own.
+    # The node's own limits.
     limits: NotRequired[list["LimitShape"]]
     notes: str
     optional: bool
     outcome: NotRequired[str | None]
-    # The page that its work is written on, once it is there.
+    # The handle of the node's page, once the page exists.
     page: NotRequired[str | None]
-    # The id that this page has or will have.
+    # The id that the node's page has or will have.
     page_id: str
-    # Calls of models for it that were possibly paid for twice: their driver died before it saw their end, so they
+    # The number of model calls that may have been paid for twice: the driver died before it saw their end, so they
     # were made again.
     paid_twice: NotRequired[int]
     parent: NotRequired[str | None]
-    # Why it waits before it is tried again, and until when.
+    # Why it waits before the next attempt, and until when.
     parked: NotRequired["ParkedShape | None"]
     path: str
-    # Whether no call at or below it is begun until somebody says so.
+    # Whether it is paused: no call at or below this node begins until somebody continues it.
     paused: bool
-    # The version of its plan; 0 if it has none, or has not begun with it.
+    # The version of its plan; 0 if it has none or has not begun to carry it out.
     plan_version: int
     result: NotRequired["ResultShape | None"]
-    # What it and everything below used up.
+    # What this node and all nodes below it have used.
     spent: "SpendShape"
     started_at: NotRequired[str | None]
     state: str
     stop_reason: NotRequired[str | None]
-    # Whether another version of a plan took its place, or that of what it is in: what it came to counts no more.
+    # Whether another version of a plan superseded it or a node above it: its result no longer counts.
     superseded: NotRequired[bool]
     title: str
 
@@ -1162,32 +1174,32 @@ class NodeShape(TypedDict):
     finished_at: NotRequired[str | None]
     id: str
     kind: str
-    # The limits that it has of its own.
+    # The node's own limits.
     limits: NotRequired[list["LimitShape"]]
     notes: str
     optional: bool
     outcome: NotRequired[str | None]
-    # The page that its work is written on, once it is there.
+    # The handle of the node's page, once the page exists.
     page: NotRequired[str | None]
-    # The id that this page has or will have.
+    # The id that the node's page has or will have.
     page_id: str
-    # Calls of models for it that were possibly paid for twice: their driver died before it saw their end, so they
+    # The number of model calls that may have been paid for twice: the driver died before it saw their end, so they
     # were made again.
     paid_twice: NotRequired[int]
     parent: NotRequired[str | None]
-    # Why it waits before it is tried again, and until when.
+    # Why it waits before the next attempt, and until when.
     parked: NotRequired["ParkedShape | None"]
     path: str
-    # Whether no call at or below it is begun until somebody says so.
+    # Whether it is paused: no call at or below this node begins until somebody continues it.
     paused: bool
-    # The version of its plan; 0 if it has none, or has not begun with it.
+    # The version of its plan; 0 if it has none or has not begun to carry it out.
     plan_version: int
-    # What it and everything below used up.
+    # What this node and all nodes below it have used.
     spent: "SpendShape"
     started_at: NotRequired[str | None]
     state: str
     stop_reason: NotRequired[str | None]
-    # Whether another version of a plan took its place, or that of what it is in: what it came to counts no more.
+    # Whether another version of a plan superseded it or a node above it: its result no longer counts.
     superseded: NotRequired[bool]
     title: str
 
@@ -1200,9 +1212,9 @@ class NodesShape(TypedDict):
 
 
 class Numbered(TypedDict):
-    """A message with its number."""
+    """A message of the history with its number."""
 
-    # As it was given.
+    # The message as it was given to Folio.
     message: Any
     # Its place in the history, counted from 1.
     number: int
@@ -1211,152 +1223,152 @@ class Numbered(TypedDict):
 class Observation(TypedDict):
     """An observation."""
 
-    # The rule that put it away, if nobody did.
+    # The rule by which it was archived, if no actor did it.
     archived_for: NotRequired[str | None]
-    # Where its writer says that it came from.
+    # The source that its writer stated.
     claimed_source: NotRequired[Any]
-    # How sure its writer was, from 0 to 1.
+    # The writer's confidence, from 0 to 1.
     confidence: NotRequired[float | None]
-    # What was noticed; of a long text the beginning.
+    # The text of the observation; only the beginning if it is long.
     content: str
-    # Of a long text, `content` is the beginning, or all of it if that was asked for.
+    # Where a long text is kept. `content` is then its beginning, or the whole text if that was requested.
     content_ref: NotRequired["BodyRef | None"]
-    # What it is about; null if nothing is said.
+    # What it is about, as JSON; null if not given.
     context: NotRequired[Any]
-    # When it was added.
+    # When the observation was added.
     created_at: str
-    # Why its content is gone, if it is.
+    # Why its content was erased, if it was.
     erased: NotRequired[str | None]
-    # When it stops to hold; null never.
+    # When its lifetime ends; null for never.
     expires_at: NotRequired[str | None]
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The observation's handle, such as `e42`.
     handle: str
-    # Anything else; null if nothing is said.
+    # Any other data; null if not given.
     metadata: NotRequired[Any]
-    # For ever.
+    # The observation's permanent id.
     observation_id: str
-    # Whether what it says came true.
+    # Whether it was confirmed or refuted later.
     outcome: NotRequired[str | None]
     # Who should act.
     owner: str
-    # What was found in it that concerns persons.
+    # The kinds of personal data that were detected in it.
     pii: NotRequired[list[str]]
-    # Its place among the pins of its page.
+    # Its position among the pinned entries of its page.
     pinned: NotRequired[int | None]
-    # How well it fits the text that was asked for.
+    # How well it matches the text searched for.
     score: NotRequired[float | None]
-    # Where it came from: stamped, never taken from what was sent.
+    # Where it came from. Folio stamps the source and never takes it from the request.
     source: "Source"
-    # Where it stands as a reader cares: `live`, `settled`, `archived`, `expired`.
+    # The state that Folio computes for readers: `live`, `settled`, `archived` or `expired`.
     state: str
-    # Where it stands, as its writers say.
+    # The status that its writers gave it.
     status: str
-    # What took its place.
+    # The entry that superseded it.
     superseded_by: NotRequired[str | None]
-    # Words to find it by.
+    # The observation's tags.
     tags: list[str]
-    # One line above it.
+    # The observation's title.
     title: NotRequired[str]
-    # How far its content may be believed.
+    # How far to trust its content: `user`, `model`, `tool_internal`, `tool_external` or `imported`.
     trust: str
-    # How long it was to hold, in minutes; null for ever.
+    # Its lifetime in minutes; null if it has no end.
     ttl_minutes: NotRequired[float | None]
-    # The registered type.
+    # The registered type of the observation.
     type: NotRequired[str | None]
-    # When it last changed.
+    # When the observation last changed.
     updated_at: str
-    # Counts its revisions, from 1; what `If-Match` takes.
+    # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
 
 
 class ObservationInput(TypedDict):
-    """An observation as a tool, a model or a person writes it. Numbers are taken raw, so that they can be put right
-    and reported instead of refused."""
+    """An observation as a tool, a model or a person writes it. Numbers are read as raw JSON, so that they can be
+    corrected with a warning instead of refused."""
 
-    # A number from 0 to 1, or `low`, `medium`, `high`.
+    # The confidence: a number from 0 to 1, or `low`, `medium`, `high`.
     confidence: NotRequired[Any]
-    # The text.
+    # The text of the observation.
     content: str
-    # What it is about.
+    # What the observation is about.
     context: NotRequired[Any]
-    # The end, instead of `ttl_minutes`.
+    # The end of the lifetime, instead of `ttl_minutes`.
     expires_at: NotRequired[str | None]
-    # Anything else.
+    # Any other data.
     metadata: NotRequired[Any]
-    # The id that its writer has for it: kept with the claimed source, because the space gives ids.
+    # The id that the writer uses. Kept with the claimed source, because the space assigns its own ids.
     observation_id: NotRequired[str | None]
     # Who should act; `agent` if left out.
     owner: NotRequired[str | None]
-    # Where its writer says that it comes from: kept as a claim, because only the connection tells (M7.3.31).
+    # The source that the writer claims. Kept only as a claim: the actual source is that of the connection (M7.3.31).
     source: NotRequired[Any]
     # `active`, `pending_review` or `resolved`; `active` if left out.
     status: NotRequired[str | None]
-    # Words to find it by.
+    # Tags to find it by.
     tags: NotRequired[list[str]]
-    # One line above it.
+    # The title: one line above the text.
     title: NotRequired[str | None]
-    # Minutes that it holds; `null` for ever, left out for the type's default.
+    # The lifetime in minutes. `null` means forever; if left out, the default of the type applies.
     ttl_minutes: NotRequired[float | None]
     # The registered type; `observation` if left out.
     type: NotRequired[str | None]
 
 
 class ObservationPatch(TypedDict):
-    """What is to change of an observation; what is left out stays. Its type and its end do not change: an update
-    does not make it hold longer (M7.1.6)."""
+    """The fields of an observation to change; a field that is left out stays as it is. The type and the end cannot
+    be changed: an update does not make an observation hold longer (M7.1.6)."""
 
-    # A number from 0 to 1, or `low`, `medium`, `high`.
+    # The new confidence: a number from 0 to 1, or `low`, `medium`, `high`.
     confidence: NotRequired[Any]
-    # Another text.
+    # The new text.
     content: NotRequired[str | None]
-    # Another context, all of it.
+    # The new context, which replaces all of the old one.
     context: NotRequired[Any]
-    # Other metadata, all of it.
+    # The new metadata, which replaces all of the old.
     metadata: NotRequired[Any]
-    # Another owner.
+    # The new owner.
     owner: NotRequired[str | None]
-    # Another status.
+    # The new status.
     status: NotRequired[str | None]
-    # Other tags, all of them.
+    # The new tags, which replace all old ones.
     tags: NotRequired[list[str] | None]
-    # Another title.
+    # The new title.
     title: NotRequired[str | None]
 
 
 class OffloadReceipt(TypedDict):
-    """What was put away, and where it is."""
+    """The account of what was put away, and where it is."""
 
-    # The numbers in the history of the first and the last message that was put away.
+    # The numbers in the history of the first and the last message that was put away, and the handle of their block.
     history: NotRequired[Any]
-    # The entry with what is to be done next.
+    # The handle of the entry with the next actions.
     next_actions: NotRequired[str | None]
-    # How many messages were put away.
+    # The number of messages that were put away.
     offloaded: int
-    # Whether an earlier call had put them away.
+    # Whether an earlier call had put them away already.
     replayed: bool
-    # The entry with the summary.
+    # The handle of the entry with the summary.
     summary: NotRequired[str | None]
-    # What those cost that are left.
+    # The number of tokens of the messages that are left.
     tokens_after: int
-    # What the messages cost before.
+    # The number of tokens of all messages before.
     tokens_before: int
 
 
 class Omitted(TypedDict):
-    """What was left out, and why."""
+    """An entry that was left out, and why."""
 
-    # By what it can be asked for: `e42`, `p7`.
+    # The name by which it can be requested: `e42`, `p7`.
     name: str
-    # `budget`: there was no room. `limit`: others of its section come first, and a section has so many lines.
+    # `budget`: there was no room. `limit`: the section had reached its maximum number of lines.
     reason: str
 
 
 class OriginShape(TypedDict):
-    """The moment of another run at which a fork began."""
+    """The moment of another run at which this fork began."""
 
-    # The path of the part before which it began.
+    # The path of the node before which the fork began.
     node: str
-    # The id of that run.
+    # The id of the other run.
     run: str
 
 
@@ -1370,58 +1382,60 @@ class OutputRef(TypedDict):
 class PageShape(TypedDict):
     """A page, with the properties that seed 000 names."""
 
-    # The path of the task whose branch it is.
+    # The path of the task whose branch this page is.
     branch_id: NotRequired[str | None]
     # When it was added.
     created_at: str
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The page's handle, such as `p7`.
     handle: str
-    # The run that it belongs to.
+    # The id of the run that it belongs to.
     homework_run_id: NotRequired[str | None]
-    # The version of the plan in which it was written.
+    # The version of the plan during which it was written.
     iteration: NotRequired[int | None]
-    # Whose page it is.
+    # The link to this page from the page that contains it; empty for a page that none contains.
+    links: list["LinkShape"]
+    # The page's owner.
     owner: str
-    # For ever.
+    # The page's permanent id.
     page_id: str
-    # The page that contains it.
+    # The id of the page that contains it.
     parent: NotRequired[str | None]
     # The properties that seed 000 names.
     props: Any
-    # What the page is for.
+    # The page role, which says what the page is for.
     role: str
-    # Where its work stands.
+    # The status of the work on it.
     status: str
-    # Words to find it by.
+    # Its tags.
     tags: list[str]
     # The thread that it belongs to.
     thread: NotRequired[str | None]
-    # What it is called.
+    # The page's title.
     title: str
-    # As seed 000 names it.
+    # The name that seed 000 has for the page's role.
     type_key: str
     # When it last changed.
     updated_at: str
-    # Counts its revisions, from 1; what `If-Match` takes.
+    # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
 
 
 class ParkedShape(TypedDict):
-    """What a node waits for before it is tried again."""
+    """A node's wait before its next attempt."""
 
-    # What went wrong the last time.
+    # Why the last attempt failed.
     cause: str
     until: str
 
 
 class PartInput(TypedDict):
-    """What the body may say."""
+    """The part of a run to which an operation applies."""
 
-    # Only this node, by its path or its id, and what is below it; without it, the whole run.
+    # The path or id of a node: only this node and everything below it; without it, the whole run.
     node: NotRequired[str | None]
 
 
-# A part of a text.
+# A part of a long text, or the lines of it that a search found.
 PassageShape = TypedDict(
     "PassageShape",
     {
@@ -1439,54 +1453,54 @@ PassageShape = TypedDict(
 )
 
 
-# Where the view stands.
+# Where the view stands in the request.
 Placement: TypeAlias = Literal['system'] | Literal['tail']
 
 
 class PlanShape(TypedDict):
-    """The plan of a run, or of a part of it."""
+    """The plan of a run or of a part of it."""
 
-    # The same steps as people edit them.
+    # The same steps as markdown, the form for editing.
     markdown: str
     node_id: str
     path: str
     plan_version: int
     run_id: str
     states: list["StepState"]
-    # In the form in which plans are written.
+    # The steps in the plan format.
     steps: Any
 
 
 class PlanVersionShape(TypedDict):
     """One version of a plan."""
 
-    # The person who changed the one before; empty if it is what the plan file says, or a model.
+    # The person who made this version by editing; empty if it comes from the plan file or a model.
     by: str
-    # How it differs from the one before, if a person made it: steps by name.
+    # The differences from the version before, if a person made this one: the names of the steps.
     difference: NotRequired[Any]
-    # The same steps as people edit them.
+    # The same steps as markdown, the form for editing.
     markdown: str
     plan_version: int
-    # Why a model took the task apart like this.
+    # The reason that a model gave for this plan.
     reason: NotRequired[str]
-    # In the form in which plans are written.
+    # The steps in the plan format.
     steps: Any
-    # Since when it is the plan.
+    # When this version became the plan.
     timestamp: str
 
 
-# Whether models take tasks apart.
+# When models split tasks into steps.
 Planning: TypeAlias = Literal['always'] | Literal['auto'] | Literal['never']
 
 
 class Problem(TypedDict):
-    """What went wrong: the code is stable, the words are for people."""
+    """An error. The code is stable; the texts are for people."""
 
     code: str
-    # The entry that it is about, as it stands now.
+    # The entry concerned, in its current state.
     current: NotRequired["Current | None"]
     detail: str
-    # Single mistakes, where there are several.
+    # The single mistakes, if there are several.
     errors: NotRequired[list[Any]]
     hints: list[str]
     status: int
@@ -1495,31 +1509,31 @@ class Problem(TypedDict):
 
 
 class Proposal(TypedDict):
-    """An observation that could be made a goal: offered, never done by itself."""
+    """An observation that could become a goal. It is only proposed, never promoted automatically."""
 
-    # How sure the observation is.
+    # The confidence of the observation.
     confidence: float
     # The observation.
     entry: "Used"
-    # What the goal would be called.
+    # The title that the goal would have.
     title: str
 
 
 class QuestionShape(TypedDict):
-    """What one task of a run asks."""
+    """A question of a run, or a plan, call or check that waits for approval."""
 
-    # Of a call: the tool, its arguments, and the hash that names both.
+    # For a call: the tool, its arguments, and the hash that identifies both.
     call: NotRequired[Any]
-    # What holds if nobody answers.
+    # The answer that applies if nobody answers.
     default: NotRequired[str | None]
-    # Names it: the run, the node, and what it asks. Whoever answers under this name answers this, and nothing that is
-    # asked there later.
+    # The name of the question, made of the run, the node and the question itself. An answer under this name never
+    # applies to a later question of the same node.
     id: str
-    # `question`, or `call`, `plan` or `check` (the command of a criterion): these wait for a yes at
+    # `question`, or one of `call`, `plan` and `check` (the command of a criterion), which wait for approval at
     # `/approvals/{id}`.
     kind: str
     node_id: str
-    # Answers to choose from; anything may be answered if there are none.
+    # The answers to choose from; if there are none, any answer is accepted.
     options: list[str]
     path: str
     question: str
@@ -1528,153 +1542,152 @@ class QuestionShape(TypedDict):
 
 
 class Ready(TypedDict):
-    """That it can work."""
+    """The server is ready."""
 
     # The last commit of that space.
     head: int
-    # The space that is served.
+    # The space that the server serves.
     space: str
     status: str
 
 
 class Receipt(TypedDict):
-    """What was shown, shortened and left out."""
+    """The account of a view or a context: what was shown, shortened and left out."""
 
-    # The tokens that it could have.
+    # The budget in tokens.
     budget: int
-    # How they were counted: `o200k_base`, `estimated`.
+    # How tokens were counted: `o200k_base`, `estimated`.
     counted: str
-    # The SHA-256 of the text.
+    # The SHA-256 of the rendered text.
     hash: str
-    # Section by section.
+    # The account of each section.
     sections: list["SectionReceipt"]
-    # The tokens that it has.
+    # The tokens used.
     tokens: int
 
 
 class ReceiptShape(TypedDict):
-    """A receipt with its place in time."""
+    """A kept receipt, and when it was made."""
 
     # The last commit before it.
     as_of: int
-    # Of what: `view` or `context`.
+    # What it is the receipt of: `view` or `context`.
     of: str
-    # What was shown, shortened and left out.
+    # The receipt: what was shown whole, shortened and left out.
     receipt: "Receipt"
-    # The thread of a view.
+    # The thread of the view; null for a context.
     thread: NotRequired[str | None]
     # When it was made.
     timestamp: str
 
 
 class Received(TypedDict):
-    """What was, or would be, brought in."""
+    """What was imported, or what a dry run would import."""
 
-    # What was taken in, not quite as it stood.
+    # How many items were taken in with changes.
     changed: int
-    # What is there otherwise, and stays as it is.
+    # How many items exist in a different form, which stays.
     differs: int
-    # Whether nothing was written.
+    # Whether this was a dry run, so nothing was written.
     dry_run: bool
     # Entries that were added.
     entries: int
     # Links that were added.
     links: int
-    # What was there, and is now as the file says.
+    # How many items existed and now are as the file says.
     merged: int
     # Pages that were added.
     pages: int
     # Whether the policy of the file was taken over.
     policy: bool
-    # What was there already, just so.
+    # How many items existed already in the same form.
     present: int
-    # What was not taken in.
+    # How many items were not taken in.
     refused: int
-    # Which, and why: the first thousand.
+    # Remarks about single items, with the reasons: the first thousand.
     remarks: list["Remark"]
     # Scratchbooks that were read.
     threads: int
 
 
 class Rejection(TypedDict):
-    """An item that was not taken. The others were, and the answer stands (M7.3.25)."""
+    """An item that was refused. The other items were accepted, and the answer stands (M7.3.25)."""
 
-    # Which array.
+    # The array of the item.
     channel: "Channel"
-    # A stable name, such as `type_undeclared`.
+    # A stable code, such as `type_undeclared`.
     code: str
-    # Its place in its array, from 0.
+    # The index of the item in its array, from 0.
     index: int
-    # Why, in words.
+    # The reason in words.
     message: str
 
 
 class Reliability(TypedDict):
-    """What became of the observations of one type by one tool."""
+    """The reliability of the observations of one type by one tool."""
 
-    # The reliability table: the ranges in which something was marked.
+    # The reliability table: the ranges with marked observations.
     bins: list["Bin"]
-    # The mean square of stated confidence against 1 for confirmed and 0 for refuted: 0 is perfect, 0.25 is what
-    # saying 0.5 every time comes to.
+    # The Brier score: the mean squared difference between the stated confidence and 1 for confirmed or 0 for refuted.
+    # 0 is perfect; always stating 0.5 scores 0.25.
     brier: float
-    # How many were confirmed.
+    # The number of confirmed observations.
     confirmed: int
-    # The mean of what was stated.
+    # The mean of the stated confidences.
     mean_stated: float
-    # How many were refuted.
+    # The number of refuted observations.
     refuted: int
-    # The tool; none for those of people and roles.
+    # The tool; `None` for observations by people and roles.
     tool: NotRequired[str | None]
-    # The type.
+    # The observation type.
     type: str
 
 
 class Remark(TypedDict):
-    """Something about one item of a file."""
+    """A remark about one item of a file."""
 
-    # A stable name of the reason.
+    # A stable code for the reason.
     code: str
-    # What became of it.
+    # What happened to the item.
     fate: "Fate"
-    # Which: its id in the file, with its thread before it if there is one, or the number of its line.
+    # The item: its id in the file, with its thread before it if there is one, or the number of its line.
     item: str
     # The reason, in words.
     message: str
 
 
 class Residue(TypedDict):
-    """What is left, in everything that belongs to a store, of texts that should be gone."""
+    """What is left, anywhere in a store, of texts that should be gone."""
 
-    # Copies that were made before a migration. They hold what the store held then; nobody but people should remove
-    # them.
+    # Copies that were made before a migration. They hold what the store held then; only people should remove them.
     backups: list[str]
     # Where a text still is, in words: another entry, a run, free space of a file.
     found: list[str]
-    # Of how many entries nobody knows any more what they said, so that nothing of it was looked for: they were
-    # forgotten before, and what is left of that was written anew.
+    # How many entries were forgotten earlier, so that their text is not known any more and was not searched for. What
+    # may be left of it was overwritten.
     no_longer_known: int
-    # How many texts were not looked for: they are so short that they stand anywhere by chance.
+    # How many texts were not searched for, because they are so short that they occur by chance.
     not_looked_for: int
-    # What was searched: files with their bytes, and rows that are compressed.
+    # What was searched: files, byte by byte, and compressed rows.
     searched: list[str]
 
 
-# What a result is of. Only those of tools are put away: the others can be read again where they came from.
+# The origin of a result. Only results of tools are put away: the others can be read again from their origin.
 ResultOf: TypeAlias = Literal['tool'] | Literal['file'] | Literal['memory']
 
 
 class ResultShape(TypedDict):
-    """What a node came to."""
+    """The result of a node."""
 
     criteria: list["VerdictShape"]
     evidence: list["EvidenceShape"]
     notes: str
-    # The value itself, unless it is kept beside the journal.
+    # The output itself, unless it is kept beside the journal.
     output: NotRequired[Any]
-    # Whether there is an output that is too large to be given here: what the members of a group came to, which say it
-    # themselves.
+    # Whether an output is left out because it is too large: the combined results of a group's members. Get the
+    # members' own results instead.
     output_omitted: NotRequired[bool]
-    # Where a large value is kept.
+    # The hash under which a large output is kept, and its size.
     output_ref: NotRequired["OutputRef | None"]
     severity: NotRequired[str | None]
     status: str
@@ -1682,166 +1695,167 @@ class ResultShape(TypedDict):
 
 
 class RollupShape(TypedDict):
-    """What pages have come to."""
+    """The roll-up of the pages that a page contains."""
 
-    # What it holds, shortens and leaves out.
+    # The receipt: what is shown whole, shortened and left out.
     receipt: "Receipt"
-    # What a model reads.
+    # The text for the model.
     rollup: str
-    # What that costs.
+    # The number of tokens of the text.
     tokens: int
 
 
-# One thing that happened. Says what is new and nothing else: who applies each to the tree has the tree.
+# An event of a run. It holds only what is new: a client that applies every event to the tree has the current tree.
 RunEvent: TypeAlias = dict[str, Any]
 
 
 class RunInFull(TypedDict):
-    """Everything about a run but its tree."""
+    """A run with everything except its tree."""
 
-    # How much it asks people now: questions, and what waits for a yes.
+    # The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: int
-    # Nodes that have ended, by how.
+    # The number of ended nodes, by outcome.
     counts: dict[str, int]
     created_at: str
-    # Whether a living process drives it. One that is `running` and is not driven waits to be resumed.
+    # Whether a live process drives it. A run that is `running` but not driven waits to be resumed.
     driven: bool
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
-    # Where it was forked from another one, if it was.
+    # The moment of another run at which it was forked, if it is a fork.
     forked_from: NotRequired["OriginShape | None"]
     goal: str
     handle: str
-    # The commit at which its journal ends.
+    # The last commit of its journal.
     head: int
-    # What keeps a call of it waiting, if something does.
+    # What keeps one of its calls waiting, if anything does.
     held_up: NotRequired["HeldUpShape | None"]
-    # Nodes whose call is under way.
+    # The number of nodes whose call is under way.
     in_flight: int
     inputs: Any
-    # Nodes made so far.
+    # The number of nodes created so far.
     nodes: int
-    # Handles of the pages that it has, by what they are for.
+    # The handles of the run's pages by purpose: `workspace`, `main`, `plan`, `summary`, `report`.
     pages: dict[str, str]
-    # Whether no call of it is begun until somebody says so.
+    # Whether the whole run is paused: no call begins until somebody continues it.
     paused: bool
     result: NotRequired["ResultShape | None"]
     run_id: str
-    # What it used up.
+    # What the run has used.
     spent: "SpendShape"
     started_at: NotRequired[str | None]
-    # `running`, or how it ended.
+    # `running`, or the outcome.
     status: str
     title: str
-    # The turn that it is in: its own, or the one that it was started in.
+    # The turn that it belongs to: its own, or the one in which it was started.
     turn_id: NotRequired[str | None]
     updated_at: str
 
 
-# What the messages of a stream say.
+# The data of a message of a stream of a run.
 RunMessage: TypeAlias = "RunEvent | StreamEnd | StreamGap | Problem"
 
 
 class RunShape(TypedDict):
-    """A run, as a list shows it."""
+    """A run in a list."""
 
-    # How much it asks people now: questions, and what waits for a yes.
+    # The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: NotRequired[int | None]
     created_at: str
-    # Whether a living process drives it. One that is `running` and is not driven waits to be resumed.
+    # Whether a live process drives it. A run that is `running` but not driven waits to be resumed.
     driven: bool
     handle: str
-    # The commit at which its journal ends.
+    # The last commit of its journal.
     head: int
-    # Whether no call of it is begun until somebody says so.
+    # Whether the whole run is paused: no call begins until somebody continues it.
     paused: NotRequired[bool | None]
     run_id: str
-    # What it used up. Null, as `paused` and `asks` are, for a run whose last event an older version wrote: the run
-    # itself says it.
+    # What the run has used. Null if an older version wrote the run's last event, as are `paused` and `asks`; get the
+    # run itself for these values.
     spent: NotRequired["SpendShape | None"]
-    # `running`, or how it ended.
+    # `running`, or the outcome.
     status: str
     title: str
     updated_at: str
 
 
 class SaidShape(TypedDict):
-    """What was said."""
+    """Messages of the history of a thread."""
 
-    # The messages.
+    # The messages, oldest first.
     messages: list["Numbered"]
-    # The first that is not given here.
+    # The number of the first message after those given here.
     next: NotRequired[int | None]
-    # How many there are.
+    # The number of messages in the history.
     total: int
 
 
 class ScratchItem(TypedDict):
     """A note, a todo or a task, as programs get it."""
 
-    # The text; of a long one the beginning.
+    # The text; of a long text, the beginning.
     body: str
-    # Where the whole text is, if `body` is its beginning.
+    # Where the whole text is kept, if `body` is only its beginning.
     body_ref: NotRequired["BodyRef | None"]
-    # Since 1970. No two items of a space have the same.
+    # When the item was made, in nanoseconds since 1970. No two items of a space share this value.
     created_at_nanoseconds: int
-    # Why its content is gone, if it is.
+    # Why the content was erased, if it was.
     erased: NotRequired[str | None]
-    # `e42`.
+    # The item's handle, such as `e42`.
     handle: str
-    # For ever.
+    # The item's permanent id.
     item_id: str
     # `note`, `todo`, `task`.
     kind: str
-    # The stage of a task.
+    # The phase of a task.
     phase: NotRequired[str | None]
-    # Whether it is kept at the top.
+    # Whether the item is pinned.
     pinned: bool
-    # How far it is, from 0 to 1.
+    # The progress of a task, from 0 to 1.
     progress: NotRequired[float | None]
-    # Where it stands.
+    # The item's status.
     status: str
-    # Words to find it by.
+    # Tags to find the item by.
     tags: list[str]
-    # One line.
+    # The title, in one line.
     title: str
-    # Since 1970.
+    # When the item last changed, in nanoseconds since 1970.
     updated_at_nanoseconds: int
-    # Counts its revisions, from 1.
+    # Counts the item's revisions, from 1.
     version: int
 
 
 class SectionReceipt(TypedDict):
-    """What became of a section."""
+    """The account of one section."""
 
-    # How many more there are that nobody looked at, because a section has so many lines.
+    # The number of further entries that were not looked at, because the section had reached its maximum number of
+    # lines.
     beyond: NotRequired[int]
-    # What is shown by the line of something equal (M7.3.27).
+    # The entries that are shown by the line of an equal one (M7.3.27).
     folded: NotRequired[list["Folded"]]
-    # What is not shown.
+    # The entries that are not shown.
     omitted: list["Omitted"]
-    # What that is in tokens.
+    # The tokens reserved for the section.
     reserved: int
-    # Which: `tasks`, `scratch_page`.
+    # The name of the section: `tasks`, `scratch_page`.
     section: str
-    # Its share of the budget in per cent.
+    # The section's share of the budget, in percent.
     share: int
-    # What is shown shortened.
+    # The names of entries that are shown shortened.
     shortened: list[str]
-    # What is shown whole.
+    # The names of entries that are shown whole.
     shown: list[str]
-    # What it took.
+    # The tokens that the section used.
     tokens: int
 
 
 class SectionShape(TypedDict):
-    """A section of what goes into a prompt."""
+    """A section of an assembled context."""
 
-    # Which: `scratch_page`, `scratchbook`, `pages`, `episodic`, `semantic`.
+    # The section's name: `scratch_page`, `scratchbook`, `pages`, `episodic` or `semantic`.
     section: str
-    # What a model reads of it; empty if it has nothing to show, or no room.
+    # The section's text for the model; empty if there is nothing to show or no room.
     text: str
-    # What it costs.
+    # The number of tokens of the section.
     tokens: int
 
 
@@ -1850,81 +1864,81 @@ Sections: TypeAlias = list[str] | dict[str, int]
 
 
 class Seen(TypedDict):
-    """What a tool may see of what it asked for."""
+    """The part of memory that a tool asked for and may see."""
 
-    # What the tool may see, best first.
+    # The entries that the tool may see, best match first.
     scratch_page_context: list["ContextItem"]
 
 
 class Settled(TypedDict):
-    """How an observation ended."""
+    """The resolution of an observation."""
 
-    # Whether what it says came true, if that is known: what calibration counts.
+    # Whether the observation was confirmed or refuted, if that is known. Calibration counts these outcomes.
     outcome: NotRequired["CameTrue | None"]
-    # Why, in words.
+    # The reason, in words.
     reason: NotRequired[str | None]
 
 
-# A part of a text on one line, in pieces that follow one another.
+# A part of a text on one line, in consecutive pieces.
 Snippet: TypeAlias = list["SnippetPart"]
 
 
 class SnippetPart(TypedDict):
     """A piece of a [`Snippet`]."""
 
-    # Whether it was searched for.
+    # Whether the piece matches the query.
     hit: bool
-    # As it stands in the text; ends of lines are spaces.
+    # The text of the piece, with line ends replaced by spaces.
     text: str
 
 
 class Source(TypedDict):
-    """Where it came from."""
+    """The source of an observation."""
 
-    # The part of an answer that it stood in.
+    # The part of the tool's answer that contained it.
     channel: NotRequired[str | None]
     # The node of that run.
     node_id: NotRequired[str | None]
-    # In which run.
+    # The run in which it was added.
     run_id: NotRequired[str | None]
-    # When.
+    # When it was added.
     timestamp: str
-    # The tool; null for people and roles.
+    # The tool that added it; null for people and roles.
     tool: NotRequired[str | None]
-    # In which turn.
+    # The turn in which it was added.
     turn_id: NotRequired[str | None]
 
 
-# What the messages of a stream say.
+# The data of a message of a stream of a space.
 SpaceMessage: TypeAlias = "CommitShape | StreamGap | Problem"
 
 
 class SpaceShape(TypedDict):
-    """A space, and who asks."""
+    """A space, with the caller's role and name."""
 
-    # By which name; empty if there is none.
+    # The caller's name; empty if there is none.
     name: str
-    # What whoever asks may do there: `human`, `client`, `tool`, ….
+    # The caller's role there: `human`, `client`, `tool`, ….
     role: str
     space: str
 
 
 class SpendShape(TypedDict):
-    """What was used up; what is nothing is left out."""
+    """What was used. Fields that are zero are left out."""
 
-    # Millionths of a US dollar, as far as prices are known.
+    # The cost in millionths of a US dollar, as far as prices are known.
     micro_usd: NotRequired[int]
-    # Calls of models.
+    # The number of model calls.
     model_calls: NotRequired[int]
-    # Of these, tokens that the provider had in its cache.
+    # The part of `tokens_in` that the provider read from its cache.
     tokens_cached: NotRequired[int]
-    # Tokens that models read.
+    # Input tokens of models.
     tokens_in: NotRequired[int]
-    # Tokens that models wrote.
+    # Output tokens of models.
     tokens_out: NotRequired[int]
-    # Calls of tools.
+    # The number of tool calls.
     tool_calls: NotRequired[int]
-    # Of these, calls of which nobody knows what they cost: `micro_usd` has nothing of them.
+    # The number of model calls whose price is unknown; `micro_usd` does not include them.
     unpriced_calls: NotRequired[int]
 
 
@@ -1932,272 +1946,274 @@ class SpendShape(TypedDict):
 Stage: TypeAlias = Literal['router'] | Literal['clarifier'] | Literal['executor'] | Literal['evaluator'] | Literal['reflector']
 
 
-# A status that a run can have.
+# The status of a run.
 Status: TypeAlias = Literal['running', 'ok', 'partial', 'failed', 'cancelled']
 
 
 class StepState(TypedDict):
-    """Where a step of a plan stands."""
+    """The state of one step of a plan."""
 
     # Whether an edit may change it.
     editable: bool
-    # What the plan calls it.
+    # The id (slug) of the step in the plan.
     id: str
-    # `waiting`, `running`, or how it ended.
+    # `waiting`, `running`, or the outcome.
     status: str
-    # One line for people.
+    # The title of the step, one line for people.
     title: str
 
 
 class Stored(TypedDict):
-    """An item as it is kept now."""
+    """An item in its stored form."""
 
-    # The rule that put it away, if nobody did.
+    # The rule by which it was archived, if no actor did it.
     archived_for: NotRequired[str | None]
-    # Where its writer says that it came from.
+    # The source that its writer stated.
     claimed_source: NotRequired[Any]
-    # How sure its writer was, from 0 to 1.
+    # The writer's confidence, from 0 to 1.
     confidence: NotRequired[float | None]
-    # What was noticed; of a long text the beginning.
+    # The text of the observation; only the beginning if it is long.
     content: str
-    # Of a long text, `content` is the beginning, or all of it if that was asked for.
+    # Where a long text is kept. `content` is then its beginning, or the whole text if that was requested.
     content_ref: NotRequired["BodyRef | None"]
-    # What it is about; null if nothing is said.
+    # What it is about, as JSON; null if not given.
     context: NotRequired[Any]
-    # When it was added.
+    # When the observation was added.
     created_at: str
-    # Why its content is gone, if it is.
+    # Why its content was erased, if it was.
     erased: NotRequired[str | None]
-    # When it stops to hold; null never.
+    # When its lifetime ends; null for never.
     expires_at: NotRequired[str | None]
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The observation's handle, such as `e42`.
     handle: str
-    # What it became: an `observation`, or of `memory_writes` a `note`.
+    # The kind of entry that it became: `observation`, or `note` for an item of `memory_writes`.
     kind: str
-    # Anything else; null if nothing is said.
+    # Any other data; null if not given.
     metadata: NotRequired[Any]
-    # For ever.
+    # The observation's permanent id.
     observation_id: str
-    # Whether what it says came true.
+    # Whether it was confirmed or refuted later.
     outcome: NotRequired[str | None]
     # Who should act.
     owner: str
-    # What was found in it that concerns persons.
+    # The kinds of personal data that were detected in it.
     pii: NotRequired[list[str]]
-    # Its place among the pins of its page.
+    # Its position among the pinned entries of its page.
     pinned: NotRequired[int | None]
-    # How well it fits the text that was asked for.
+    # How well it matches the text searched for.
     score: NotRequired[float | None]
-    # Where it came from: stamped, never taken from what was sent.
+    # Where it came from. Folio stamps the source and never takes it from the request.
     source: "Source"
-    # Where it stands as a reader cares: `live`, `settled`, `archived`, `expired`.
+    # The state that Folio computes for readers: `live`, `settled`, `archived` or `expired`.
     state: str
-    # Where it stands, as its writers say.
+    # The status that its writers gave it.
     status: str
-    # What took its place.
+    # The entry that superseded it.
     superseded_by: NotRequired[str | None]
-    # Words to find it by.
+    # The observation's tags.
     tags: list[str]
-    # One line above it.
+    # The observation's title.
     title: NotRequired[str]
-    # How far its content may be believed.
+    # How far to trust its content: `user`, `model`, `tool_internal`, `tool_external` or `imported`.
     trust: str
-    # How long it was to hold, in minutes; null for ever.
+    # Its lifetime in minutes; null if it has no end.
     ttl_minutes: NotRequired[float | None]
-    # The registered type.
+    # The registered type of the observation.
     type: NotRequired[str | None]
-    # When it last changed.
+    # When the observation last changed.
     updated_at: str
-    # Counts its revisions, from 1; what `If-Match` takes.
+    # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
 
 
 class StreamEnd(TypedDict):
-    """Of the message `end`: nothing follows."""
+    """The data of the message `end`, the last of a stream."""
 
-    # How the run has ended.
+    # The status with which the run ended.
     status: NotRequired[str | None]
 
 
 class StreamGap(TypedDict):
-    """Of the message `gap`: the last id is not known here."""
+    """The data of the message `gap`: the last event id that the client sent is not known here."""
 
-    # Of a space, the commit after which it goes on.
+    # In the stream of a space: the commit after which the stream continues.
     head: NotRequired[int | None]
-    # What follows, in words.
+    # What follows in the stream, in words.
     reason: str
 
 
 class Successor(TypedDict):
-    """What takes the place of an observation."""
+    """The observation that supersedes this one."""
 
-    # The observation that does: `e42` or `obs_…`.
+    # The superseding observation: `e42` or `obs_…`.
     by: str
-    # Whether what it said came true, if that is known: what calibration counts.
+    # Whether the superseded observation was confirmed or refuted, if that is known. Calibration counts these
+    # outcomes.
     outcome: NotRequired["CameTrue | None"]
-    # Why, in words.
+    # The reason, in words.
     reason: NotRequired[str | None]
 
 
 class TakenIn(TypedDict):
-    """What became of the items of an answer."""
+    """The outcome of ingesting an answer, item by item."""
 
-    # What was not taken, and why.
+    # The items that were rejected, and why.
     rejected: list["Rejection"]
-    # How many of the stored ones were there before.
+    # How many of the stored items had been stored by an earlier call.
     replayed: NotRequired[int]
-    # How many wait until the store can be written.
+    # How many items wait in the outbox until the store can be written.
     spooled: NotRequired[int]
-    # What is an entry now.
+    # The items that are stored as entries now.
     stored: list["Stored"]
-    # What was put right.
+    # Values that were corrected on input.
     warnings: list["Correction"]
 
 
 class Talk(TypedDict):
-    """A conversation, and when its older messages are put away."""
+    """A conversation, and when to offload its older messages."""
 
-    # Whether to put away whatever need not stay, however little there is.
+    # Whether to offload all messages that need not stay, however few they are.
     force: NotRequired[bool]
-    # Messages at the end that always stay.
+    # The number of messages at the end that always stay.
     keep: NotRequired[int]
-    # The messages, in the form of OpenAI, of Anthropic, or of both.
+    # The messages, in the format of OpenAI or Anthropic, or a mixture of both.
     messages: Any
-    # Whose tokens are counted.
+    # The model whose tokens are counted; without it, tokens are estimated.
     model: NotRequired[str | None]
-    # From which share of the window on something is put away.
+    # The share of the window from which on messages are offloaded.
     share: NotRequired[float]
-    # Tokens of the message that stands for what was put away.
+    # The budget in tokens of the message that replaces the offloaded ones.
     summary: NotRequired[int]
-    # Tokens of the window.
+    # The size of the model's context window in tokens.
     window: NotRequired[int]
 
 
 class ToolRequest(TypedDict):
-    """What a tool is asked."""
+    """A request to a tool."""
 
-    # What it works on.
+    # The inputs of the tool.
     inputs: NotRequired[Any]
-    # Names the call.
+    # The id of the request.
     request_id: NotRequired[str]
-    # What it wants to know of the scratch page: filters and a limit.
+    # The query for the scratch page: filters and a limit.
     scratch_page_query: NotRequired[Any]
-    # The tool.
+    # The name of the tool.
     tool_id: NotRequired[str]
 
 
 class ToolResponse(TypedDict):
-    """What a tool answers."""
+    """A tool's answer."""
 
-    # What is worth knowing for longer.
+    # What the tool considers worth remembering for longer.
     memory_writes: NotRequired[Any]
-    # What it noticed.
+    # The observations of the tool.
     observations: NotRequired[Any]
-    # The result.
+    # The result of the call.
     outputs: NotRequired[Any]
-    # The request that it answers.
+    # The id of the request that it answers.
     request_id: NotRequired[str]
-    # What it was told to put on the scratch page.
+    # What the tool was told to put on the scratch page.
     scratch_page_writes: NotRequired[Any]
-    # How it went; everything but a word for failure counts as success.
+    # The status of the call. Everything but a word for failure counts as success.
     status: NotRequired[Any]
 
 
 class TraceLine(TypedDict):
-    """One thing that happened."""
+    """One line of the trace."""
 
-    # Which part of the program.
+    # The part of the program that did it.
     component: str
-    # More, by name: `text` for a few words, `fields` that changed, `verdict` of a decision, `outcome` of what
-    # finished, `code` and `error` of what was not done, `filters` of a question, the `reason` that was given.
+    # Details by name: `text` (a short description), `fields` (the changed fields), `verdict` (of a decision),
+    # `outcome` (of a finished node), `code` and `error` (of a failure or refusal), `filters` (of a query), `reason`
+    # (as given).
     detail: NotRequired[dict[str, Any] | None]
-    # How long it took, in microseconds, if that was measured.
+    # The duration in microseconds, if it was measured.
     duration_us: NotRequired[int | None]
-    # At which node of the run.
+    # The node of the run at which it happened.
     node_id: NotRequired[str | None]
-    # The entry that it was done to.
+    # The id of the entry concerned.
     observation_id: NotRequired[str | None]
-    # The type of the observation, or the kind of another entry.
+    # The type of the observation, or the kind of any other entry.
     observation_type: NotRequired[str | None]
-    # What was done.
+    # The operation.
     operation: str
-    # The page that it was done to, if it was no entry.
+    # The id of the page concerned, if it was not an entry.
     page_id: NotRequired[str | None]
-    # In which run.
+    # The run in which it happened.
     run_id: NotRequired[str | None]
-    # The commit.
+    # The number of the commit.
     seq: int
-    # Who: the name, or the role if there is none.
+    # Who did it: the name, or the role if there is no name.
     source: str
-    # How it went: `success`, `warning`, `denied`, `rejected` or `failed`.
+    # The outcome: `success`, `warning`, `denied`, `rejected` or `failed`.
     status: str
-    # When.
+    # When it happened.
     timestamp: str
-    # In which turn.
+    # The turn in which it happened.
     turn_id: NotRequired[str | None]
     # The entries that a decision used.
     used: NotRequired[list[str]]
 
 
 class TreeShape(TypedDict):
-    """A run's tree, and the event after which its live stream goes on."""
+    """A run's tree, and the event after which its live stream continues."""
 
     driven: bool
     handle: str
-    # The last event that the tree knows: ask for events after it.
+    # The last event that the tree includes: request the events after it.
     last_event_id: int
-    # Parents before children, children in plan order.
+    # The nodes: parents before children, children in plan order.
     nodes: list["NodeShape"]
     run_id: str
     status: str
     title: str
 
 
-# How far content may be believed. Ordered: what is derived is as trustworthy as its weakest source.
+# How far to believe content. Ordered: derived content is only as trustworthy as its weakest source.
 Trust: TypeAlias = Literal['imported'] | Literal['tool_external'] | Literal['tool_internal'] | Literal['model'] | Literal['user']
 
 
 class TurnShape(TypedDict):
     """A turn."""
 
-    # The commit up to which it knows.
+    # The last commit that the turn takes into account.
     as_of: int
-    # Whether nobody waits for it.
+    # Whether it runs in the background: nobody waits for it.
     background: bool
-    # Whether nothing was left to do; none as long as it goes on.
+    # Whether nothing was left to do; null while it is open.
     complete: NotRequired[bool | None]
-    # What the stages decided, and which entries they used.
+    # The decisions of the stages, with the entries that they used.
     decisions: list["Decision2"]
-    # When it ended; null as long as it goes on.
+    # When the turn ended; null while it is open.
     ended_at: NotRequired[str | None]
-    # The hash of its export, once it has ended.
+    # The hash of its export; null while it is open.
     export: NotRequired[str | None]
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The turn's handle, such as `t5`.
     handle: str
-    # What came in.
+    # The input that the turn handles.
     input: str
-    # The run that it is the turn of.
+    # The id of the run whose turn this is.
     run_id: NotRequired[str | None]
-    # When it began.
+    # When the turn began.
     started_at: str
     # The commit that began it.
     started_seq: int
-    # In which thread.
+    # The thread of the turn.
     thread: str
-    # How many entries it touched, once it has ended.
+    # The number of entries that it touched; null while it is open.
     touched: NotRequired[int | None]
-    # For ever.
+    # The turn's permanent id.
     turn_id: str
-    # How soon it is to be handled.
+    # The urgency that the router decided on.
     urgency: NotRequired[str | None]
 
 
 class Used(TypedDict):
     """An entry that a decision rests on, in the version that was read."""
 
-    # Its handle.
+    # The entry's handle.
     handle: str
-    # Its id.
+    # The entry's id.
     observation_id: str
     # The version that was read.
     version: int
@@ -2215,49 +2231,49 @@ class VerdictShape(TypedDict):
 class VersionShape(TypedDict):
     """One version of an entry."""
 
-    # Who.
+    # Who made it.
     by: str
-    # What is different from the version before; of the first, everything.
+    # The differences from the version before; for the first version, all fields.
     changes: list["FieldDiff"]
-    # What it wrote over that somebody else had changed meanwhile.
+    # Fields that it overwrote although somebody else had changed them in the meantime.
     conflicts: NotRequired[list["FieldConflict"]]
-    # What was done.
+    # The operation that made it.
     operation: str
-    # Why, in the writer's words.
+    # The reason that the writer gave.
     reason: NotRequired[str | None]
-    # The commit.
+    # The commit that made it.
     seq: int
-    # When.
+    # When it was made.
     timestamp: str
-    # Its number.
+    # The number of the version.
     version: int
 
 
 class ViewShape(TypedDict):
     """The view of a scratchbook."""
 
-    # The commit up to which it knows.
+    # The last commit that the view takes into account.
     as_of: int
-    # The items of the scratchbook that it was made of, as long as they are few.
+    # The first forty live items of the scratchbook.
     items: list["ScratchItem"]
-    # Where it stands in what a model is sent.
+    # Where the view belongs in a request to a model.
     placement: "Placement"
-    # What it holds, shortens and leaves out.
+    # The receipt: what is shown whole, shortened and left out.
     receipt: "Receipt"
-    # What that costs.
+    # The number of tokens of the text.
     tokens: int
-    # What a model reads.
+    # The text for the model.
     view: str
 
 
 class Warning(TypedDict):
-    """A value that was put right. The answer carries it, and so does the trace (M7.1.4, M7.3.21)."""
+    """A value that was corrected. The answer reports it, and so does the trace (M7.1.4, M7.3.21)."""
 
-    # A stable name, such as `confidence_clamped`.
+    # A stable code, such as `confidence_clamped`.
     code: str
-    # The value as it came, a number as a number; words where it is none that JSON has.
+    # The value as it was sent: a number as a number, or as text if JSON has no such number.
     given: Any
-    # What happened, in words.
+    # What was corrected, in words.
     message: str
     # The value that is used instead.
     used: Any
@@ -2267,247 +2283,249 @@ Way: TypeAlias = Literal['newest', 'oldest', 'priority', 'relevance']
 
 
 class Why(TypedDict):
-    """Why something is done."""
+    """The reason for an action."""
 
-    # In words.
+    # The reason, in words.
     reason: NotRequired[str | None]
 
 
 class WrittenEntryShape(TypedDict):
-    """Something that was written."""
+    """The result of a write."""
 
-    # The text; of a long one the beginning.
+    # The text; only the beginning if it is long.
     body: str
-    # Where the whole is of a long text, of which `body` is the beginning.
+    # Where the whole of a long text is kept, of which `body` is the beginning.
     body_ref: NotRequired["BodyRef | None"]
-    # What it wrote over that somebody else had changed meanwhile.
+    # Fields that this write overwrote although somebody else had changed them in the meantime.
     conflicts: NotRequired[list["FieldConflict"]]
     # When it was added.
     created_at: str
-    # For ever.
+    # The entry's permanent id.
     entry_id: str
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The entry's handle, such as `e42`.
     handle: str
-    # The version of the plan in which it was written.
+    # The version of the plan during which it was written.
     iteration: NotRequired[int | None]
-    # What sort of content it holds.
+    # The entry's kind.
     kind: str
     # The parts of a structured block.
     parts: NotRequired[Any]
-    # Whether an earlier call with the same key wrote it.
+    # Whether an earlier call with the same key had written it already.
     replayed: NotRequired[bool]
-    # Where its work stands.
+    # The status of the entry.
     status: str
-    # Words to find it by.
+    # Its tags.
     tags: list[str]
-    # What it is called.
+    # The page's title.
     title: str
-    # The registered type.
+    # The registered type of an observation.
     type: NotRequired[str | None]
     # When it last changed.
     updated_at: str
-    # Counts its revisions, from 1; what `If-Match` takes.
+    # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
-    # What was put right.
+    # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]
 
 
 class WrittenObservation(TypedDict):
-    """Something that was written."""
+    """The result of a write."""
 
-    # The rule that put it away, if nobody did.
+    # The rule by which it was archived, if no actor did it.
     archived_for: NotRequired[str | None]
-    # Where its writer says that it came from.
+    # The source that its writer stated.
     claimed_source: NotRequired[Any]
-    # How sure its writer was, from 0 to 1.
+    # The writer's confidence, from 0 to 1.
     confidence: NotRequired[float | None]
-    # What it wrote over that somebody else had changed meanwhile.
+    # Fields that this write overwrote although somebody else had changed them in the meantime.
     conflicts: NotRequired[list["FieldConflict"]]
-    # What was noticed; of a long text the beginning.
+    # The text of the observation; only the beginning if it is long.
     content: str
-    # Of a long text, `content` is the beginning, or all of it if that was asked for.
+    # Where a long text is kept. `content` is then its beginning, or the whole text if that was requested.
     content_ref: NotRequired["BodyRef | None"]
-    # What it is about; null if nothing is said.
+    # What it is about, as JSON; null if not given.
     context: NotRequired[Any]
-    # When it was added.
+    # When the observation was added.
     created_at: str
-    # Why its content is gone, if it is.
+    # Why its content was erased, if it was.
     erased: NotRequired[str | None]
-    # When it stops to hold; null never.
+    # When its lifetime ends; null for never.
     expires_at: NotRequired[str | None]
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The observation's handle, such as `e42`.
     handle: str
-    # Anything else; null if nothing is said.
+    # Any other data; null if not given.
     metadata: NotRequired[Any]
-    # For ever.
+    # The observation's permanent id.
     observation_id: str
-    # Whether what it says came true.
+    # Whether it was confirmed or refuted later.
     outcome: NotRequired[str | None]
     # Who should act.
     owner: str
-    # What was found in it that concerns persons.
+    # The kinds of personal data that were detected in it.
     pii: NotRequired[list[str]]
-    # Its place among the pins of its page.
+    # Its position among the pinned entries of its page.
     pinned: NotRequired[int | None]
-    # Whether an earlier call with the same key wrote it.
+    # Whether an earlier call with the same key had written it already.
     replayed: NotRequired[bool]
-    # How well it fits the text that was asked for.
+    # How well it matches the text searched for.
     score: NotRequired[float | None]
-    # Where it came from: stamped, never taken from what was sent.
+    # Where it came from. Folio stamps the source and never takes it from the request.
     source: "Source"
-    # Where it stands as a reader cares: `live`, `settled`, `archived`, `expired`.
+    # The state that Folio computes for readers: `live`, `settled`, `archived` or `expired`.
     state: str
-    # Where it stands, as its writers say.
+    # The status that its writers gave it.
     status: str
-    # What took its place.
+    # The entry that superseded it.
     superseded_by: NotRequired[str | None]
-    # Words to find it by.
+    # The observation's tags.
     tags: list[str]
-    # One line above it.
+    # The observation's title.
     title: NotRequired[str]
-    # How far its content may be believed.
+    # How far to trust its content: `user`, `model`, `tool_internal`, `tool_external` or `imported`.
     trust: str
-    # How long it was to hold, in minutes; null for ever.
+    # Its lifetime in minutes; null if it has no end.
     ttl_minutes: NotRequired[float | None]
-    # The registered type.
+    # The registered type of the observation.
     type: NotRequired[str | None]
-    # When it last changed.
+    # When the observation last changed.
     updated_at: str
-    # Counts its revisions, from 1; what `If-Match` takes.
+    # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
-    # What was put right.
+    # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]
 
 
 class WrittenPageShape(TypedDict):
-    """Something that was written."""
+    """The result of a write."""
 
-    # The path of the task whose branch it is.
+    # The path of the task whose branch this page is.
     branch_id: NotRequired[str | None]
-    # What it wrote over that somebody else had changed meanwhile.
+    # Fields that this write overwrote although somebody else had changed them in the meantime.
     conflicts: NotRequired[list["FieldConflict"]]
     # When it was added.
     created_at: str
-    # For people and models: `e42`, `p7`, `r3`, `t5`.
+    # The page's handle, such as `p7`.
     handle: str
-    # The run that it belongs to.
+    # The id of the run that it belongs to.
     homework_run_id: NotRequired[str | None]
-    # The version of the plan in which it was written.
+    # The version of the plan during which it was written.
     iteration: NotRequired[int | None]
-    # Whose page it is.
+    # The link to this page from the page that contains it; empty for a page that none contains.
+    links: list["LinkShape"]
+    # The page's owner.
     owner: str
-    # For ever.
+    # The page's permanent id.
     page_id: str
-    # The page that contains it.
+    # The id of the page that contains it.
     parent: NotRequired[str | None]
     # The properties that seed 000 names.
     props: Any
-    # Whether an earlier call with the same key wrote it.
+    # Whether an earlier call with the same key had written it already.
     replayed: NotRequired[bool]
-    # What the page is for.
+    # The page role, which says what the page is for.
     role: str
-    # Where its work stands.
+    # The status of the work on it.
     status: str
-    # Words to find it by.
+    # Its tags.
     tags: list[str]
     # The thread that it belongs to.
     thread: NotRequired[str | None]
-    # What it is called.
+    # The page's title.
     title: str
-    # As seed 000 names it.
+    # The name that seed 000 has for the page's role.
     type_key: str
     # When it last changed.
     updated_at: str
-    # Counts its revisions, from 1; what `If-Match` takes.
+    # The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     version: int
-    # What was put right.
+    # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]
 
 
 class WrittenRunInFull(TypedDict):
-    """Something that was written."""
+    """The result of a write."""
 
-    # How much it asks people now: questions, and what waits for a yes.
+    # The number of open questions to people and of plans, calls and checks that wait for approval.
     asks: int
-    # What it wrote over that somebody else had changed meanwhile.
+    # Fields that this write overwrote although somebody else had changed them in the meantime.
     conflicts: NotRequired[list["FieldConflict"]]
-    # Nodes that have ended, by how.
+    # The number of ended nodes, by outcome.
     counts: dict[str, int]
     created_at: str
-    # Whether a living process drives it. One that is `running` and is not driven waits to be resumed.
+    # Whether a live process drives it. A run that is `running` but not driven waits to be resumed.
     driven: bool
     duration_us: NotRequired[int | None]
     finished_at: NotRequired[str | None]
-    # Where it was forked from another one, if it was.
+    # The moment of another run at which it was forked, if it is a fork.
     forked_from: NotRequired["OriginShape | None"]
     goal: str
     handle: str
-    # The commit at which its journal ends.
+    # The last commit of its journal.
     head: int
-    # What keeps a call of it waiting, if something does.
+    # What keeps one of its calls waiting, if anything does.
     held_up: NotRequired["HeldUpShape | None"]
-    # Nodes whose call is under way.
+    # The number of nodes whose call is under way.
     in_flight: int
     inputs: Any
-    # Nodes made so far.
+    # The number of nodes created so far.
     nodes: int
-    # Handles of the pages that it has, by what they are for.
+    # The handles of the run's pages by purpose: `workspace`, `main`, `plan`, `summary`, `report`.
     pages: dict[str, str]
-    # Whether no call of it is begun until somebody says so.
+    # Whether the whole run is paused: no call begins until somebody continues it.
     paused: bool
-    # Whether an earlier call with the same key wrote it.
+    # Whether an earlier call with the same key had written it already.
     replayed: NotRequired[bool]
     result: NotRequired["ResultShape | None"]
     run_id: str
-    # What it used up.
+    # What the run has used.
     spent: "SpendShape"
     started_at: NotRequired[str | None]
-    # `running`, or how it ended.
+    # `running`, or the outcome.
     status: str
     title: str
-    # The turn that it is in: its own, or the one that it was started in.
+    # The turn that it belongs to: its own, or the one in which it was started.
     turn_id: NotRequired[str | None]
     updated_at: str
-    # What was put right.
+    # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]
 
 
 class WrittenScratchItem(TypedDict):
-    """Something that was written."""
+    """The result of a write."""
 
-    # The text; of a long one the beginning.
+    # The text; of a long text, the beginning.
     body: str
-    # Where the whole text is, if `body` is its beginning.
+    # Where the whole text is kept, if `body` is only its beginning.
     body_ref: NotRequired["BodyRef | None"]
-    # What it wrote over that somebody else had changed meanwhile.
+    # Fields that this write overwrote although somebody else had changed them in the meantime.
     conflicts: NotRequired[list["FieldConflict"]]
-    # Since 1970. No two items of a space have the same.
+    # When the item was made, in nanoseconds since 1970. No two items of a space share this value.
     created_at_nanoseconds: int
-    # Why its content is gone, if it is.
+    # Why the content was erased, if it was.
     erased: NotRequired[str | None]
-    # `e42`.
+    # The item's handle, such as `e42`.
     handle: str
-    # For ever.
+    # The item's permanent id.
     item_id: str
     # `note`, `todo`, `task`.
     kind: str
-    # The stage of a task.
+    # The phase of a task.
     phase: NotRequired[str | None]
-    # Whether it is kept at the top.
+    # Whether the item is pinned.
     pinned: bool
-    # How far it is, from 0 to 1.
+    # The progress of a task, from 0 to 1.
     progress: NotRequired[float | None]
-    # Whether an earlier call with the same key wrote it.
+    # Whether an earlier call with the same key had written it already.
     replayed: NotRequired[bool]
-    # Where it stands.
+    # The item's status.
     status: str
-    # Words to find it by.
+    # Tags to find the item by.
     tags: list[str]
-    # One line.
+    # The title, in one line.
     title: str
-    # Since 1970.
+    # When the item last changed, in nanoseconds since 1970.
     updated_at_nanoseconds: int
-    # Counts its revisions, from 1.
+    # Counts the item's revisions, from 1.
     version: int
-    # What was put right.
+    # Values that were corrected on input.
     warnings: NotRequired[list["Warning"]]

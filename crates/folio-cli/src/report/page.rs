@@ -34,7 +34,6 @@ pub(crate) struct PageInFull {
     #[serde(flatten)]
     page: PageShape,
     entries: Vec<EntryShape>,
-    links: Vec<LinkShape>,
     /// The page as people read it.
     markdown: String,
 }
@@ -56,22 +55,13 @@ impl Report for EntryShape {
 impl PageInFull {
     /// `page` with `entries`, the pages that it contains, and the page as markdown.
     pub(crate) fn of(page: &Page, entries: &[Entry], children: &[Page], markdown: String) -> Self {
-        let contains = |src: String, dst: String| LinkShape {
-            src,
-            relation: "document_has_document",
-            dst,
-        };
-        let parent = page
-            .fields
-            .parent
-            .map(|parent| contains(parent.to_string(), page.id.to_string()));
-        let children = children
-            .iter()
-            .map(|child| contains(page.id.to_string(), child.id.to_string()));
+        let mut shape = PageShape::of(page);
+        shape
+            .links
+            .extend(children.iter().map(|child| LinkShape::contains(page.id, child.id)));
         Self {
-            page: PageShape::of(page),
+            page: shape,
             entries: entries.iter().map(EntryShape::of).collect(),
-            links: parent.into_iter().chain(children).collect(),
             markdown,
         }
     }

@@ -2,7 +2,7 @@
 
 use folio::Timestamp;
 use folio::memory::entry::BodyRef;
-use folio::memory::{Entry, Page};
+use folio::memory::{Entry, Page, PageId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -43,6 +43,8 @@ pub struct PageShape {
     pub tags: Vec<String>,
     /// The properties that seed 000 names.
     pub props: Value,
+    /// The link to this page from the page that contains it; empty for a page that none contains.
+    pub links: Vec<LinkShape>,
     /// The number of its latest revision, counted from 1. Use it in the header `If-Match`.
     pub version: u32,
     /// When it was added.
@@ -82,6 +84,11 @@ impl PageShape {
             status: fields.status.clone(),
             tags,
             props: Value::Object(props),
+            links: fields
+                .parent
+                .map(|parent| LinkShape::contains(parent, page.id))
+                .into_iter()
+                .collect(),
             version: page.version,
             created_at: page.created_at,
             updated_at: page.updated_at,
@@ -158,4 +165,15 @@ pub struct LinkShape {
     pub relation: &'static str,
     /// The id of the contained page.
     pub dst: String,
+}
+
+impl LinkShape {
+    /// Returns the link that says that the page `parent` contains the page `child`.
+    pub fn contains(parent: PageId, child: PageId) -> Self {
+        Self {
+            src: parent.to_string(),
+            relation: "document_has_document",
+            dst: child.to_string(),
+        }
+    }
 }

@@ -278,9 +278,13 @@ async fn a_run_of_a_model_may_call_what_whoever_started_the_server_allows_and_ne
         .await;
     assert!(text.starts_with("r3 [ok]"), "{text}");
     let (text, code) = pair
-        .refused("run_start", json!({"plan": plan, "allow_tools": ["maps.*"]}))
+        .refused("run_start", json!({"plan": plan, "allow_tools": ["shell"]}))
         .await;
-    assert!(code == "role_denied" && text.contains("maps.*"), "{text}");
+    assert!(code == "role_denied" && text.contains("shell"), "{text}");
+    let (text, code) = pair
+        .refused("run_start", json!({"plan": plan, "allow_tools": ["maps.find"]}))
+        .await;
+    assert!(code == "arguments_invalid" && text.contains("maps.find"), "{text}");
     pair.end().await;
     let pair = Pair::of(Era::Requests, with(&[]), &runner, Plain).await;
     let (text, code) = pair

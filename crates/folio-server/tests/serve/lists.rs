@@ -132,6 +132,16 @@ async fn pages_go_on_after_a_cursor() {
     assert_eq!(seen, handles(&all));
     let of_second = house.get("/pages?run=r2").await.json();
     assert!(of_second["returned"].as_u64().unwrap() < all["returned"].as_u64().unwrap());
+    // Each has the link from the page that contains it (seed 000).
+    let contained = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|page| !page["parent"].is_null());
+    for page in contained {
+        let link = json!({"src": page["parent"], "relation": "document_has_document", "dst": page["page_id"]});
+        assert_eq!(page["links"], json!([link]), "{page}");
+    }
     // The first answer that has all of them counts them; no other does.
     for (path, total) in [
         ("/pages", all["returned"].clone()),

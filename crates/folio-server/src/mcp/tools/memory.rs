@@ -5,6 +5,7 @@ use folio::memory::context::DEFAULT_BUDGET;
 use folio::memory::id::PageRef;
 use folio::memory::scratchbook::tools::{ANSWER_TOKENS, MAX_ANSWER_TOKENS};
 use folio::memory::tokens::Tokens;
+use folio::memory::view::is_blank;
 use folio::memory::{EntryKind, Tag, TextMatch};
 use folio::store::workspace::ContextRequest;
 use folio::{EntryQuery, memory};
@@ -95,6 +96,9 @@ struct Search {
 
 async fn search(call: Call<'_>) -> Result<Answer, Problem> {
     let asked: Search = read(&call.arguments)?;
+    if is_blank(&asked.query) {
+        return Err(wrong("query", "is empty; give words to find").into());
+    }
     let kinds = match asked.kind.as_deref() {
         None => Vec::new(),
         Some(name) => {
@@ -224,7 +228,7 @@ fn within(asked: Option<u32>, usual: u32) -> Result<u32, Problem> {
         Some(budget) if budget <= MAX_ANSWER_TOKENS => Ok(budget),
         Some(budget) => Err(wrong(
             "budget",
-            format!("{budget} tokens are more than {MAX_ANSWER_TOKENS}; read on with cursor"),
+            format!("{budget} tokens are more than one answer may have, {MAX_ANSWER_TOKENS}"),
         )
         .into()),
     }

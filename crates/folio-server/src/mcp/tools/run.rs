@@ -113,15 +113,13 @@ fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, P
     if asked.len() > ALLOWED_MAX {
         return Err(wrong("allow_tools", format!("more than {ALLOWED_MAX} tools")).into());
     }
+    submit::check_allowed(&call.mcp.shared.runner, &asked).map_err(|(message, hints)| {
+        let problem = Problem::from(wrong("allow_tools", message));
+        hints.into_iter().fold(problem, Problem::hint)
+    })?;
     let is_person = call.caller.actor.role == Role::Human;
     match asked.iter().find(|tool| !is_person && !allows_tool(granted, tool)) {
-        None => {
-            submit::check_allowed(&call.mcp.shared.runner, &asked).map_err(|(message, hints)| {
-                let problem = Problem::from(wrong("allow_tools", message));
-                hints.into_iter().fold(problem, Problem::hint)
-            })?;
-            Ok(asked)
-        }
+        None => Ok(asked),
         Some(tool) => {
             let detail =
                 format!("{tool} needs a person's approval, and runs of models may not call it without one here");

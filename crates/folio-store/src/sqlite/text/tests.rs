@@ -176,7 +176,7 @@ async fn the_doctor_finds_words_that_are_not_those_of_the_entries() {
         problems.contains("the index of words does not match entry e1"),
         "{problems}"
     );
-    assert!(problems.contains("has come to commit 99"), "{problems}");
+    assert!(problems.contains("has reached commit 99"), "{problems}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
