@@ -384,7 +384,7 @@ pub fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// `it is a` for one word, `one of a, b or c` for several.
+/// `it is a` for the one word `a`, `one of a, b or c` for several; `there is none` for none.
 pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
     match words {
         [] => "there is none".to_owned(),

@@ -226,7 +226,7 @@ impl Amount {
     }
 }
 
-/// How much may be used. `None` means "as much as the limits above allow"; `0` means none.
+/// How much may be used. `None` means "as much as the limits above allow"; `0` means zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Allowance {
     /// Tokens in both directions.
@@ -325,8 +325,9 @@ pub struct Purse {
 }
 
 impl Purse {
-    /// The first dimension in which `more` does not fit. A tenth of every limit, and at least one call of a model, is
-    /// kept for combining results and handing back; only calls for these may use it (`is_last`).
+    /// The first dimension in which `more` does not fit. A tenth of every limit but that on calls of tools, and at
+    /// least one call of a model, is kept for combining results and handing back; only calls for these may use it
+    /// (`is_last`).
     #[must_use]
     pub fn refuses(&self, more: &Amount, is_last: bool) -> Option<Dimension> {
         let room = self.room(is_last);
@@ -446,7 +447,7 @@ mod tests {
         // What uses nothing of it is not refused.
         assert_eq!(purse(0).refuses(&Amount::of(&Spend::TOOL_CALL), false), None);
         assert_eq!(Purse::default().refuses(&tokens(u64::MAX), false), None);
-        // Nobody is to come to an end because of something that is not used at all.
+        // A limit of zero on something that is never used must not end a task.
         assert_eq!(purse(0).per_cent(), 0);
         let mut used = purse(0);
         used.spent.tokens_in = 1;

@@ -1,12 +1,12 @@
 //! Replies of a real model, kept in a file and replayed.
 //!
-//! A reply is found by its request, without the idempotency key: the key is the SHA-256 of the request's canonical
-//! JSON. If a request was made more than once, its replies are replayed in order, and the last one from then on. A
-//! request that was never recorded is an error that names the most similar one, and where they first differ.
+//! A reply is found by the SHA-256 of the canonical JSON of its request, without the idempotency key. If a request was
+//! made more than once, its replies are replayed in order, and the last one from then on. A request that was never
+//! recorded is an error that names the most similar one, and where they first differ.
 //!
-//! The file contains what was asked and answered, word for word, and no keys, which are not part of a request. Passing
-//! it on passes on the content. A [setting](Cassette::setting) may be stored with it: what has to be known to make the
-//! same requests again.
+//! The file contains what was asked and answered, word for word, and no API keys, which are not part of a request.
+//! Passing it on passes on the content. A [setting](Cassette::setting) may be stored with it: what has to be known to
+//! make the same requests again.
 
 mod difference;
 

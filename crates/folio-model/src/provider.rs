@@ -1,9 +1,9 @@
 //! Models of providers.
 //!
-//! Requests are built, sent and parsed here for every protocol, with limits on everything received. Nothing is inferred
-//! from the name of a model beyond its address, and nothing is read from the environment. Answers are always streamed,
-//! so that time limits can distinguish a working model from a lost one. A request is made once; the caller decides
-//! about retries.
+//! Requests are built, sent and parsed here for every protocol, with limits on everything received. What the address of
+//! a model says is never guessed from the name of the model, and nothing is read from the environment. Answers are
+//! always streamed, so that time limits can distinguish a working model from a lost one. A request is made once; the
+//! caller decides about retries.
 
 mod answer;
 mod body;

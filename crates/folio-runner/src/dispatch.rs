@@ -83,11 +83,11 @@ pub enum Driven {
 pub(crate) enum Until {
     /// To its end.
     Ended,
-    /// Or until everything has waited for this long.
+    /// To its end, or until everything has waited for this long.
     Idle(Duration),
     /// The same; questions to a person who was there where the run was submitted stay open for that person.
     IdleOrAsked(Duration),
-    /// Or until it has waited this long for a person who was there where it was submitted.
+    /// To its end, or until it has waited this long for a person who was there where it was submitted.
     Asked(Duration),
 }
 

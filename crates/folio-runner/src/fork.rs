@@ -28,8 +28,8 @@ pub struct Forked {
     pub id: RunId,
     /// Its short name.
     pub handle: RunHandle,
-    /// Which files the folder of the source had then are missing or different in the new run's folder, as text; `None`
-    /// if all are the same.
+    /// The files that the folder of the source had at that moment and that are missing or different in the folder of
+    /// the new run, as text; `None` if all are the same.
     pub files: Option<String>,
     /// Whether an earlier call with the same key had recorded it.
     pub replayed: bool,

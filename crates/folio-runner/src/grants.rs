@@ -196,12 +196,12 @@ pub(crate) fn only_looks(registry: &Registry, tool: &str) -> bool {
         .is_some_and(|tool| tool.spec().effect.changes_nothing())
 }
 
-/// The plan mode that the submitter chose: whether models may divide tasks.
+/// The plan mode that the submitter chose: whether models may split tasks up.
 pub(crate) fn plan_mode_of(run: &Run) -> PlanMode {
     said(run, "plan")
 }
 
-/// Whose criteria are judged, as the submitter chose.
+/// Which criteria are judged, as the submitter chose.
 pub(crate) fn judging_of(run: &Run) -> Judging {
     said(run, JUDGING)
 }

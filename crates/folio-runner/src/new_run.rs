@@ -28,7 +28,7 @@ pub struct NewRun {
     pub hosts: HostList,
     /// Tools that need no approval: names, or `NAME.*` for a whole family. Recorded with the run as well.
     pub allow_tools: Vec<String>,
-    /// Whether models may divide tasks.
+    /// Whether models may split tasks up.
     pub plan_mode: PlanMode,
     /// Whose criteria are judged. Recorded with the run.
     pub judging: Judging,

@@ -85,7 +85,8 @@ impl EventLine {
     }
 }
 
-/// One event as a line for people: `[12.3s] ok survey/files 10 files`. `None` for what only matters to programs.
+/// One event as a line for people: `[ 12.3s] ok        survey/files  10 files`. `None` for what only matters to
+/// programs.
 pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) -> Option<String> {
     let elapsed = run
         .started_at()

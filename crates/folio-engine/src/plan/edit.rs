@@ -56,7 +56,7 @@ impl Around<'_> {
         }
     }
 
-    /// Removes from `errors` the mistakes that the plan has without the edit to `edited` too: rules may have become
+    /// Removes from `errors` those mistakes that the plan also has without the edit to `edited`: rules may have become
     /// stricter since it was stored, and steps that have begun cannot be corrected. A mistake in a step is removed only
     /// if the step did not change.
     fn without_those_of_before(&self, errors: &mut Vec<PlanError>, edited: &[Step], known: &Known) {

@@ -164,7 +164,7 @@ mod tests {
             told(json!({"argv": ["ls"], "command": "ls"})),
             ["P029 the tool `sh` does not take this: only one of `argv` or `command` can be given"]
         );
-        // A template may come to null.
+        // A template may evaluate to null.
         assert_eq!(
             told(json!({"argv": "{{ inputs }}", "command": "ls"})),
             Vec::<String>::new()

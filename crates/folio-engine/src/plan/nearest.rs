@@ -39,7 +39,7 @@ fn fold(name: &str) -> String {
         .collect()
 }
 
-/// How many characters have to be inserted, removed, replaced, or swapped with their neighbor to get from one to the
+/// How many characters have to be inserted, removed, replaced, or swapped with their neighbour to get from one to the
 /// other.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

@@ -38,9 +38,9 @@ pub(super) enum Source<'a> {
 pub(super) enum Sees {
     /// The results that the step depends on.
     Before,
-    /// In addition the step's own `result`.
+    /// Those, and the step's own `result`.
     OwnResult,
-    /// In addition `item` and `index` of a list in the own result.
+    /// Those, the own `result`, and `item` and `index` of a list in it.
     OwnItems,
 }
 

@@ -50,8 +50,8 @@ impl Slug {
         Self::from_title(name).unwrap_or_else(|| Self("step".into()))
     }
 
-    /// Makes a slug from words: in lower case, with one `-` for each run of characters that are not letters, digits or
-    /// `_`.
+    /// Makes a slug from words: in lower case, without apostrophes, and with one `-` for each run of other characters
+    /// that are not letters, digits or `_`.
     ///
     /// A title without any Latin letter or digit gets a derived name such as `step-1a2b3c4d`, always the same for the
     /// same title. Returns `None` for a title without any letter or digit.

@@ -227,7 +227,7 @@ impl Run {
 
     /// The same for a program that does a task by itself: it may do whatever a command may, so it needs the same
     /// approval (E9.17). Only a task that is to be worked on waits for it; for other purposes nobody is asked, and the
-    /// program counts as not approved.
+    /// program runs only if it was approved before, or a rule covers it.
     pub(super) fn permitted_program(&self, index: usize, ask: AskAction) -> Result<AskAction, Box<Event>> {
         let model = self.model_for(index, ask.purpose.role());
         let program = model.and_then(|(model, _)| model.program.as_ref());
@@ -528,7 +528,7 @@ impl Run {
             hash: (always == Always::Arguments).then_some(approval.hash),
             tool: approval.tool,
         };
-        // Other calls that wait for the same rule are approved too.
+        // Other waiting calls that the new rule covers are approved too.
         let covered: Vec<usize> = self
             .asked_about
             .iter()

@@ -51,7 +51,7 @@ pub enum EditError {
     /// The edited plan has mistakes.
     #[error("the edited plan has mistakes")]
     Mistakes(PlanErrors),
-    /// The edited plan has more steps than the run may have nodes.
+    /// With the steps that the edit adds, there are more nodes than are allowed.
     #[error("{more} added steps and {used} existing nodes exceed the limit of {limit} nodes")]
     OverNodes {
         /// The number of steps that the edit adds.

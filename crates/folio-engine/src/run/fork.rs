@@ -359,8 +359,8 @@ impl Names {
             .extend(self.old.by_ref().take(made.len()).zip(made.map(|node| node.id)));
     }
 
-    /// `event`, moved later by `later`, with the new ids wherever an old one occurs: in its fields, in evidence, in
-    /// what a model said.
+    /// `event`, which happens `later` than in the source, with the new ids wherever an old one occurs: in its fields,
+    /// in evidence, in what a model said.
     fn told(&self, event: &Event, later: Duration) -> Result<Event, JournalError> {
         let unreadable = |error: serde_json::Error| JournalError::Plan(error.to_string());
         let text = serde_json::to_string(event).map_err(unreadable)?;

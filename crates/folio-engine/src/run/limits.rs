@@ -12,7 +12,7 @@ const TOKENS_DEFAULT: u64 = 2_000_000;
 /// several hundred thousand nodes (E9.10).
 const BYTES_DEFAULT: u64 = 4 * 1024 * 1024 * 1024;
 
-/// The limits of a run. `0` means none.
+/// The limits of a run. `0` means zero, not that there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The most levels of nested plans; the root's own plan is level 1.

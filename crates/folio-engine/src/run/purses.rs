@@ -154,7 +154,7 @@ impl Run {
         }
     }
 
-    /// Sets aside what the member `index` of such a group needs at least, as far as it fits.
+    /// Sets aside what the member `index` needs at least, as far as it fits, if its group sets something aside.
     pub(super) fn hold_for(&mut self, index: usize) {
         let Some(parent) = self.nodes[index].parent else { return };
         let Some(set_aside) = self.nodes[parent].set_aside.as_deref() else {
@@ -393,8 +393,9 @@ impl Run {
     /// Whether the members of the group `index`, with these needs, fit into what is free, all at once or fewer at a
     /// time.
     ///
-    /// There have to be enough calls for all members, because a call that was made stays used. Members that need fewer
-    /// tokens or less money give the rest back, so these have to suffice only for those that run at the same time.
+    /// There have to be enough calls for all members, or for as many members as the group needs, so that none of them
+    /// is left out. Members that need fewer tokens or less money give the rest back, so these have to suffice only for
+    /// those that run at the same time.
     pub(super) fn fits_group(&self, index: usize, needs: Needs) -> Fits {
         let Needs { task, each, rest_only } = needs;
         let all = each.iter().fold(Amount::default(), |sum, more| sum.plus(more));

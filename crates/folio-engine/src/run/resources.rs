@@ -243,8 +243,8 @@ impl Run {
     }
 }
 
-/// Normalizes a name: removes empty parts, `.`, and parts that `..` takes back. A leading `/` stays, unless it is the
-/// whole name, which becomes empty. `None` if nothing is left.
+/// A name without empty parts, `.`, and parts that `..` takes back. A leading `/` stays, unless it is all that is left:
+/// then the name is empty. `None` if nothing is left of a name without it.
 fn tidied(name: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in name.split('/') {

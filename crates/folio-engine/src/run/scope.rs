@@ -25,7 +25,7 @@ pub(super) struct BodyNeeded(pub(super) String);
 pub(super) type ReportText = Result<(String, String), TemplateError>;
 
 impl Run {
-    /// What a template of node `index` that reads `references` sees, in addition to `more`.
+    /// What a template of node `index` that reads `references` sees, together with `more`.
     pub(super) fn scope(
         &self,
         index: usize,

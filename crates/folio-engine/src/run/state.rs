@@ -97,7 +97,7 @@ pub struct Run {
     /// The number of subtrees that are paused.
     pub(super) paused: u32,
     pub(super) pauses: u32,
-    /// How often an approval was requested, given or denied, or limits were changed.
+    /// How often an approval was requested, something was approved or rejected, or limits were changed.
     pub(super) steered: u32,
     /// How often in a row the run was resumed with something under way, without any outcome since.
     pub(super) broken_off: u32,

@@ -271,7 +271,7 @@ impl Run {
         self.pauses
     }
 
-    /// How often an approval was requested, given or denied, or limits were changed.
+    /// How often an approval was requested, something was approved or rejected, or limits were changed.
     #[must_use]
     pub fn steered(&self) -> u32 {
         self.steered

@@ -437,7 +437,7 @@ fn name_after(rest: &str, is_slug: bool) -> Option<(&str, &str)> {
 }
 
 /// Whether a name followed by `after` may be missing: the template tests whether it exists or has a default for it, or
-/// it is a method and not a field.
+/// it is called and is thus a method, not a field.
 fn may_be_missing(after: &str) -> bool {
     let after = after.trim_start();
     let is_for_nothing =

@@ -103,8 +103,8 @@ impl Answer {
         }
     }
 
-    /// The complete usage, if it was received: with the stop reason, or in Chat Completions at any time, since usage is
-    /// not reported earlier there. A count at the beginning does not include what is written.
+    /// The complete usage, if it was received: with the stop reason; in Chat Completions also without it, because no
+    /// part of the usage is reported earlier there. A count at the beginning does not include what is written.
     pub(super) fn whole_usage(&self, wire: Wire) -> Option<Usage> {
         let is_whole = self.stop.is_some() || wire == Wire::Chat;
         self.usage.filter(|_| is_whole).and_then(Usage::possible)

@@ -2,7 +2,7 @@
 
 /** How many milliseconds the server's clock is ahead of the browser's. */
 let ahead = 0;
-/** Milliseconds that an answer may take to arrive, including the whole seconds of its date. */
+/** Milliseconds by which an answer may seem late: for its way, and because its date has whole seconds only. */
 const UNDER_WAY = 2000;
 
 /** The present time of the server. */

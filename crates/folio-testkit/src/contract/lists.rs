@@ -31,7 +31,7 @@ pub async fn nothing_said_gives_the_newest_ten(home: &dyn Home) {
     assert_eq!(scene.titles(&oldest).await, ["1", "2"]);
 }
 
-/// Two pages with one entry of each sort.
+/// Two pages that have one entry of each sort between them.
 async fn varied(scene: &Scene) -> (PageId, PageId) {
     let (first, second) = (scene.a_page().await, scene.a_page().await);
     let mut alert = scene.entry(first, EntryKind::Observation, "alert");

@@ -317,7 +317,7 @@ impl Listing {
     }
 }
 
-/// The rows of a summary, sorted by size, then by name.
+/// The largest rows of a summary, by bytes, and by name where these are equal.
 fn rows<K, V>(table: &BTreeMap<K, V>, details: bool, row: impl Fn(&K, &V) -> (Totals, Value)) -> Vec<Value> {
     let mut rows: Vec<(Totals, Value)> = table.iter().map(|(key, value)| row(key, value)).collect();
     rows.sort_by_key(|(totals, _)| std::cmp::Reverse(totals.bytes));

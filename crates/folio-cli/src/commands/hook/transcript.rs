@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_line_that_is_longer_than_any_message_is_left_out_and_counted() {
         let long = said("assistant", &"x".repeat(usize::try_from(LINE_BYTES_MAX).unwrap()));
-        // What stands at the end of it is no line of its own.
+        // The text at the end of the long line does not count as a line of its own.
         let text = format!(
             "{}\n{long} {}\n{}\n",
             said("user", "a"),

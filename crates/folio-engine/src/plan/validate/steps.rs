@@ -156,7 +156,7 @@ impl<'a> Validator<'a> {
                 }
             }
         }
-        // If all branches have to succeed, none of them can be cancelled halfway.
+        // Where the group waits for all branches, or all have to be ok, none of them loses.
         let has_losers = match group.join {
             Join::AllSettled => false,
             Join::FirstOk => true,

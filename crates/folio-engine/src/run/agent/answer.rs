@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause, unless the provider asks for a longer one; and the longest that is waited if another model can be
 /// asked.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// The longest pause that a provider may ask for.
+/// The longest pause that a provider is granted; a longer one is cut to this.
 const PAUSE_WANTED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The code of the failure of a program that was ended, or whose end nobody saw.

@@ -359,7 +359,8 @@ mod tests {
     use crate::run::due::Action;
     use crate::template::Templates;
 
-    /// A run whose plan has `titles` for its steps, all at the same time, each of which has come to what `came_to` says.
+    /// A run whose plan has `titles` for its steps, all at the same time, each of which has the result that `came_to`
+    /// returns.
     fn ended(titles: &[String], came_to: impl Fn(usize) -> NodeResult) -> Run {
         let now = Timestamp::from_millis(1_000);
         let step = |(at, title): (usize, &String)| json!({"id": format!("s{at}"), "title": title, "needs": [], "do": {"tool": "echo", "args": {}}});

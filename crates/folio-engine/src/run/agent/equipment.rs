@@ -118,7 +118,7 @@ pub struct ModelSpec {
     /// The agent program behind it, if it works by itself; `None` for a model that only answers.
     pub program: Option<AgentProgram>,
     /// The model that is asked instead if this one is unavailable, refuses, or writes nonsense (E9.13). A program never
-    /// stands in for a model, nor a model for a program.
+    /// stands in for anything, and nothing stands in for a program.
     pub fallback: Option<Arc<Self>>,
     /// The costs of the common parts of its prompts; empty at first.
     pub fixed: FixedCosts,

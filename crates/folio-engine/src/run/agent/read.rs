@@ -133,7 +133,8 @@ impl Run {
         }
     }
 
-    /// A task whose calls were all refused or failed is not done, whatever it says: a judge has to find so (E9.7).
+    /// A task whose calls were all refused or failed is at most `partial`, whatever it says, unless a judge decides
+    /// whether it is done (E9.7).
     fn bounded_by_calls(&self, index: usize, status: Outcome) -> Outcome {
         let calls = self.nodes[index].children.iter().map(|child| &self.nodes[*child]);
         let mut results = calls
