@@ -47,7 +47,7 @@ pub(super) async fn log_in(context: &Context<'_>, asked: Login) -> Result<Exit, 
         .and_then(|oauth: &LoginSettings| oauth.port);
     let callback = Callback::open(port.unwrap_or(0)).await.map_err(|error| {
         let what = format!(
-            "port {} of 127.0.0.1, to which the browser is redirected,",
+            "port {} of 127.0.0.1, to which the browser is redirected",
             port.unwrap_or(0)
         );
         Failure::cannot("listen on", &what, error)

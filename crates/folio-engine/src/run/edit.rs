@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use folio_memory::counted::counted;
 use serde_json::{Value, json};
 
 use super::agent::read_steps;
@@ -52,7 +53,12 @@ pub enum EditError {
     #[error("the edited plan has mistakes")]
     Mistakes(PlanErrors),
     /// With the steps that the edit adds, there are more nodes than are allowed.
-    #[error("{more} added steps and {used} existing nodes exceed the limit of {limit} nodes")]
+    #[error(
+        "{} and {} exceed the limit of {}",
+        counted(*more as u64, "added step"),
+        counted(*used as u64, "existing node"),
+        counted(u64::from(*limit), "node")
+    )]
     OverNodes {
         /// The number of steps that the edit adds.
         more: usize,

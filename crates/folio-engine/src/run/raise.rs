@@ -25,7 +25,7 @@ pub enum LimitError {
         what: &'static str,
     },
     /// The new limit is below what is used already.
-    #[error("the limit on {what} cannot be {wanted}: {used} are already used or set aside")]
+    #[error("the limit on {what} cannot be {wanted}: {used} {} already used or set aside", if *used == 1 { "is" } else { "are" })]
     Used {
         /// The name of the limit.
         what: &'static str,

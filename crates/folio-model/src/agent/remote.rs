@@ -276,7 +276,7 @@ impl Work<'_> {
                 let message = because("it requires a login", &words);
                 Err(Failed::new(ModelErrorKind::Unauthorised, message))
             }
-            Progress::Working(task) => Err(Failed::new(ModelErrorKind::Unknown, format!("it is at work on {task}"))),
+            Progress::Working(task) => Err(Failed::new(ModelErrorKind::Unknown, format!("it is working on {task}"))),
         }
     }
 
