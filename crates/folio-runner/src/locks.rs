@@ -162,7 +162,7 @@ impl RunLocks {
             locks: Arc::clone(locks),
             run: run.id(),
             names: Mutex::default(),
-            // What another driver of the run left in the store goes with the first commit that writes its names.
+            // The first commit that writes the names of this run replaces what another driver of it left in the store.
             stored: Mutex::new(written.is_empty().then(Vec::new)),
             waits: Arc::default(),
             met: Arc::default(),

@@ -14,7 +14,7 @@ use folio_memory::{Change, FieldChange, PageHandle, PageId, PageQuery, PageRole}
 use folio_store::workspace::{Moment, Workspace, WorkspaceError};
 use folio_store::{ErrorKind, StoreError};
 
-/// How many pages of executors are described: those that did not end well and are still unresolved first, then the
+/// How many pages of executors are described: those that did not end well and were not superseded first, then the
 /// newest (E9.16). The rest is only counted.
 const PAGES: usize = 20;
 /// How many of its last entries stand for a page.

@@ -60,7 +60,7 @@ fn lines_of(text: &str) -> usize {
     text.lines().count() + returns + usize::from(text.ends_with('\r'))
 }
 
-/// Steps as people edit them, in Markdown: they are a plan or have mistakes.
+/// Steps as people edit them, in markdown: they are a plan or have mistakes.
 ///
 /// # Panics
 ///

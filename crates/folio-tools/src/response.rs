@@ -107,7 +107,7 @@ pub struct PageAppend {
     pub page: PageTarget,
     /// The title: one line, may be empty.
     pub title: String,
-    /// The text of the entry, as Markdown.
+    /// The text of the entry, in markdown.
     pub body: String,
     /// Tags of the entry.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -117,8 +117,8 @@ impl Run {
     ///
     /// A group is as bad as its worst required member, hard or soft; one that needs only some of its members is `ok`
     /// once enough are. A plan decides for itself (E9.4): `ok` if every required step is, `partial` if some are, else
-    /// failed; and its failure is soft, unless a later step reads its result. A plan without failures in which steps
-    /// were cancelled has the result of the other steps; without any, it is cancelled too (E9.11).
+    /// failed; and its failure is soft, unless a later step reads its result. A plan in which nothing failed but steps
+    /// were cancelled is `partial` if something was done beside them; else it is cancelled, too (E9.11).
     pub(super) fn roll_up(&self, index: usize) -> NodeResult {
         let node = &self.nodes[index];
         let results = || {

@@ -94,7 +94,7 @@ impl Runner {
         }
     }
 
-    /// Replaces the plan of a node, or of the run, by `text`: its steps in YAML, JSON or Markdown, including those that
+    /// Replaces the plan of a node, or of the run, by `text`: its steps in YAML, JSON or markdown, including those that
     /// stay.
     ///
     /// `version` is the version that the edit is based on; the text may state it instead, and the default is the first.
