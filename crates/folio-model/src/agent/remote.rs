@@ -379,7 +379,7 @@ impl Work<'_> {
                 let message = format!("{why}, before it was given the task");
                 return Failed::new(ModelErrorKind::Unreached, message);
             }
-            Stage::Told => Err("its id of the task is not known".to_owned()),
+            Stage::Told => Err("the id that it gave the task is not known".to_owned()),
             Stage::Working(task) => {
                 let task = task.clone();
                 self.called_off(&task).await
