@@ -1,4 +1,4 @@
-//! Limits on the texts and lists that a template makes while it runs, which nobody sees.
+//! Limits on the texts and lists that a template makes while it runs, whose length nobody sees.
 //!
 //! Fuel counts steps, and one step can double a text or repeat it a million times. So everything that makes a value
 //! longer than its operands is charged to one account for each template that is filled in: the filters here, the

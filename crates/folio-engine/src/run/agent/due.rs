@@ -179,7 +179,8 @@ impl Run {
         Some(usual.after(passed))
     }
 
-    /// The executor that the task of node `index` names, or else the decision, if it exists.
+    /// The executor that the task of node `index` names, or else the one that its decision names, if the driver of the
+    /// run has it.
     pub(in crate::run) fn executor_of(&self, index: usize) -> Option<(&String, &NamedExecutor)> {
         let agent = self.agent(index)?;
         let name = agent.task.executor.as_ref().or(agent.executor.as_ref())?;
