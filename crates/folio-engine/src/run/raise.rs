@@ -25,7 +25,10 @@ pub enum LimitError {
         what: &'static str,
     },
     /// The new limit is below what is used already.
-    #[error("the limit on {what} cannot be {wanted}: {used} {} already used or set aside", if *used == 1 { "is" } else { "are" })]
+    #[error(
+        "the limit on {what} cannot be {wanted}: {used} {} already used or set aside",
+        if *used == 1 { "is" } else { "are" }
+    )]
     Used {
         /// The name of the limit.
         what: &'static str,
@@ -35,7 +38,10 @@ pub enum LimitError {
         used: u64,
     },
     /// The new limit on nodes is below the number in the plan, all of which have to be created.
-    #[error("the limit on nodes cannot be {wanted}: the plan has {planned} {}", if *planned == 1 { "node" } else { "nodes" })]
+    #[error(
+        "the limit on nodes cannot be {wanted}: the plan has {planned} {}",
+        if *planned == 1 { "node" } else { "nodes" }
+    )]
     Planned {
         /// The limit that was requested.
         wanted: u64,
