@@ -91,7 +91,7 @@ pub enum FieldChange {
     /// Personal data found in the new texts. It is added to what was found before, since earlier revisions still
     /// contain that.
     PiiFound(Vec<Pii>),
-    /// Which retention rule archived the entry; `None` if a writer did.
+    /// Which retention rule archived the entry; `None` if a writer did, or if it is no longer archived.
     ArchivedFor(Option<ArchivedFor>),
     /// Placeholder for a change whose content was erased. It changes nothing but still counts as a change.
     Erased,

@@ -142,7 +142,7 @@ pub async fn run(
     Ok(Finished { ended, status })
 }
 
-/// Reads a piece; returns 0 at the end. Waits for ever on an output that is closed.
+/// Reads a piece; returns 0 at the end. Waits forever on an output that is closed.
 async fn read_from<R: AsyncRead + Unpin>(output: Option<&mut R>, piece: &mut [u8]) -> usize {
     match output {
         // A read error counts as the end of the output.

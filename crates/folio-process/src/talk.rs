@@ -43,8 +43,7 @@ pub struct Talking {
     /// Whether it was ended with all that it started.
     is_closed: bool,
     errors: Arc<Mutex<Tail>>,
-    /// Reads standard error until the program has ended, or until what it left behind has closed it, too; ends when
-    /// this is dropped.
+    /// Reads standard error until the program, and what it left behind, have closed it, or this is dropped.
     reading: JoinSet<()>,
 }
 
@@ -100,7 +99,7 @@ impl Talking {
     }
 
     /// Waits until the program has ended, and then a little so that its last output can be read; not until the output
-    /// is closed, because what the program left behind may hold it open for ever.
+    /// is closed, because what the program left behind may hold it open forever.
     pub async fn gone(&mut self) {
         if self.running.child.wait().await.is_ok() {
             tokio::time::sleep(DRAIN).await;

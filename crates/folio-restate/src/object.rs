@@ -1,4 +1,4 @@
-//! What Restate calls: one object for each run, with a handler that drives it.
+//! What Restate calls: one object for each run, whose only handler drives it.
 //!
 //! The handler has no durable steps of its own in Restate: what was done is in the journal of the run. So it may be
 //! called again at any time, by any version, and always finds the current state.
@@ -71,9 +71,9 @@ impl RunObject {
 /// How near a due time must be for each call for it to have a key of its own.
 const NEAR_S: u64 = 60 * 60;
 
-/// The idempotency key of a request, made at `now`, to drive a run at `until`: for far times few keys are used, however
-/// often the run begins to wait. A worker that was called too early, because Restate's clock is ahead, thus asks for
-/// another call than the current one.
+/// The idempotency key of a request, made at `now`, to drive a run at `until`: for a time that is far off few keys are
+/// used, however often the run begins to wait. A worker that was called too early, because Restate's clock is ahead,
+/// thus asks for another call than the current one.
 fn request_until(key: &RunKey, until: Timestamp, now: Timestamp) -> String {
     match until.since(now).as_secs() {
         ..NEAR_S => format!("{key}#{until}/{now}"),

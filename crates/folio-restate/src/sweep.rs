@@ -29,7 +29,7 @@ const ASKED_AFTER: u32 = 3;
 /// The progress of a walk through the runs of all spaces, and what was seen.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
-    /// The run behind which the walk continues in each space; a missing space starts with its newest run.
+    /// The run after which the walk continues in each space; a space that is missing here starts with its newest run.
     from: HashMap<SpaceName, u64>,
     /// Runs that nobody drove at the last pass, with the ends of their journals.
     seen: HashMap<RunId, Seq>,

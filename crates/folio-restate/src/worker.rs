@@ -24,7 +24,8 @@ use crate::sweep::Sweep;
 /// How many messages for people may be queued.
 const UNTOLD: usize = 64;
 
-/// After how many passes over runs that nobody drives Restate is asked whether it still knows of the worker.
+/// The number of passes of the sweep (for runs that nobody drives) after which Restate is asked whether it still knows
+/// of the worker.
 const LOOKS_UNTIL_ASKED: u32 = 15;
 
 /// Settings of a worker.

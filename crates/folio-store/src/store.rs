@@ -550,7 +550,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// themselves or the data; `Unavailable`. In each case the first few may have been written, each as a whole.
     async fn take_over(&self, space: &SpaceName, commits: Vec<CopiedCommit>) -> Result<Seq, StoreError>;
 
-    /// Keeps an access token of a server. If its id is known, sets when that token expires and whether it is revoked.
+    /// Keeps an access token of a server. If its id is known, only sets when that token expires and whether it is
+    /// revoked.
     ///
     /// # Errors
     ///

@@ -4,8 +4,8 @@ use std::fmt;
 
 use folio_memory::{FOUND_MAX, Order, TextMatch, TextQuery};
 
-/// How many entries may have a word before it is left out of the ranking if others are rarer: it would cost most and
-/// tell least.
+/// How many entries may have a word before it does not count if another word is rare: it would cost most and tell
+/// least.
 pub(crate) const COMMON: u32 = 20_000;
 /// How many entries may have a term before it is not used for ranking: FTS5 counts them all before it ranks the first,
 /// which takes 30 to 40 ns each.

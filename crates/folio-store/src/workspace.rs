@@ -142,7 +142,7 @@ struct Inner {
     shown: kept::LastNoted,
     /// Notes of the trace: what happened but is not in the log.
     notebook: Arc<Notebook>,
-    /// Since when entries have named a person.
+    /// Since when entries have had personal data.
     personal: personal::PersonalSince,
     /// How many more adds are accepted before the next quota check.
     adds_left: AtomicI64,

@@ -17,7 +17,7 @@ pub enum Watch {
     Live,
     /// A resolved entry; since its resolution.
     Resolved,
-    /// An entry whose content ends; from the end of its lifetime.
+    /// An entry whose content is to be purged some time after its lifetime has ended; from that end.
     Ending,
     /// An entry with personal data; since it was added.
     Personal,
@@ -71,7 +71,7 @@ pub struct Watched {
     pub since: Timestamp,
 }
 
-/// The size of a body, in bytes, from which an archived entry is compressed (M7.6.45).
+/// The size of a body, in bytes, beyond which an archived entry is compressed (M7.6.45).
 pub const PACKED_FROM: usize = 512;
 
 /// The watches of `entry`, sorted.

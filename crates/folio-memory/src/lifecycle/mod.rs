@@ -44,8 +44,8 @@ pub fn complete(entry: &Entry) -> Result<Vec<FieldChange>, Invalid> {
     Ok(crate::scratchbook::complete(entry))
 }
 
-/// Reopens `entry`: knowledge becomes active, and work open and no longer complete. A live entry keeps its status. Its
-/// outcome is withdrawn.
+/// Reopens `entry`: knowledge becomes active, and work open and no longer complete. A live entry stays as it is. An
+/// observation that is reopened loses its mark, unless it is superseded.
 ///
 /// # Errors
 ///
@@ -98,8 +98,8 @@ pub fn restore(entry: &Entry, before: Option<Status>) -> Vec<FieldChange> {
     vec![FieldChange::Restored(status.unwrap_or(first))]
 }
 
-/// Unpins an entry. If only the pin kept it from expiring, it is expired at once (M7.1.7). That is noted in a revision of
-/// its own, as for any other entry (M7.1.8).
+/// Unpins an entry. If only the pin kept it from expiring, it is expired at once (M7.1.7). That is noted in a revision
+/// of its own, as for any other entry (M7.1.8).
 #[must_use]
 pub fn unpin(entry: &Entry) -> Vec<FieldChange> {
     let pin = entry.fields.pin_rank;

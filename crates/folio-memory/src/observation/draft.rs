@@ -89,7 +89,7 @@ pub struct Draft {
 pub enum UnknownType {
     /// The input is refused.
     Refused,
-    /// The type is registered, with the class of a plain observation.
+    /// The type is registered with the default class, insight.
     Registered,
 }
 

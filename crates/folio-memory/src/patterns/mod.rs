@@ -85,8 +85,8 @@ pub struct Found {
 /// Finds the patterns among `observations`, oldest groups first.
 ///
 /// Superseded and erased entries do not count as members, nor do patterns and facts themselves. Those among
-/// `observations` are compared with the result: a pattern with the same members is not news, and one with different
-/// members is to be replaced.
+/// `observations` are compared with the result: a pattern with the same members among as many turns is not news, and
+/// any other is to be replaced.
 #[must_use]
 pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<Found> {
     let mut groups: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();

@@ -266,7 +266,7 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
         changes.push(FieldChange::Progress(Some(checked_progress(progress)?)));
     } else if !is_cleared && item.fields.status != Status::Done && changes.contains(&FieldChange::Status(Status::Done))
     {
-        // Done means complete, whether stated as status or as progress (M7.5.41).
+        // Work that becomes done has full progress, whether by an update or by completing it (M7.5.41).
         changes.push(FieldChange::Progress(Some(1.0)));
     } else if item.fields.status == Status::Done
         && item.fields.progress.is_some_and(|progress| progress >= 1.0)

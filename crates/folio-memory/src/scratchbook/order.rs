@@ -29,7 +29,8 @@ impl BookPlace {
             // Work is done in the order in which it was added.
             Urgency::Pinned(_) | Urgency::Task(_) | Urgency::Todo(_) => [item.handle.0, 0, 0],
             Urgency::Note => [!item.handle.0, 0, 0],
-            // By the instant, which an item keeps when it moves to another store, before the number of the commit.
+            // By the instant first, which an item keeps when it moves to another store, and not by the number of the
+            // commit.
             Urgency::Settled => [
                 !(item.updated_at.as_nanos().cast_unsigned() ^ (1 << 63)),
                 !item.updated_seq.0,

@@ -34,8 +34,8 @@ const POINTING: &[&str] = &["it", "that", "them", "these", "this", "those"];
 const FEW: usize = 6;
 /// The prefix of the name of a pending action that waits for an unclear input to be explained: `clarify_t5`.
 const CLARIFY: &str = "clarify_";
-/// The beginning of the question which of several confirmations was answered. No confirmation with this question is
-/// itself offered as an answer.
+/// The beginning of the question which of several confirmations was answered. A yes or no never answers this question
+/// itself.
 const WHICH: &str = "Which of these do you mean";
 
 /// The name of the pending action that waits for the input of `turn` to be explained.

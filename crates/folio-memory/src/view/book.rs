@@ -104,7 +104,7 @@ pub struct Render {
 
 /// Sorts the live entries of `book`, the items of a scratchbook, and of `observations` into the sections of a view.
 ///
-/// Settled entries are left out unless they are pinned; expired and archived ones always are.
+/// Expired and archived entries are left out, and settled ones unless they are pinned.
 #[must_use]
 pub fn sections_of(
     book: &[Entry],

@@ -117,7 +117,7 @@ pub fn is_settled(status: &str) -> bool {
     matches!(status, "ok" | "superseded")
 }
 
-/// The rank of a status: failed before open before settled.
+/// The rank of a status: what did not end well before what is open before what is settled.
 fn rank(status: &str) -> u8 {
     match status {
         settled if is_settled(settled) => SETTLED,
@@ -146,8 +146,8 @@ impl PageLines {
         is_settled(&self.status)
     }
 
-    /// The order in which a planner is shown pages: failed before open, and settled ones last, the latest of those
-    /// first.
+    /// The order in which a planner is shown pages: those that did not end well before open ones, and settled ones
+    /// last, the latest of those first.
     pub(super) fn turn(&self) -> (u8, Reverse<u64>) {
         match rank(&self.status) {
             SETTLED => (SETTLED, Reverse(self.last_at())),

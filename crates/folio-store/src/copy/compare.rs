@@ -18,7 +18,7 @@ pub enum Difference {
     More(Seq),
     /// It has a different commit with that number.
     Other(Seq),
-    /// The source has dropped commits of which it has only a part.
+    /// It has only a part of the commits that the source has dropped together.
     InPart(Seq),
 }
 

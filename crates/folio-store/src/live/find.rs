@@ -28,7 +28,8 @@ pub(crate) struct Wanted<'q> {
     pub(crate) limit: usize,
 }
 
-/// Whether an index can answer `query`: it contains only live entries, and of those only memory of the space itself.
+/// Whether an index can answer `query`: it contains only live entries, and of those only what is memory in its own
+/// right.
 pub(crate) fn asks_for_the_living(query: &EntryQuery) -> bool {
     !query.kinds.is_empty()
         && query.kinds.iter().all(|kind| kind.is_memory())

@@ -83,8 +83,8 @@ pub(super) async fn is_any_found_by(session: &Session, term: &str) -> Result<boo
     row.map_or(Ok(false), |row| get(&row, 0))
 }
 
-/// The numbers of the entries that changed after commit `seq`, without those added since; only memory of the space
-/// itself.
+/// The numbers of the entries that changed after commit `seq`, without those added since; only those that are memory in
+/// their own right, not written by runs on their pages.
 pub(super) async fn changed_after(session: &Session, seq: Seq) -> Result<Vec<u64>, Failure> {
     let sql = format!(
         "SELECT number FROM entry WHERE space = $1 AND updated_seq > $2 AND version > 1 AND {OF_MEMORY} AND created_seq <= $2"

@@ -98,7 +98,7 @@ const SPACES_KNOWN: usize = 100_000;
 
 /// A store in a PostgreSQL database.
 ///
-/// Dropping it waits until everything that was submitted is written, unless the server is read-only.
+/// Dropping it waits until everything that was handed over is written, unless the server is read-only.
 pub struct PostgresStore {
     inner: Arc<Inner>,
     runtime: Handle,

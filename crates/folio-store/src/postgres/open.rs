@@ -91,7 +91,7 @@ impl ProcessLock {
     }
 }
 
-/// What connections connect to.
+/// The database that connections lead to.
 #[derive(Clone)]
 pub(super) struct Target {
     /// The location as people see it: without user and password.

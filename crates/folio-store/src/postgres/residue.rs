@@ -127,7 +127,7 @@ async fn bodies(session: &Session, texts: &Wanted<'_>, residue: &mut Residue) ->
     let mut last = Vec::new();
     while let Some(row) = session.one(sql, &[&session.space.0, &last]).await? {
         last = get(&row, 0)?;
-        // A body that cannot be unpacked contains no text; the doctor reports it.
+        // A body that cannot be unpacked is not searched; the doctor reports it.
         let bytes = unpack(&last, count(&row, 1)?, get(&row, 2)?, get(&row, 3)?).unwrap_or_default();
         if texts.are_in(&bytes) {
             tell(residue, "a body".to_owned());

@@ -13,7 +13,7 @@ use crate::error::StoreError;
 /// The most tokens in a store, including those that are no longer valid.
 const MOST: i64 = 10_000;
 
-/// Stores `token`, replacing one with the same id.
+/// Stores `token`. If its id is known, only sets when that token expires and whether it is revoked.
 pub(super) async fn keep(client: &Object, token: &KeptToken) -> Result<(), Failure> {
     let sql = "SELECT keep_token(ROW($1::text, $2::text, $3::text, $4::text, $5::text, $6::bigint, $7::bigint, $8::bigint)::token, $9)";
     let statement = client.prepare_cached(sql).await?;

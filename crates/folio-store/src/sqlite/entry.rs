@@ -249,7 +249,8 @@ pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64
     Ok(known)
 }
 
-/// Whether `space` has fewer than `count` entries that are memory of its own, not written by runs.
+/// Whether `space` has fewer than `count` entries that are memory in their own right, not written by runs on their
+/// pages.
 pub(super) fn has_less_memory_than(conn: &Connection, space: SpaceId, count: u64) -> Result<bool, Failure> {
     let sql = format!(
         "SELECT count(*) FROM (SELECT 1 FROM entry INDEXED BY entry_list WHERE kind IN ({}) AND page BETWEEN ?1 AND ?2
@@ -263,8 +264,8 @@ pub(super) fn has_less_memory_than(conn: &Connection, space: SpaceId, count: u64
     Ok(from_column(found) < count)
 }
 
-/// The places of the entries that changed after commit `seq`, without those added since; only memory of the space
-/// itself.
+/// The places of the entries that changed after commit `seq`, without those added since; only those that are memory in
+/// their own right, not written by runs on their pages.
 pub(super) fn changed_after(conn: &Connection, space: SpaceId, seq: Seq) -> Result<Vec<Place>, Failure> {
     let sql = format!(
         "SELECT place FROM entry INDEXED BY entry_changed WHERE space = ?1 AND updated_seq > ?2

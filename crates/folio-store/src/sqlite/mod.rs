@@ -121,7 +121,7 @@ const FEW_PAGES: u32 = 20;
 
 /// A store in one SQLite file.
 ///
-/// Dropping it waits until everything that was submitted is written.
+/// Dropping it waits until everything that was handed over is written.
 pub struct SqliteStore {
     location: String,
     file: Option<PathBuf>,
@@ -211,7 +211,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Submits a job and waits for its outcome.
+    /// Hands a job to the writer and waits for its outcome.
     async fn write<T>(&self, job: impl FnOnce(Answer<T>) -> Job) -> Result<T, StoreError> {
         let stopped = || self.unavailable("write to", "the writer has stopped", None);
         let (answer, done) = oneshot::channel();

@@ -67,7 +67,7 @@ impl OpenOptions {
     }
 }
 
-/// What connections connect to.
+/// The database that connections lead to.
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     /// The location as people see it.

@@ -10,7 +10,7 @@ use crate::error::StoreError;
 /// The most tokens in a file, including those that are no longer valid.
 const MOST: i64 = 10_000;
 
-/// Stores `token`, replacing one with the same id.
+/// Stores `token`. If its id is known, only sets when that token expires and whether it is revoked.
 pub(super) fn keep(conn: &Connection, token: &KeptToken) -> Result<(), Failure> {
     let count: i64 = conn.query_row("SELECT count(*) FROM token WHERE id <> ?1", [&token.id], |row| {
         row.get(0)

@@ -38,7 +38,7 @@ const WAL_PAGES: u32 = 6_000;
 /// How long rewriting a file may take. For that time the owners of this process count as alive, as long as it lives.
 const WRITTEN_ANEW: Duration = Duration::from_secs(60 * 60);
 
-/// The writer, shared by its thread and those who submit jobs.
+/// The writer, shared by its thread and those who bring jobs.
 #[derive(Debug)]
 pub(super) struct Writer {
     pen: Mutex<Pen>,

@@ -326,7 +326,7 @@ impl Workspace {
             changes.push(Change::AddEntry(item.new.clone()));
         }
         let write = Write {
-            // Lifetimes count from this instant: an entry with no lifetime at all expires when it is recorded (M7.1.3).
+            // Lifetimes count from this instant: an entry with a lifetime of zero expires when it is recorded (M7.1.3).
             at: Some(at),
             ..Write::of(changes)
         };

@@ -41,13 +41,13 @@ const OPEN_ITEMS: usize = 12;
 /// When and how a conversation is offloaded.
 #[derive(Debug, Clone)]
 pub struct Offload {
-    /// Size of the window in tokens. 128,000.
+    /// The size of the window in tokens. Default: 128,000.
     pub window_tokens: u32,
-    /// The share of the window above which messages are put away. 0.8.
+    /// The share of the window above which messages are offloaded. Default: 0.8.
     pub share: f64,
-    /// How many messages at the end always stay. 8.
+    /// How many messages at the end always stay. Default: 8.
     pub keep_last: usize,
-    /// Token limit of the message that takes the place of those put away. 1,200.
+    /// The maximum number of tokens of the message that stands in for the offloaded ones. Default: 1,200.
     pub summary_tokens: u32,
     /// Whether to offload even if there is little to put away.
     pub force: bool,

@@ -1,5 +1,5 @@
-//! Since when entries name a person. The log tells, the entry does not: the entry may be older than the personal data
-//! in it, in this store or where it was brought from.
+//! Since when entries have personal data. The log tells, the entry does not: the entry may be older than the personal
+//! data in it, in this store or where it was brought from.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,7 +12,7 @@ use super::{Workspace, WorkspaceError};
 /// For how many entries this is remembered at most: about 2 MiB. Forgotten ones are looked up again.
 const KNOWN_MAX: usize = 32_768;
 
-/// Since when entries have named a person, as far as it was looked up. This never changes.
+/// Since when entries have had personal data, as far as it was looked up. This never changes.
 #[derive(Debug, Default)]
 pub(super) struct PersonalSince(Mutex<HashMap<EntryId, Timestamp>>);
 
@@ -41,7 +41,7 @@ struct Added {
 }
 
 impl Workspace {
-    /// Since when those of `entries` name a person for which this matters at `now`. For the others, treat them as if
+    /// Since when those of `entries` have had personal data for which this matters at `now`. Treat the others as if
     /// they always had.
     pub(super) async fn personal_since(
         &self,

@@ -40,7 +40,7 @@ pub struct ViewRequest {
     pub max_rendered_items: Option<u32>,
     /// Size of the model's window in tokens, if known.
     pub window: Option<u32>,
-    /// In whose name a model reads it; by default it follows from the placement.
+    /// The part of a request in which a model reads it; by default it follows from the placement.
     pub audience: Option<Audience>,
     /// Entries that are already shown beside the view, so that the view leaves them out.
     pub besides: Vec<EntryHandle>,
