@@ -83,7 +83,6 @@ impl Drives {
         &self.folio
     }
 
-    /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
         self.folio.workspace(SpaceName::main()).now()
     }

@@ -168,7 +168,6 @@ impl Outline {
         self.recent = recent;
     }
 
-    /// Parses `recent` from `at` on.
     fn read(&mut self, recent: &[u8], mut at: usize) {
         loop {
             if self.inside.depth > 0 {
@@ -364,7 +363,6 @@ impl Outline {
         State::of_new(is_object)
     }
 
-    /// Ends the container at `at`.
     fn close(&mut self, recent: &[u8], at: usize) -> State {
         if self.inside.depth > 0 {
             self.inside.close();

@@ -288,7 +288,6 @@ fn places(arguments: &Value, touched: &mut Vec<String>) {
     }
 }
 
-/// Whether `sentence` states an obligation.
 fn is_obligation(sentence: &str) -> bool {
     // Models and phones write a different apostrophe than keyboards.
     let lower = sentence.to_lowercase().replace('\u{2019}', "'");

@@ -71,7 +71,6 @@ impl ItemInput {
     }
 }
 
-/// The kinds of items.
 const ITEM_KINDS: [&str; 3] = ["note", "todo", "task"];
 
 /// The kind of an item.

@@ -77,7 +77,6 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// Rows of one kind.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Counted {
     /// What people call one of them.

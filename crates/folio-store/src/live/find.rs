@@ -22,7 +22,7 @@ pub(crate) struct Wanted<'q> {
     pub(crate) since: Option<(u64, Vec<u64>)>,
     /// Without these entries.
     pub(crate) without: Vec<u64>,
-    /// Only entries after the one with this rank, sureness and number.
+    /// Only entries after the one with this rank, confidence and number.
     pub(crate) after: Option<(u32, f64, u64)>,
     /// The most entries to return.
     pub(crate) limit: usize,

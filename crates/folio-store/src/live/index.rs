@@ -69,7 +69,7 @@ pub(crate) struct LiveIndex {
     /// The words, each with the number of its set.
     names: HashMap<Box<str>, u32>,
     sets: Vec<RoaringBitmap>,
-    /// The statuses and owners: the words of an entry that can change.
+    /// The words for statuses, owners and pins, which an entry can gain and lose.
     fluid: Vec<u32>,
     /// The slots that are live at `now`.
     live: RoaringBitmap,

@@ -22,7 +22,6 @@ use crate::checkup::rows::Rows;
 use crate::place::{SpaceId, Touched, to_column};
 use crate::store::Checkup;
 
-/// Runs all checks.
 pub(super) async fn check(inner: &Inner) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
     let client = inner.readers.get().await?;

@@ -89,7 +89,6 @@ impl From<&Told> for Reckoned {
 }
 
 impl Reckoned {
-    /// The server's time at `moment`.
     fn at(&self, moment: Instant) -> Timestamp {
         match moment.checked_duration_since(self.at) {
             Some(later) => self.time.plus(later),

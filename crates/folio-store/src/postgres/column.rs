@@ -92,7 +92,6 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// A count as a value.
     pub(super) fn count(count: u64) -> Self {
         Self::Int(to_column(count))
     }

@@ -106,7 +106,6 @@ pub(super) async fn end(session: &Session, head: Seq) -> Result<(), Unwritten> {
     session.write_and_commit(&[tell(session.space, head)]).await
 }
 
-/// Decides the outcome of `commits`.
 async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Planned, Failure> {
     session.prepare(&LOOKED_UP).await?;
     let keys: Vec<_> = commits.iter().filter_map(|commit| commit.key.as_deref()).collect();

@@ -57,7 +57,6 @@ pub(super) struct Owners {
 }
 
 impl Owners {
-    /// Starts without owners.
     pub(super) fn new(target: &Target) -> Self {
         Self {
             lease: target.lease,

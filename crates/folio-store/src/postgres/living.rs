@@ -89,7 +89,6 @@ pub(super) struct Seen<'a> {
 }
 
 impl Living {
-    /// Starts without indexes.
     pub(super) fn new(options: LiveOptions) -> Self {
         Self {
             options,

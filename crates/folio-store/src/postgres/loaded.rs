@@ -41,7 +41,6 @@ pub(super) struct Loaded {
     pub(super) written: Written,
 }
 
-/// An entry.
 #[derive(Debug)]
 pub(super) struct LoadedEntry {
     pub(super) now: Entry,
@@ -54,7 +53,6 @@ pub(super) struct LoadedEntry {
 /// How many entries have their changes looked up together: the commits needed for that are in memory at the same time.
 const LOOKED_BACK: usize = 16;
 
-/// A page.
 #[derive(Debug)]
 pub(super) struct LoadedPage {
     pub(super) now: Page,
@@ -63,7 +61,6 @@ pub(super) struct LoadedPage {
     pub(super) is_changed: bool,
 }
 
-/// A run.
 #[derive(Debug)]
 pub(super) struct LoadedRun {
     pub(super) number: u64,
@@ -76,7 +73,6 @@ pub(super) struct LoadedRun {
     pub(super) begun: Option<(String, Seq, folio_memory::Timestamp)>,
 }
 
-/// A turn.
 #[derive(Debug)]
 pub(super) struct LoadedTurn {
     pub(super) now: Turn,

@@ -21,7 +21,6 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Starts now.
     pub(super) fn begin() -> Self {
         Self {
             start: Instant::now(),

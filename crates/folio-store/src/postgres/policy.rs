@@ -8,7 +8,6 @@ use super::session::{Session, Write, values};
 use crate::error::StoreError;
 use crate::place::{SpaceId, to_column};
 
-/// The row of the policy.
 pub(super) const READ: &str = "SELECT version, changed_seq, policy FROM policy WHERE space = $1";
 
 /// The policy; that of a new space if none has been set.
@@ -23,7 +22,6 @@ pub(super) async fn read(session: &Session) -> Result<KeptPolicy, Failure> {
     })
 }
 
-/// Writes the row.
 pub(super) fn write(space: SpaceId, kept: &KeptPolicy) -> Result<Write, StoreError> {
     let policy = serde_json::to_string(&kept.policy)
         .map_err(|error| StoreError::Invalid(format!("the policy cannot be written as JSON: {error}")))?;

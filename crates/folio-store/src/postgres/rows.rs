@@ -105,7 +105,6 @@ struct Pages {
 }
 
 impl Rows {
-    /// Starts without rows.
     pub(super) fn new(space: SpaceId) -> Self {
         Self {
             space,

@@ -215,7 +215,6 @@ pub(super) struct Write {
 }
 
 impl Write {
-    /// `sql` with `values`.
     pub(super) fn new(sql: &'static str, values: Vec<Box<dyn ToSql + Sync + Send>>) -> Self {
         Self { sql, values }
     }

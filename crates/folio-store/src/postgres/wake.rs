@@ -25,7 +25,6 @@ pub(super) struct Wake {
 }
 
 impl Wake {
-    /// Starts without notifications.
     pub(super) fn new() -> Self {
         Self {
             signal: watch::Sender::new(0),

@@ -369,7 +369,8 @@ fn on(page: Place) -> Conditions {
 }
 
 /// The memory of `space` that was added or changed after commit `since`, together with other rows added since then;
-/// `None` if there is less memory in the whole space than runs have written since.
+/// `None` if there is so little memory in the whole space, beside what was written since, that all of it is read
+/// faster.
 fn newer_than(conn: &Connection, space: SpaceId, since: Seq) -> Result<Option<Conditions>, Failure> {
     let last = entry::last_at(conn, space, since)?;
     let newer = entry::last_number(conn, space)?.saturating_sub(last);

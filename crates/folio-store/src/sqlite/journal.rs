@@ -53,7 +53,6 @@ pub(super) fn with_key(conn: &Connection, space: SpaceId, key: &str) -> Result<O
     rows.next()?.map(|row| from_row(conn, row)).transpose()
 }
 
-/// Appends `commit`.
 pub(super) fn insert(conn: &Connection, place: Place, at: Timestamp, commit: &Prepared) -> Result<(), Failure> {
     let sql = "INSERT INTO log (place, space, at, key, actor, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let row = params![

@@ -50,7 +50,6 @@ struct Here {
 }
 
 impl Owners {
-    /// Starts without owners.
     pub(super) fn new(file: Option<PathBuf>, lease: Duration) -> Self {
         Self {
             file,

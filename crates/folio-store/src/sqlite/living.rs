@@ -19,7 +19,7 @@ use super::open::Target;
 use super::place::{Place, SpaceId, to_column};
 use crate::live::{Facts, Held, LiveIndex, LiveOptions, NEWS_MAX, without_room};
 
-/// This many entries are read faster than their beginning is searched for.
+/// Up to this many entries, reading them is faster than finding the first that is needed.
 const FEW: u64 = 128;
 
 /// The indexes of a store's spaces.
@@ -61,7 +61,6 @@ enum State {
 }
 
 impl Living {
-    /// Starts without indexes.
     pub(super) fn new(options: LiveOptions, target: Target) -> Self {
         Self {
             options,

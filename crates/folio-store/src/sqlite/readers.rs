@@ -56,7 +56,6 @@ impl Pool {
 }
 
 impl Readers {
-    /// Starts without connections.
     pub(super) fn new(target: Target) -> Arc<Self> {
         Arc::new(Self {
             usual: Pool::new(),

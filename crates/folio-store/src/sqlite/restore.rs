@@ -179,7 +179,8 @@ fn alone(path: &Path) -> Result<Option<Connection>, Failure> {
         source: None,
     };
     let held = Connection::open_with_flags(&whole, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|conn| {
-        // Leaving WAL mode requires to be alone, and moves everything in the write-ahead log into the file.
+        // Only a connection that is alone can leave WAL mode, and this moves everything in the write-ahead log into the
+        // file.
         let mode: String = conn.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0))?;
         conn.execute_batch("BEGIN EXCLUSIVE")?;
         Ok((conn, mode))

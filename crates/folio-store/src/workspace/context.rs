@@ -41,7 +41,7 @@ pub struct ContextRequest {
     pub prompt: String,
     /// The budget in tokens.
     pub budget: u32,
-    /// The sections and their shares in per cent; empty means all sections with the usual shares.
+    /// The sections and their shares in percent; empty means all sections with the usual shares.
     pub sections: Vec<(Section, u32)>,
 }
 

@@ -193,8 +193,8 @@ impl Workspace {
     }
 
     /// The version of `current` that an actor working in a turn can be assumed to know: the last one that it made
-    /// itself in that turn, or else the last one before the turn began. It may not have seen later changes by others.
-    /// Outside a turn this is the present version, and for an entry that was added since, the first one.
+    /// itself in that turn, or else the last one before the turn began, or else the first one, of an entry that others
+    /// added since. It may not have seen later changes by others. Outside a turn this is the present version.
     async fn known_in_turn(&self, actor: &Actor, current: &Entry) -> Result<u32, WorkspaceError> {
         let Some(turn) = actor.turn.filter(|_| current.version > 1) else {
             return Ok(current.version);

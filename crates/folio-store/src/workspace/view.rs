@@ -114,7 +114,6 @@ enum Stands {
     AsOf(Seq),
 }
 
-/// A cached view.
 #[derive(Debug)]
 struct Kept {
     key: Key,
