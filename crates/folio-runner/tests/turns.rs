@@ -348,7 +348,7 @@ async fn a_wrong_argument_of_a_scratch_tool_fails_its_step_and_says_which() {
     let result = house.runner.drive(run).await.unwrap();
     assert_eq!(result.status, Outcome::Failed);
     assert!(
-        format!("{result:?}").contains("type: is not a field of a note"),
+        format!("{result:?}").contains("type: does not apply to kind note"),
         "{result:?}"
     );
 }

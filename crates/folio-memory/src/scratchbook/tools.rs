@@ -340,7 +340,7 @@ impl Given {
             &of_observations
         };
         if let Some(field) = others.iter().find(|field| self.0.contains_key(**field)) {
-            return Err(wrong(field, format!("is not a field of a {kind}")));
+            return Err(wrong(field, format!("does not apply to kind {kind}")));
         }
         let (title, body) = (self.text("title")?, self.text("body")?.unwrap_or_default());
         let tags = self.texts("tags")?.unwrap_or_default();
@@ -450,7 +450,7 @@ mod tests {
             (
                 "scratch_add",
                 json!({"kind": "note", "type": "alert"}),
-                "type: is not a field of a note",
+                "type: does not apply to kind note",
             ),
             (
                 "scratch_add",

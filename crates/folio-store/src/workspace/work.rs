@@ -285,7 +285,7 @@ impl Workspace {
         if matches!(entry.kind, EntryKind::Todo | EntryKind::Task) {
             return Ok(entry);
         }
-        let message = format!("{} is a {}, not a todo or task", entry.handle, entry.kind);
+        let message = format!("{} is of kind {}, not a todo or task", entry.handle, entry.kind);
         Err(Invalid::new("kind_invalid", "id", message).into())
     }
 

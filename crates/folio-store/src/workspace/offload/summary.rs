@@ -150,7 +150,7 @@ impl Workspace {
                     Err(_) => "it took too long".to_owned(),
                     Ok(Err(_)) => "it crashed".to_owned(),
                     Ok(Ok(Err(why))) => why,
-                    Ok(Ok(Ok(_))) => "its summary is empty".to_owned(),
+                    Ok(Ok(Ok(_))) => "it returned an empty one".to_owned(),
                 };
                 let mut note = self.noted("history", "compact").with_detail(json!({"error": why}));
                 FAILED.clone_into(&mut note.status);
