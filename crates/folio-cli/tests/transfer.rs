@@ -260,7 +260,7 @@ fn what_somebody_adds_to_a_folder_of_markdown_comes_in_once() {
     );
     let told = folio.call(&["import", "--from", "markdown", "--merge", "there"]);
     for why in [
-        "entries cannot be added to a scratch_page page in a file; use `folio observe add` [line_malformed]",
+        "entries cannot be added to a page of role scratch_page in a file; use `folio observe add` [line_malformed]",
         "a new entry here must be of kind note, todo, task, not goal [line_malformed]",
     ] {
         assert!(told.code == 1 && told.stdout.contains(why), "{told}");

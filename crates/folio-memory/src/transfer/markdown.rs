@@ -250,7 +250,7 @@ impl PageOfFile {
                     ""
                 };
                 return Err(malformed(format!(
-                    "entries cannot be added to a {} page in a file{add}",
+                    "entries cannot be added to a page of role {} in a file{add}",
                     role.as_str()
                 )));
             }

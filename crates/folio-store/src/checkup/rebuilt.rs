@@ -126,7 +126,7 @@ impl Rebuilt {
         let folded = row.record.folded;
         let first = folded.map_or(row.seq, |folded| folded.from);
         if first.0 != last.0 + 1 {
-            findings.add(|| format!("commit {last} is followed by {first}"));
+            findings.add(|| format!("commit {last} is followed by commit {first}"));
         }
         self.numbers += folded.map_or(0, |folded| folded.entries);
         if row.at < last_at {

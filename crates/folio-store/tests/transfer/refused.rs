@@ -283,7 +283,7 @@ async fn a_piece_that_is_missing_is_told_and_takes_no_other_line_with_it() {
     lines.remove(at);
     let (target, report) = imported(&lines.join("\n")).await;
     assert_eq!(told(&report), [(Fate::Refused, "line 3", "line_malformed")]);
-    assert_eq!(report.remarks[0].message, "record: piece 1 of its text is missing");
+    assert_eq!(report.remarks[0].message, "record: piece 1 of its text is missing here");
     assert_eq!(report.entries, 1);
     // Where it is there already, what follows is read, too.
     import(&target.space, &text).await;

@@ -92,7 +92,7 @@ impl Lines {
                 _ => self.back = Some((self.number, text)),
             }
         }
-        let message = format!("piece {number} of its text is missing");
+        let message = format!("piece {number} of its text is missing here");
         Ok(Err(Invalid::new("line_malformed", "record", message)))
     }
 
