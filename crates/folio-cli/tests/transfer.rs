@@ -265,7 +265,7 @@ fn what_somebody_adds_to_a_folder_of_markdown_comes_in_once() {
     ] {
         assert!(told.code == 1 && told.stdout.contains(why), "{told}");
     }
-    assert!(!told.stdout.contains("not whole"), "{told}");
+    assert!(!told.stdout.contains("incomplete"), "{told}");
 }
 
 #[test]
