@@ -73,6 +73,12 @@ pub fn context_query(query: &Value, scope: &ReadScope) -> Result<ContextQuery, I
     })
 }
 
+/// The commit that the filter `name` gives.
+fn commit_of(name: &str, value: &Value) -> Result<Seq, Invalid> {
+    let number = value.as_u64();
+    number.map(Seq).ok_or_else(|| wrong(name, "is not a commit number"))
+}
+
 /// Sets one filter; returns whether anything can pass it.
 fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Invalid> {
     if value.is_null() {
@@ -113,16 +119,8 @@ fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Inv
             asked.text_match = how.map_err(|_| wrong(name, "is not all or any"))?;
         }
         "text" => asked.text = Some(value.as_str().ok_or_else(|| wrong(name, "is not a text"))?.to_owned()),
-        "since" => {
-            asked.since = Some(Seq(value
-                .as_u64()
-                .ok_or_else(|| wrong(name, "is not a commit number"))?))
-        }
-        "as_of" => {
-            asked.as_of = Some(Seq(value
-                .as_u64()
-                .ok_or_else(|| wrong(name, "is not a commit number"))?))
-        }
+        "since" => asked.since = Some(commit_of(name, value)?),
+        "as_of" => asked.as_of = Some(commit_of(name, value)?),
         "order" => {
             let order = serde_json::from_value::<Order>(value.clone());
             asked.order = order.map_err(|_| wrong(name, "is not an order"))?;
