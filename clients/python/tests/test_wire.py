@@ -212,7 +212,7 @@ def test_what_an_event_says_is_an_object(body: bytes) -> None:
     if body.startswith(b"{"):
         assert [event.data for event in Messages().push(stream)] == [{"data": {}}]
     else:
-        with pytest.raises(ValueError, match="no object"):
+        with pytest.raises(ValueError, match="not an object"):
             list(Messages().push(stream))
 
 

@@ -155,7 +155,7 @@ fn of_others(kinds: &BTreeSet<String>) -> String {
         return String::new();
     }
     let kinds = kinds.iter().map(String::as_str).collect::<Vec<_>>();
-    format!("; what is no text is only named ({})", kinds.join(", "))
+    format!("; content other than text is only named ({})", kinds.join(", "))
 }
 
 /// Returns the replacement for something that this version of the protocol does not have.
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(ids, ["file:///a", "file:///b"]);
         assert_eq!(
             answer.notes,
-            "x.y: 7 bytes of text; what is no text is only named (image, link)"
+            "x.y: 7 bytes of text; content other than text is only named (image, link)"
         );
     }
 

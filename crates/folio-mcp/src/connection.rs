@@ -264,7 +264,7 @@ impl Connection {
     /// message.
     pub(crate) fn stray(&self) -> String {
         let deaf = match self.room.is_full() {
-            true => "; it asks and asks, and does not read what it is answered",
+            true => "; it sends requests and does not read the answers",
             false => "",
         };
         format!("{deaf}{}", self.stray.in_words())
@@ -432,7 +432,7 @@ fn http_transport(
         .map_err(|error| format!("there can be no connection: {}", innermost(&error)))?;
     let mut headers = HashMap::new();
     for (name, secret) in &server.headers {
-        let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} is no name of a header"))?;
+        let name = HeaderName::try_from(name).map_err(|_| format!("{name:?} is not a valid header name"))?;
         let mut value = HeaderValue::try_from(secret.reveal())
             .map_err(|_| format!("the value of the header {name} cannot be sent"))?;
         value.set_sensitive(true);

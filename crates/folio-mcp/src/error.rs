@@ -60,9 +60,11 @@ impl McpError {
                 format!("look at [mcp.{server}] in the settings; `folio tool list` tries it")
             }
             Self::LeftOut { server, .. } => {
-                format!("`tools` in [mcp.{server}] names those that you want; the rest is the server's to mend")
+                format!(
+                    "list the tools that you want in `tools` of [mcp.{server}]; the others must be corrected in the server"
+                )
             }
-            Self::Changed { .. } => "start Folio anew to read its tools again".to_owned(),
+            Self::Changed { .. } => "restart Folio to list its tools again".to_owned(),
         }
     }
 

@@ -58,9 +58,9 @@ pub(crate) struct Stray(Arc<Mutex<Option<String>>>);
 impl Stray {
     fn keep(&self, line: String, in_a_row: usize) {
         let line = match in_a_row {
-            STRAYS_MAX => format!(
-                "{line} (the last of {STRAYS_MAX} such lines in a row, after which it is no longer listened to)"
-            ),
+            STRAYS_MAX => {
+                format!("{line} (the last of {STRAYS_MAX} such lines in a row, after which its output is ignored)")
+            }
             _ => line,
         };
         *self.0.lock() = Some(line);

@@ -45,8 +45,8 @@ impl List {
         };
         let what = match tool.get("inputSchema") {
             None => "has no `inputSchema`",
-            Some(Value::Object(_)) => "is not defined as a tool is",
-            Some(_) => "has an `inputSchema` that is no object",
+            Some(Value::Object(_)) => "is not defined as the protocol says",
+            Some(_) => "has an `inputSchema` that is not an object",
         };
         match serde_json::from_value(tool) {
             Ok(tool) => self.add(tool),
@@ -131,7 +131,7 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
     let is_name = !name.is_empty() && name.chars().count() <= NAME_CHARS;
     if !is_name || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
         let shown: String = name.escape_debug().take(40).collect();
-        return Err(format!("{shown:?} is no name for a tool"));
+        return Err(format!("{shown:?} is not a valid name for a tool"));
     }
     let mut schema = Value::Object((*tool.input_schema).clone());
     schema.sort_all_objects();
@@ -305,8 +305,8 @@ mod tests {
             "a is listed twice; the first one counts",
             "bare has no `inputSchema`",
             "a tool has no name",
-            "list has an `inputSchema` that is no object",
-            "\"a b\" is no name",
+            "list has an `inputSchema` that is not an object",
+            "\"a b\" is not a valid name",
             "bad has a schema",
             "huge has a schema",
             "no tool gone",

@@ -158,14 +158,14 @@ pub(crate) fn not_let_in(error: &(dyn Error + 'static), server: &ToStart) -> Opt
     causes(error).find_map(
         |cause| match cause.downcast_ref::<StreamableHttpError<reqwest::Error>>()? {
             StreamableHttpError::AuthRequired(_) if server.login.is_some() => {
-                Some(format!("it does not take the login any more (401): {}", how(name)))
+                Some(format!("it no longer accepts the login (401): {}", how(name)))
             }
             StreamableHttpError::AuthRequired(_) => Some(format!(
-                "it does not let us in (401): it wants another token, or `oauth = {{}}` in [mcp.{name}] and {}",
+                "it denies access (401): it needs another token, or `oauth = {{}}` in [mcp.{name}] and {}",
                 how(name)
             )),
             StreamableHttpError::InsufficientScope(_) => Some(format!(
-                "what was allowed at the login is not enough (403): `scopes` in [mcp.{name}.oauth], and {}",
+                "the scopes of the login are not sufficient (403): `scopes` in [mcp.{name}.oauth], and {}",
                 how(name)
             )),
             _ => None,
@@ -190,7 +190,7 @@ fn tokens_of(server: &ToStart) -> Result<TokenFile, String> {
     match (&server.login, &server.settings.url) {
         (Some(login), Some(url)) => Ok(TokenFile::new(login.tokens.clone(), url.clone())),
         _ => Err(format!(
-            "the settings do not say that people log in to it; put `oauth = {{}}` in [mcp.{}]",
+            "its settings have no login; put `oauth = {{}}` in [mcp.{}]",
             server.name
         )),
     }
@@ -199,15 +199,14 @@ fn tokens_of(server: &ToStart) -> Result<TokenFile, String> {
 /// Refuses an address that nobody should open because a server says so: a file, a program of this machine, or a page to
 /// which a password would be sent unencrypted, unless that page is on this machine.
 fn fit_to_open(address: &str) -> Result<(), String> {
-    let url =
-        reqwest::Url::parse(address).map_err(|error| format!("where it has people log in is no address: {error}"))?;
+    let url = reqwest::Url::parse(address).map_err(|error| format!("its login address is not valid: {error}"))?;
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
     match url.scheme() {
         "https" => Ok(()),
         "http" if is_here => Ok(()),
         scheme => Err(format!(
-            "it has people log in at an address with {scheme}:, and only https: is opened, or http: on this machine"
+            "its login address begins with {scheme}:, and only https: is opened, or http: on this machine"
         )),
     }
 }
@@ -229,7 +228,7 @@ fn refusal(came_back: &str) -> Option<String> {
     };
     let error = value("error")?;
     let said = value("error_description").map_or_else(String::new, |said| format!(" ({said})"));
-    Some(format!("whoever gives out tokens says no: {error}{said}"))
+    Some(format!("the login was refused: {error}{said}"))
 }
 
 fn too_long() -> String {

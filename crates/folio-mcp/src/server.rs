@@ -34,9 +34,9 @@ const TRIES_MAX: u32 = 3;
 /// as long.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The hint for an answer that no client can use.
-const SERVERS_MISTAKE: &str = "a mistake of the server, if it is not one of the arguments";
+const SERVERS_MISTAKE: &str = "a mistake of the server, unless the arguments are wrong";
 /// The hint for an answer by HTTP that is too long in one piece.
-const IN_EVENTS: &str = "ask for less of it, or have it answer with events; `answer_bytes` counts for those";
+const IN_EVENTS: &str = "ask for less, or let the server answer with events; `answer_bytes` applies to those";
 
 /// One server of the settings.
 #[derive(Debug)]
@@ -201,7 +201,7 @@ impl Server {
                 () = context.cancel.cancelled() => {
                     // The server was notified; whoever cancelled the call knows whether that matters.
                     let is_harmless = may_repeat || !attempt.is_asked;
-                    return Err(if is_harmless { ToolError::cancelled() } else { self.unknown("it was called off") });
+                    return Err(if is_harmless { ToolError::cancelled() } else { self.unknown("the call was cancelled") });
                 }
                 () = tokio::time::sleep_until(ends) => {
                     let seconds = self.start.settings.time().as_secs();
@@ -213,7 +213,7 @@ impl Server {
                         (true, _) => self.timed_out(&reason),
                         (false, true) => self.unknown(&reason),
                         (false, false) => {
-                            self.unavailable(format!("it could not be asked within {seconds} s")).of_call()
+                            self.unavailable(format!("the call could not be sent within {seconds} s")).of_call()
                         }
                     });
                 }
@@ -249,7 +249,7 @@ impl Server {
         if now.as_ref() != Some(definition) {
             let reason = match now {
                 None => format!("it has no tool {tool} any more"),
-                Some(_) => format!("it defines {tool} in another way than when its tools were read"),
+                Some(_) => format!("it has changed the definition of {tool} since its tools were listed"),
             };
             let server = self.start.name.clone();
             return Err(Lost::Never(McpError::Changed { server, reason }.of_call()));
@@ -336,7 +336,7 @@ impl Server {
                     None => Lost::Unsent(words),
                     Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
                         let words = format!(
-                            "its answer is longer than the {max_size} bytes that are taken by HTTP in one piece"
+                            "its answer is longer than the {max_size} bytes that are accepted over HTTP in one piece"
                         );
                         Lost::Untaken(Untaken::TooLongForOnePiece, words)
                     }
@@ -489,7 +489,7 @@ impl Server {
     }
 
     fn more_bytes(&self) -> String {
-        format!("let it answer more: `answer_bytes` in [mcp.{}]", self.start.name)
+        format!("raise `answer_bytes` in [mcp.{}]", self.start.name)
     }
 
     fn too_deep(&self, reason: &str) -> ToolError {
@@ -505,11 +505,11 @@ impl Server {
 
     fn unknown(&self, reason: &str) -> ToolError {
         let message = format!(
-            "nobody knows whether the MCP server {} did it: {reason}",
+            "it is not known whether the MCP server {} did it: {reason}",
             self.start.name
         );
         let hint = format!(
-            "look there before it is done again; `effects` in [mcp.{}] says which tools may be called twice",
+            "check there before you repeat the call; `effects` in [mcp.{}] says which tools may be called twice",
             self.start.name
         );
         ToolError::new(FailureKind::Unknown, "outcome_unknown", message).hint(hint)

@@ -126,7 +126,9 @@ impl McpSettings {
         let secret = client.and_then(|(_, secret)| secret.as_ref());
         let is_run = !self.environment.is_empty() || self.folder.is_some();
         if !is_name || name.contains("__") {
-            Some("its name begins with a small letter and has small letters, digits, `-` and single `_`, at most 32")
+            Some(
+                "its name must begin with a lowercase letter and have at most 32 lowercase letters, digits, `-` and single `_`",
+            )
         } else if is_program == self.url.is_some() {
             Some("it has either a `command` or a `url`")
         } else if is_program && (self.command[0].is_empty() || self.command.iter().any(|word| word.contains('\0'))) {

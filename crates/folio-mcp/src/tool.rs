@@ -35,7 +35,7 @@ impl Tool for McpTool {
             let (server, tool) = (&self.server.start.name, &self.offered.name);
             let error = ToolError::new(FailureKind::Denied, "mcp_tool_not_allowed", message)
                 .hint(format!(
-                    "start the run with --allow-tool {}, or where somebody can say yes",
+                    "start the run with --allow-tool {}, or where somebody can approve the call",
                     spec.name
                 ))
                 .hint(format!("or put {tool:?} into `allow` of [mcp.{server}]"));

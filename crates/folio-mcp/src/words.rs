@@ -61,9 +61,9 @@ pub(crate) fn not_begun(error: &ClientInitializeError, server: &ToStart) -> NotO
                 .map(|version| version.as_str())
                 .collect();
             let versions = one_line(&versions.join(", "));
-            format!("it speaks no version of the Model Context Protocol that Folio does, but {versions}")
+            format!("it supports no version of the Model Context Protocol that Folio supports, but {versions}")
         }
-        _ => "what it answers to `initialize` is not what the Model Context Protocol says".to_owned(),
+        _ => "its answer to `initialize` is not valid in the Model Context Protocol".to_owned(),
     };
     NotOpened::because(why)
 }
@@ -85,7 +85,7 @@ pub(crate) fn not_answered(error: &ServiceError, server: &ToStart) -> String {
         ServiceError::McpError(error) => format!("it answers: {}", refusal(error)),
         ServiceError::TransportSend(error) => of_transport(&*error.error, server),
         ServiceError::TransportClosed => "it ended before it answered".to_owned(),
-        ServiceError::UnexpectedResponse => "what it answers is not what the Model Context Protocol says".to_owned(),
+        ServiceError::UnexpectedResponse => "its answer is not valid in the Model Context Protocol".to_owned(),
         ServiceError::Timeout { .. } => "it did not answer in time".to_owned(),
         _ => "it did not answer".to_owned(),
     }
@@ -98,7 +98,7 @@ pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> S
     }
     let Some(error) = causes(error).find_map(|cause| cause.downcast_ref::<StreamableHttpError<reqwest::Error>>())
     else {
-        return "it does not listen any more".to_owned();
+        return "it no longer reads its input".to_owned();
     };
     let url = server.settings.url.as_deref().unwrap_or_default();
     let is_right = "is `url` right?";
@@ -113,23 +113,23 @@ pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> S
         }
         StreamableHttpError::UnexpectedServerResponse(said) => match status_in(said) {
             Some(status @ 300..=399) => format!(
-                "it sends us elsewhere (HTTP {status}), where nobody follows: put the address that it means into `url`"
+                "it redirects to another address (HTTP {status}), which is not followed: put that address into `url`"
             ),
             Some(status @ (401 | 403)) => {
-                format!("it does not let us in (HTTP {status}): `token` or `headers` is missing or wrong")
+                format!("it denies access (HTTP {status}): `token` or `headers` is missing or wrong")
             }
             Some(status) => format!("it answers with HTTP {status}; {is_right}"),
-            None => format!("what it answers is no message of the Model Context Protocol; {is_right}"),
+            None => format!("its answer is not a message of the Model Context Protocol; {is_right}"),
         },
         StreamableHttpError::UnexpectedContentType(kind) => {
             let kind = kind.as_deref().map_or_else(
                 || "without a type".to_owned(),
                 |kind| format!("with {}", one_line(kind)),
             );
-            format!("it answers {kind} and not with JSON or events; {is_right}")
+            format!("it answers with {kind}, not with JSON or events; {is_right}")
         }
         StreamableHttpError::ServerDoesNotSupportSse | StreamableHttpError::Deserialize(_) => {
-            format!("what it answers is no message of the Model Context Protocol; {is_right}")
+            format!("its answer is not a message of the Model Context Protocol; {is_right}")
         }
         StreamableHttpError::ResponseBodyTooLarge { max_size } => {
             format!("its answer is longer than {max_size} bytes")
@@ -137,17 +137,14 @@ pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> S
         StreamableHttpError::SessionExpired
         | StreamableHttpError::ReinitializationFailed(_)
         | StreamableHttpError::SessionRecoveryTimeout
-        | StreamableHttpError::MissingSessionIdInResponse => "it does not know our session any more".to_owned(),
+        | StreamableHttpError::MissingSessionIdInResponse => "it no longer knows our session".to_owned(),
         StreamableHttpError::Auth(
             AuthError::AuthorizationRequired
             | AuthError::TokenExpired
             | AuthError::TokenRefreshRejected(_)
             | AuthError::AuthorizationServerMismatch { .. },
         ) => {
-            format!(
-                "the login to it is of no use any more: `folio tool login {}`",
-                server.name
-            )
+            format!("the login to it is no longer valid: `folio tool login {}`", server.name)
         }
         // Errors of the server that issues tokens may contain a token. Errors of the token file are in our own words.
         StreamableHttpError::Auth(error @ AuthError::CredentialStoreError(_)) => {
@@ -199,7 +196,7 @@ fn status_in(said: &str) -> Option<u16> {
 /// Returns what a server says about a refused request.
 fn refusal(error: &ErrorData) -> String {
     match one_line(&error.message) {
-        said if said.is_empty() => format!("error {}, without a word", error.code.0),
+        said if said.is_empty() => format!("error {} without a message", error.code.0),
         said => format!("{said} ({})", error.code.0),
     }
 }
@@ -214,7 +211,7 @@ pub(crate) fn of_login(error: &AuthError, server: &ToStart) -> String {
     let name = &server.name;
     match error {
         AuthError::RegistrationFailed(_) => format!(
-            "where people log in, programs cannot make themselves known: put the name that Folio has there into `client_id` of [mcp.{name}.oauth]"
+            "the server where people log in does not let programs register themselves: put Folio's client id there into `client_id` of [mcp.{name}.oauth]"
         ),
         AuthError::NoAuthorizationSupport
         | AuthError::MetadataError(_)

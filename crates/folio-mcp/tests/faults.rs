@@ -188,7 +188,7 @@ async fn a_call_that_may_have_changed_something_is_not_made_twice_e9_12() {
     );
     assert_eq!(
         error.message,
-        "nobody knows whether the MCP server x did it: it ended before it answered (exit code 3); its last line: it broke"
+        "it is not known whether the MCP server x did it: it ended before it answered (exit code 3); its last line: it broke"
     );
     assert_eq!(house.asked().len(), 1);
     // The server is started again for the next one.
@@ -537,12 +537,12 @@ async fn what_a_server_does_wrong_is_said_in_no_words_of_a_library() {
         (
             NO_LIST,
             "",
-            "what it answers to `initialize` is not what the Model Context Protocol says",
+            "its answer to `initialize` is not valid in the Model Context Protocol",
         ),
         (
             HELLO,
             NO_LIST,
-            "it does not list its tools: what it answers is not what the Model Context Protocol says",
+            "it does not list its tools: its answer is not valid in the Model Context Protocol",
         ),
         (HELLO, "exit 1", "it ended before it had listed its tools (exit code 1)"),
     ] {
@@ -571,7 +571,7 @@ async fn an_answer_that_cannot_be_read_is_a_failure_at_once() {
         (
             "x.babble",
             "mcp_call_failed",
-            "MCP server x: what it answers is not what the Model Context Protocol says",
+            "MCP server x: its answer is not valid in the Model Context Protocol",
         ),
     ] {
         let error = house.error(tool).await;

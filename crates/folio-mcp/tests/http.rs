@@ -108,7 +108,7 @@ async fn an_answer_over_the_limit_is_not_taken_and_named() {
     assert!(error.message.contains("`answer_bytes`"), "{error:?}");
     let error = add(&registry, json!({"a": 2, "b": 40, "times": 9_000_000})).await.error;
     let message = error.unwrap().message;
-    let said = "longer than the 16777216 bytes that are taken by HTTP in one piece";
+    let said = "longer than the 16777216 bytes that are accepted over HTTP in one piece";
     assert!(message.ends_with(said), "{message}");
     servers.close().await;
 }

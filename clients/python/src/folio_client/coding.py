@@ -42,9 +42,9 @@ def json_of(response: httpx.Response) -> dict[str, Any]:
     try:
         said = response.json()
     except (ValueError, RecursionError) as error:
-        raise not_folio(response.status_code, f"the answer is no JSON: {error}") from error
+        raise not_folio(response.status_code, f"the answer is not valid JSON: {error}") from error
     if not isinstance(said, dict):
-        raise not_folio(response.status_code, "the answer is JSON, but no object")
+        raise not_folio(response.status_code, "the answer is JSON, but not an object")
     return said
 
 
@@ -66,7 +66,7 @@ def check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not PLAIN.fullmatch(value):
             detail = (
-                f"the header {name} cannot be sent: it has line breaks, spaces at an end, or signs that are not ASCII"
+                f"the header {name} cannot be sent: it has line breaks, spaces at an end, or non-ASCII characters"
             )
             raise Invalid("invalid", detail)
 
@@ -107,7 +107,7 @@ def part(name: str) -> str:
 
 def unsaid(error: Exception) -> Invalid:
     """Returns the error for something that cannot be encoded."""
-    return Invalid("invalid", f"the request cannot be written: {error}")
+    return Invalid("invalid", f"the request cannot be encoded: {error}")
 
 
 def not_folio(status: int, detail: str) -> FolioError:

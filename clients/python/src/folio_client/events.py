@@ -72,5 +72,5 @@ class Messages:
             return None
         said = json.loads(b"\n".join(data))
         if not isinstance(said, dict):
-            raise ValueError(f"an event says {type(said).__name__}, and no object")
+            raise ValueError(f"the data of an event is {type(said).__name__}, not an object")
         return Event(name=name or "message", data=said, id=number)

@@ -71,7 +71,7 @@ impl TokenFile {
 
     fn remove(&self) -> Result<(), AuthError> {
         match std::fs::remove_file(&self.file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(self.cannot("be taken away", error)),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(self.cannot("be deleted", error)),
             _ => Ok(()),
         }
     }

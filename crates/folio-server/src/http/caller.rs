@@ -314,8 +314,8 @@ fn if_match_in(headers: &HeaderMap) -> Result<IfMatch, Problem> {
     let bare = text.strip_prefix("W/").unwrap_or(&text).trim_matches('"');
     let version = bare.parse().map(IfMatch::Version);
     version.map_err(|_| {
-        let detail = format!("the header If-Match is {text}, which is not the version of anything");
-        Problem::invalid("if_match_invalid", detail).hint("it takes what ETag gave, for example If-Match: \"3\"")
+        let detail = format!("the header If-Match is {text}, which is not a version");
+        Problem::invalid("if_match_invalid", detail).hint("send what ETag returned, for example If-Match: \"3\"")
     })
 }
 

@@ -14,10 +14,7 @@ use super::routes;
 
 /// The descriptions of the path parameters.
 const NAMES: [(&str, &str); 11] = [
-    (
-        "space",
-        "The space: the one that the server serves, or that the token opens",
-    ),
+    ("space", "The space that the server serves, or that the token opens"),
     ("thread", "The thread, an opaque key"),
     ("observation", "A handle or an id: `e42` or `obs_…`"),
     ("item", "A handle or an id: `e42` or `obs_…`"),

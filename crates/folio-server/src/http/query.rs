@@ -191,8 +191,8 @@ fn unknown<T: Fields>(name: &str, known: &[Field]) -> Problem {
         names.push("context.<path>");
     }
     let hint = match names.as_slice() {
-        [] => "it takes no query".to_owned(),
-        names => format!("it takes {}", names.join(", ")),
+        [] => "this path takes no query".to_owned(),
+        names => format!("this path takes {}", names.join(", ")),
     };
     Problem::invalid("query_unknown", format!("the query field {name:?} is unknown")).hint(hint)
 }

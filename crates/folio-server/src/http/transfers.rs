@@ -48,7 +48,7 @@ impl Transfers {
             return Ok(place);
         }
         let detail = format!(
-            "{} exports and imports are under way, which is as many as one server does at a time",
+            "{} exports and imports are in progress, the most that one server runs at a time",
             self.limits.most
         );
         Err(Problem::new(StatusCode::TOO_MANY_REQUESTS, "transfers_busy", detail)
@@ -104,7 +104,7 @@ pub(crate) fn on_a_thread<Work: Future<Output = ()>>(
         drop(place);
     });
     begun.map(drop).map_err(|error| {
-        let detail = format!("the system gives no thread for the {what}: {error}");
+        let detail = format!("the system could not start a thread for the {what}: {error}");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "transfers_busy", detail)
     })
 }

@@ -130,7 +130,7 @@ class Wire:
             request = self.request("GET", path, headers=headers, timeout=timeout)
             # When the request was answered, and when the last sign of life came.
             began = alive = None
-            failed: FolioError = Unreachable("unreachable", "the stream ends again and again")
+            failed: FolioError = Unreachable("unreachable", "the stream keeps ending")
             try:
                 response = self.http.send(request, stream=True)
                 try:
@@ -171,7 +171,7 @@ class Wire:
                     raise
                 failed = error
             except ValueError as error:
-                raise not_folio(200, f"the stream is none of Folio's: {error}") from error
+                raise not_folio(200, f"the stream is not one of Folio's: {error}") from error
             if began is not None and alive is not None and alive - began >= STOOD_LEAST:
                 outage.is_over()
             pause = outage.pause(time.monotonic(), getattr(failed, "retry_after", None))

@@ -140,7 +140,7 @@ pub(super) async fn start(
         .unwrap_or_default();
     let caller = caller.in_thread(asked.thread)?;
     let plan = submit::plan_of(&caller.runner, asked.plan, asked.goal.as_deref())?;
-    let plan = plan.ok_or_else(|| body_invalid("there is neither a plan nor a goal"))?;
+    let plan = plan.ok_or_else(|| body_invalid("the body has neither a plan nor a goal"))?;
     let folder = app.folder.clone();
     let inputs = submit::inputs_of(&plan, asked.inputs, folder.as_deref()).map_err(|(name, message)| {
         Problem::new(

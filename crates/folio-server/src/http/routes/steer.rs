@@ -238,7 +238,7 @@ async fn fork(
             ForkAt::Node(node_named(&row, &run, node)?.id)
         }
         None if input.before_limit => ForkAt::Limit,
-        _ => return Err(body_invalid("either `at` names a node, or `before_limit` is true")),
+        _ => return Err(body_invalid("set either `at` to a node or `before_limit` to true")),
     };
     let (who, thread) = (caller.actor.clone(), caller.thread());
     let place = if input.paused {

@@ -304,7 +304,7 @@ impl Forget {
             ));
         }
         let kind = |name: &String| {
-            EntryKind::parse(name).ok_or_else(|| body_invalid(format!("kind: {name:?} is no kind of entry")))
+            EntryKind::parse(name).ok_or_else(|| body_invalid(format!("kind: {name:?} is not a kind of entry")))
         };
         let entry = |name: &String| name.parse().map_err(|error| body_invalid(format!("entries: {error}")));
         let query = EntryQuery {
