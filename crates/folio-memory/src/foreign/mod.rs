@@ -365,7 +365,7 @@ fn joined<'a>(parts: impl IntoIterator<Item = (&'a str, String)>) -> String {
 }
 
 /// The first words of `text`, as a title for what has none: its first line of prose, without the marks of a list or
-/// quotation. A heading is used only if no other text follows, because it merely says what sort of text follows.
+/// quotation. A heading is used only if there is no other text, because it merely says what sort of text follows.
 fn first_words(text: &str) -> &str {
     let lines = || text.lines().map(str::trim).filter(|line| !is_mark(line));
     let below = lines().filter(|line| heading(line).is_none()).map(without_marks);

@@ -1,7 +1,7 @@
 //! Keeping a space small (M7.6): what is due to be archived or erased, and what remains of it.
 //!
-//! Archived content is kept, in compressed form. Erased content is gone from every revision; a tombstone remains: the
-//! entry's id, its times, who wrote it, and why the content went.
+//! Archived content is kept, and compressed where that saves room. Erased content is gone from every revision; a
+//! tombstone remains: the entry's id, its times, who wrote it, and why the content went.
 
 mod due;
 mod erase;

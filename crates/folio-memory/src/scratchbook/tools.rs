@@ -207,8 +207,8 @@ fn wrong(field: &str, message: String) -> Invalid {
     Invalid::new("arguments_invalid", field, message)
 }
 
-/// Refuses a call whose only argument is an empty `id` or `query`: it does not mean the view. Beside other arguments an
-/// empty one is ignored, because some models have to give every argument.
+/// Refuses a call that says what to read only by an empty `id` or `query`: it does not mean the view. Beside another
+/// such argument an empty one is ignored, because some models have to give every argument.
 fn names_something(arguments: &Value) -> Result<(), Invalid> {
     let asked = ["id", "query", "page", "tags", "cursor"].map(|field| (field, &arguments[field]));
     let mut asked = asked.into_iter().filter(|(_, value)| !value.is_null());

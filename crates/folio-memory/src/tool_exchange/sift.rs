@@ -38,8 +38,8 @@ pub struct Sifted {
 
 /// Sifts the items of an answer one by one, so that an invalid item does not affect the others.
 ///
-/// An item that is in both `observations` and `scratch_page_writes` counts once. Two equal items of one array count
-/// twice (M7.3.27).
+/// An item of `scratch_page_writes` that is equal to one of `observations` counts once with it. Two equal items of one
+/// array count twice (M7.3.27).
 #[must_use]
 pub fn sift(channels: &[(Channel, &Value)], manifest: &ToolManifest) -> Sifted {
     let mut sifted = Sifted::default();
