@@ -41,7 +41,7 @@ steps:
 PLAN
 cat >script.json <<'SCRIPT'
 {"version": 1, "cues": [
-  {"contains": "You decide how", "json": {"decision": "execute", "reason": "small",
+  {"contains": "Decide how", "json": {"decision": "execute", "reason": "small",
     "action": {"tool": "text", "args": {"op": "echo", "value": "sesame"}}}, "usage": {"tokens_in": 70, "tokens_out": 7}},
   {"contains": "sesame", "calls": [{"tool": "finish", "args": {"notes": "opened sesame"}}], "usage": {"tokens_in": 70, "tokens_out": 7}}]}
 SCRIPT

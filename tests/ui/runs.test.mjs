@@ -13,9 +13,9 @@ const PLAN = {
   ],
 };
 const ASKS = { version: 1, cues: [
-  { role: 'planner', contains: ['You decide how', '# The task\nTidy the shed'], json: { decision: 'plan', reason: 'two things', steps: ['Look around', 'Burn it all'].map((title, at) => ({ id: `s${at}`, title, criteria: ['It is done.'] })) }, times: 'always' },
-  { role: 'planner', contains: ['You decide how', 'Paint the door'], json: { decision: 'execute', reason: 'one thing', action: { tool: 'ask_person', args: { question: 'Which colour?' } } }, times: 'always' },
-  { role: 'planner', contains: ['You decide how', 'Fetch the milk'], json: { decision: 'execute', reason: 'one thing', action: { tool: 'shell', args: { argv: ['echo', 'milk'] } } }, times: 'always' },
+  { role: 'planner', contains: ['Decide how', '# Task\nTidy the shed'], json: { decision: 'plan', reason: 'two things', steps: ['Look around', 'Burn it all'].map((title, at) => ({ id: `s${at}`, title, criteria: ['It is done.'] })) }, times: 'always' },
+  { role: 'planner', contains: ['Decide how', 'Paint the door'], json: { decision: 'execute', reason: 'one thing', action: { tool: 'ask_person', args: { question: 'Which colour?' } } }, times: 'always' },
+  { role: 'planner', contains: ['Decide how', 'Fetch the milk'], json: { decision: 'execute', reason: 'one thing', action: { tool: 'shell', args: { argv: ['echo', 'milk'] } } }, times: 'always' },
   { role: 'executor', contains: 'Paint the door', calls: [{ tool: 'finish', args: { notes: 'The door is painted.' } }], times: 'always' },
 ] };
 const COMMAND = { title: 'One command', steps: [{ id: 'say', title: 'Say hello', do: { tool: 'shell', args: { argv: ['echo', 'hello'] } } }] };

@@ -349,7 +349,7 @@ fn the_next_run_goes_on_with_one_whose_process_was_killed() {
 fn a_key_that_a_tool_finds_and_a_model_repeats_is_written_nowhere_whatever_it_looks_like() {
     let key = "correct-horse-battery";
     let folio = Folio::new();
-    let found = json!({"role": "planner", "contains": "You decide how", "json": {
+    let found = json!({"role": "planner", "contains": "Decide how", "json": {
         "decision": "execute", "reason": "it is small", "action": {"tool": "read", "args": {"path": "found.txt"}}
     }});
     let repeated = json!({"notes": format!("the key is {key}"), "output": {"keys": [key]}});

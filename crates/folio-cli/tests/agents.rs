@@ -59,7 +59,7 @@ fn a_program_does_a_goal_in_the_folder_of_the_run() {
     assert_eq!(run["status"], "ok", "{run}");
     assert_eq!(line_of(&folio, "ticket"), "7");
     let task = std::fs::read_to_string(folio.path().join("task")).unwrap();
-    assert!(task.contains("# The task\nMend the clock\n"), "{task}");
+    assert!(task.contains("# Task\nMend the clock\n"), "{task}");
     let budget = folio.json(&["budget", "r1"]);
     assert!(budget.to_string().contains("1234"), "{budget}");
     assert!(budget.to_string().contains("50000"), "{budget}");

@@ -15,7 +15,7 @@ fn secret() -> String {
 
 /// A script that plans a goal, does its parts in parallel and combines them. One answer has to be repeated.
 fn looking() -> Value {
-    let deciding = |task: &str, answer: Value| json!({"role": "planner", "contains": ["You decide how", format!("# The task\n{task}\n")], "json": answer});
+    let deciding = |task: &str, answer: Value| json!({"role": "planner", "contains": ["Decide how", format!("# Task\n{task}\n")], "json": answer});
     let doing = |task: &str, value: Value| {
         deciding(
             task,
@@ -23,11 +23,11 @@ fn looking() -> Value {
         )
     };
     let working = |task: &str, notes: &str| {
-        json!({"role": "executor", "contains": format!("# The task\n{task}\n"), "times": "always",
+        json!({"role": "executor", "contains": format!("# Task\n{task}\n"), "times": "always",
                "calls": [{"tool": "finish", "args": {"notes": notes, "criteria": [{"id": "c1", "met": true}]}}]})
     };
     json!([
-        {"role": "planner", "contains": ["You decide how", "# The task\nSay what is here\n"], "text": "I think that"},
+        {"role": "planner", "contains": ["Decide how", "# Task\nSay what is here\n"], "text": "I think that"},
         deciding("Say what is here", json!({"decision": "plan", "reason": "two things", "steps": [
             [{"id": "files", "title": "list the files", "criteria": ["names are known"]},
              {"id": "size", "title": "count letters", "criteria": ["a number"]}]
@@ -36,7 +36,7 @@ fn looking() -> Value {
         working("list the files", &format!("one file, opened with {}", secret())),
         doing("count letters", json!(["a", "b"])),
         working("count letters", "two letters"),
-        {"role": "planner", "contains": "You put the results", "json": {"status": "ok", "notes": "One file and two letters."}}
+        {"role": "planner", "contains": "Combine the results", "json": {"status": "ok", "notes": "One file and two letters."}}
     ])
 }
 
@@ -102,7 +102,7 @@ fn what_is_asked_otherwise_and_what_is_not_recorded_is_told() {
     // One answer is lost.
     let mut lost: Value = serde_json::from_str(&take).unwrap();
     let takes = lost["takes"].as_object_mut().unwrap();
-    let summed_up = |take: &Value| take["request"].to_string().contains("You put the results");
+    let summed_up = |take: &Value| take["request"].to_string().contains("Combine the results");
     let key = takes.iter().find(|(_, take)| summed_up(take)).unwrap().0.clone();
     takes.remove(&key);
     folio.file("lost.json", lost.to_string());

@@ -11,7 +11,7 @@ use support::Folio;
 
 fn deciding(task: &str, mut answer: Value) -> Value {
     answer["reason"] = json!("it is so");
-    json!({"role": "planner", "contains": ["You decide how", format!("# The task\n{task}\n")], "json": answer, "times": "always"})
+    json!({"role": "planner", "contains": ["Decide how", format!("# Task\n{task}\n")], "json": answer, "times": "always"})
 }
 
 fn doing(task: &str, tool: &str, args: Value) -> Value {
@@ -22,7 +22,7 @@ fn doing(task: &str, tool: &str, args: Value) -> Value {
 }
 
 fn working(task: &str, tool: &str, args: Value) -> Value {
-    json!({"role": "executor", "contains": format!("# The task\n{task}\n"), "calls": [{"tool": tool, "args": args}], "times": "always"})
+    json!({"role": "executor", "contains": format!("# Task\n{task}\n"), "calls": [{"tool": tool, "args": args}], "times": "always"})
 }
 
 fn claims(notes: &str) -> Value {
@@ -50,7 +50,7 @@ fn looking() -> Value {
         doing("count letters", "text", json!({"op": "count", "value": ["a", "b"]})),
         working("count letters", "finish", claims("two letters")),
         doing("sum it up", "finish", claims("one file, two letters")),
-        {"role": "planner", "contains": "You put the results", "json": {"status": "ok", "notes": "One file and two letters."}}
+        {"role": "planner", "contains": "Combine the results", "json": {"status": "ok", "notes": "One file and two letters."}}
     ])
 }
 
@@ -155,7 +155,7 @@ fn a_script_of_which_something_is_left_is_a_mistake_however_well_the_run_went() 
 #[test]
 fn a_script_that_two_roles_name_is_one() {
     let folio = folio_with(json!([
-        {"role": "planner", "contains": "You decide how",
+        {"role": "planner", "contains": "Decide how",
          "json": {"decision": "execute", "reason": "it is small", "action": {"tool": "text", "args": {"op": "count", "value": ["a"]}}}},
         {"role": "executor", "calls": [{"tool": "finish", "args": claims("one file")}]}
     ]));
@@ -231,7 +231,7 @@ fn a_step_that_another_plan_took_the_place_of_says_so_wherever_the_tree_is_shown
          "json": {"root_cause": "a broken tooth", "changes": "another wheel", "steps": [
             {"id": "replace", "title": "replace the wheel", "criteria": ["it fits"]}]}},
         doing("replace the wheel", "finish", claims("it ticks")),
-        {"role": "planner", "contains": "You put the results", "json": {"status": "ok", "notes": "It ticks."}, "times": "always"}
+        {"role": "planner", "contains": "Combine the results", "json": {"status": "ok", "notes": "It ticks."}, "times": "always"}
     ]));
     folio.ok(&[
         "run",

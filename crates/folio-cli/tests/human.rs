@@ -30,7 +30,7 @@ fn a_task_waits_for_a_person_through_a_kill_and_needs_no_model_e9_17() {
     let asked = folio.until(&["questions"], |asked| asked["items"][0]["path"] == "visit");
     assert_eq!(asked["items"][0]["kind"], "question", "{asked}");
     assert!(
-        asked.to_string().contains("For a person to do: Go down and look\\n"),
+        asked.to_string().contains("Task for a person: Go down and look\\n"),
         "{asked}"
     );
     running.kill();

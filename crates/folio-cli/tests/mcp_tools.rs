@@ -159,7 +159,7 @@ fn a_tool_of_a_server_does_a_task_if_the_run_allows_it_e9_17() {
     );
     let asked = line_of(&folio, "asked");
     assert!(
-        asked.contains("\"prompt\":") && asked.contains("# The task") && asked.contains("Mend the clock"),
+        asked.contains("\"prompt\":") && asked.contains("# Task") && asked.contains("Mend the clock"),
         "{asked}"
     );
 }

@@ -166,7 +166,7 @@ fn goal(folio: &Folio, cues: &Value) {
 
 fn deciding(task: &str, mut answer: Value) -> Value {
     answer["reason"] = json!("it is so");
-    json!({"role": "planner", "contains": ["You decide how", format!("# The task\n{task}\n")], "json": answer, "times": "always"})
+    json!({"role": "planner", "contains": ["Decide how", format!("# Task\n{task}\n")], "json": answer, "times": "always"})
 }
 
 fn finishing(task: &str) -> Value {
@@ -191,7 +191,7 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
             {"role": "planner", "contains": ["A plan was carried out", "no fire"],
              "json": {"root_cause": "no fire", "changes": "another way", "steps": steps("carry it away")}},
             finishing("look around"), finishing("carry it away"), finishing("lock the door"),
-            {"role": "planner", "contains": "You put the results", "json": {"status": "ok", "notes": "The shed is tidy."}}
+            {"role": "planner", "contains": "Combine the results", "json": {"status": "ok", "notes": "The shed is tidy."}}
         ]),
     );
     let nobody = folio.seen(&[

@@ -40,7 +40,7 @@ pub const OUTPUT_BYTES_MAX: usize = 8 << 20;
 pub const TEMPLATE_BYTES_MAX: usize = 64 << 10;
 
 /// What messages say about the parts of results that were left out: how to read them.
-pub(crate) const RESULT_READ: &str = "result_read gives results in whole";
+pub(crate) const RESULT_READ: &str = "result_read returns full results";
 
 /// The deepest nesting of lists and objects in what a template produces.
 const DEPTH_MAX: usize = 100;

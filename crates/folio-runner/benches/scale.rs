@@ -200,8 +200,8 @@ impl Model for Planning {
     async fn reply(&self, request: &Request, _: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
         let asked: Vec<&str> = request.messages.iter().map(|said| said.text.as_str()).collect();
         let asked = asked.join("\n");
-        let task = asked.split("# The task\n").nth(1).unwrap_or_default();
-        let answer = if asked.contains("You decide how") {
+        let task = asked.split("# Task\n").nth(1).unwrap_or_default();
+        let answer = if asked.contains("Decide how") {
             self.decision(task)
         } else {
             json!({"status": "ok", "notes": "done"})

@@ -93,14 +93,14 @@ async fn house() -> House {
     cues.extend(letters(30));
     let others = Held {
         inner: ScriptedModel::new(cues),
-        part: "You do a task with tools",
+        part: "Do a task with tools",
         asked: Door::closed(),
         may_answer: Arc::clone(&may_finish),
     };
     // Only the end of the other branch is held.
     let others = OfOneTask {
         held: others,
-        title: "# The task\npaint the door\n",
+        title: "# Task\npaint the door\n",
     };
     let mut model = RunnerModel::new("scripted", Arc::new(others));
     model.window = LETTERS_WINDOW;

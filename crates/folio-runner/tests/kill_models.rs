@@ -60,9 +60,9 @@ impl Respond for House {
 /// What a model is asked for, according to its rules.
 fn what_for(read: &str) -> &'static str {
     let found = [
-        ("You decide how", "decide"),
-        ("You do a task", "work"),
-        ("You put the results", "aggregate"),
+        ("Decide how", "decide"),
+        ("Do a task", "work"),
+        ("Combine the results", "aggregate"),
     ];
     found
         .into_iter()
@@ -71,7 +71,7 @@ fn what_for(read: &str) -> &'static str {
 }
 
 fn task_in(read: &str) -> &str {
-    let after = read.split("# The task\\n").nth(1).unwrap_or_default();
+    let after = read.split("# Task\\n").nth(1).unwrap_or_default();
     after.split("\\n").next().unwrap_or_default()
 }
 

@@ -144,18 +144,13 @@ async fn whoever_plans_anew_knows_what_was_noticed_and_written_meanwhile_e9_16()
     .await;
     assert_eq!(house.runner.drive(run).await.unwrap().status, Outcome::Ok);
     let asked = house.model.asked();
-    for words in ["A plan was carried out", "You put the results"] {
+    for words in ["A plan was carried out", "Combine the results"] {
         let told = asked
             .iter()
             .rfind(|asked| asked.messages[0].text.contains(words))
             .unwrap();
         let told = &told.messages[1].text;
-        for part in [
-            "the clock has a crack",
-            "# What memory holds",
-            "Iteration 1: plan",
-            "(oil;",
-        ] {
+        for part in ["the clock has a crack", "# Memory", "Iteration 1: plan", "(oil;"] {
             assert!(told.contains(part), "{part:?} is not in\n{told}");
         }
     }
@@ -354,8 +349,8 @@ async fn a_secret_that_a_model_writes_does_not_reach_the_disk() {
 async fn models_of_a_written_plan_work_beside_its_calls() {
     let house = House::new(vec![
         When::role(Role::Planner)
-            .contains("You decide how")
-            .contains("# The task\njudge it\nthere are 3")
+            .contains("Decide how")
+            .contains("# Task\njudge it\nthere are 3")
             .json(&json!({"decision": "execute", "reason": "small", "action": {"tool": "finish", "args": {"notes": "three is fine", "output": {"fine": true}}}})),
     ]);
     let plan = "

@@ -151,7 +151,7 @@ async fn a_span_says_which_version_of_a_plan_it_ended_with_and_what_its_node_mig
 async fn a_question_to_a_model_is_a_span_with_its_tokens_and_without_its_words() {
     let cues = [
         When::any()
-            .contains("You decide how")
+            .contains("Decide how")
             .json(&json!({"decision": "execute", "reason": "small",
             "action": {"tool": "text", "args": {"op": "echo", "value": "sesame"}}}))
             .usage(Usage {

@@ -398,7 +398,7 @@ impl Run {
                 };
                 self.stopped(index, cancel, &notes)
             }
-            Some(cancel) if node.started_at.is_some() => self.stopped(index, cancel, "stopped before it was done"),
+            Some(cancel) if node.started_at.is_some() => self.stopped(index, cancel, "stopped before it was finished"),
             Some(cancel) => self.stopped(index, cancel, "stopped before it began"),
             None if self.is_superseded(index) => NodeResult::stopped(
                 Outcome::Skipped,

@@ -119,7 +119,7 @@ pub(crate) async fn submit(runner: &Runner, new: NewRun) -> RunId {
 }
 
 fn task(title: &str) -> String {
-    format!("# The task\n{title}\n")
+    format!("# Task\n{title}\n")
 }
 
 /// The decision on the task called `title`.
@@ -131,7 +131,7 @@ pub(crate) fn deciding(title: &str, answer: &Value) -> Cue {
         told.insert(test.to_owned(), json!(true));
     }
     When::role(ModelRole::Planner)
-        .contains("You decide how")
+        .contains("Decide how")
         .contains(task(title))
         .json(&answer)
         .always()
@@ -153,7 +153,7 @@ pub(crate) fn planning(title: &str, steps: Value) -> Cue {
 /// The executor's call when it sees `part`.
 pub(crate) fn calling(title: &str, part: &str, tool: &str, args: Value) -> Cue {
     When::role(ModelRole::Executor)
-        .contains("You do a task")
+        .contains("Do a task")
         .contains(task(title))
         .contains(part)
         .calls([(tool, args)])
@@ -172,7 +172,7 @@ pub(crate) fn finishing(title: &str) -> Cue {
 
 pub(crate) fn aggregating(title: &str, notes: &str) -> Cue {
     When::role(ModelRole::Planner)
-        .contains("You put the results")
+        .contains("Combine the results")
         .contains(task(title))
         .json(&json!({"status": "ok", "notes": notes, "criteria": [{"id": "c1", "met": true}]}))
         .always()
@@ -194,7 +194,7 @@ pub(crate) fn replanning(steps: Value) -> Cue {
 
 pub(crate) fn handing_back(notes: &str) -> Cue {
     When::role(ModelRole::Executor)
-        .contains("A limit is reached")
+        .contains("A limit has been reached")
         .json(&json!({"notes": notes}))
         .always()
 }

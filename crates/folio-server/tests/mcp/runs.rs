@@ -456,7 +456,7 @@ async fn asker() -> Runner {
 async fn who_asks(question: Value) -> Runner {
     let cues = [
         When::any()
-            .contains("You decide how")
+            .contains("Decide how")
             .json(&json!({"decision": "execute", "reason": "small",
                 "action": {"tool": "ask_person", "args": question}})),
         When::any()

@@ -33,7 +33,7 @@ const OUTCOME_UNKNOWN: &str = "agent_outcome_unknown";
 pub(super) fn lost() -> Failure {
     Failure {
         code: OUTCOME_UNKNOWN.to_owned(),
-        message: "the program was at work when its driver died, and nobody knows what it did; it was not started again"
+        message: "the program was running when its driver died, so what it did is unknown; it was not restarted"
             .to_owned(),
         reason: StopReason::OutcomeUnknown,
         may_retry: false,
@@ -197,7 +197,7 @@ impl Run {
                 if let (Some(wanted), Some(_), None, Some(at)) = (wanted, again_at, retry_at, deadline) {
                     let whose = if deadline == self.deadline { "run" } else { "task" };
                     let (wanted, left) = (wanted.as_secs(), at.since(now).as_secs());
-                    let why = format!("; it wants to be left alone for {wanted} s, and the {whose} has {left} s left");
+                    let why = format!("; it asks to wait {wanted} s, but the {whose} has only {left} s left");
                     message.push_str(&why);
                 }
                 if may_retry && retry_at.is_none() {

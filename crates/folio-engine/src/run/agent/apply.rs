@@ -152,7 +152,7 @@ impl Run {
                 agent.verdicts.clear();
                 agent.enter(Stage::Working);
                 let text = format!(
-                    "This is not accepted yet:\n{}\nGo on, and finish again.",
+                    "The result is not accepted yet:\n{}\nContinue the work, then finish again.",
                     rejected::listed(gaps)
                 );
                 agent.answer_calls(&text);

@@ -23,8 +23,7 @@ const TURNS_MAX: u32 = 40;
 /// The most rounds in a row in which none of the wanted calls could be made.
 pub(super) const REFUSALS_MAX: u32 = 3;
 /// Why a model without a known price is not asked, and what to do about it.
-const UNPRICED: &str = "its budget limits dollars, and nobody knows what the model costs: give it a price in a file of prices, or begin the run with \
-`folio run --allow-unpriced`";
+const UNPRICED: &str = "its budget limits dollars, but the price of the model is unknown: add it to a price file, or start the run with `folio run --allow-unpriced`";
 /// The most characters of the reason why no model did something, in the notes of the result.
 const WHY_CHARS: usize = 400;
 /// The shortest timeout of a call that is cut short by the end of the time.
@@ -107,7 +106,7 @@ impl Run {
         if self.is_late(index, now) && !self.has_session(index) {
             match purpose {
                 Purpose::Decide => {
-                    let notes = "not begun, because the time is nearly over";
+                    let notes = "not begun, because its time is almost up";
                     return Some(Action::Record(self.failing(index, StopReason::Deadline, notes)));
                 }
                 Purpose::Work | Purpose::Replan => {
@@ -267,7 +266,7 @@ impl Run {
             Purpose::Aggregate | Purpose::HandBack => self.rolled_up(index, Some(reason)),
             Purpose::RollUp => self.rolled_up_alone(index, reason),
             Purpose::Judge => {
-                let why = format!("there was no budget left to judge it ({reason})");
+                let why = format!("no budget was left to judge it ({reason})");
                 self.unjudged_for(index, reason, &why)
             }
             Purpose::Replan if self.has_rejected_plan(index) => self.without_approved_plan(index),
@@ -295,8 +294,8 @@ impl Run {
     pub(super) fn without_model_for(&self, index: usize, purpose: Purpose, reason: StopReason, why: &str) -> Event {
         let (event, what) = match purpose {
             Purpose::Replan if self.has_rejected_plan(index) => return self.without_approved_plan(index),
-            Purpose::Replan => (self.conclusion(index, Some(reason)), "there is no other plan"),
-            Purpose::RollUp => (self.rolled_up_alone(index, reason), "nobody put these together"),
+            Purpose::Replan => (self.conclusion(index, Some(reason)), "no new plan was made"),
+            Purpose::RollUp => (self.rolled_up_alone(index, reason), "these results were not combined"),
             // The limit is the reason why there is no more; that nobody wrote a summary is no reason to lose what there
             // is (E9.10).
             Purpose::HandBack => {
@@ -306,7 +305,7 @@ impl Run {
                 return Event::Proposed { node, proposal };
             }
             Purpose::Aggregate | Purpose::Decide | Purpose::Work | Purpose::Judge => {
-                (self.rolled_up(index, Some(reason)), "nobody put the results together")
+                (self.rolled_up(index, Some(reason)), "the results were not combined")
             }
         };
         with_first(event, &format!("{what}: {}", cut(why, WHY_CHARS)))
@@ -340,7 +339,7 @@ impl Run {
             // Nobody combined the results, so each one gets a line (E9.13).
             result.notes = self.with_table(index, &result.notes);
             if let Some(unsaid) = unsaid {
-                result.notes = format!("nobody put it into words: {}; {}", cut(unsaid, WHY_CHARS), result.notes);
+                result.notes = format!("no summary was written: {}; {}", cut(unsaid, WHY_CHARS), result.notes);
             }
         }
         let reason = match result.status {

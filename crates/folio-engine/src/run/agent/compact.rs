@@ -141,7 +141,7 @@ impl Run {
         agent.compacting = Some(*reserved);
         self.ready.remove(&index);
         self.executing.insert(index);
-        self.nodes[index].call = "model, to put a summary".into();
+        self.nodes[index].call = "model, to summarize".into();
         self.reserve(index, reserved);
         Ok(())
     }

@@ -28,8 +28,8 @@ impl Run {
         if let Some(first) = reply.calls.first() {
             let reason = match reply.calls.len() - 1 {
                 0 => String::new(),
-                1 => "another call beside the first was not made".to_owned(),
-                others => format!("{others} other calls beside the first were not made"),
+                1 => "1 more call in the same answer was not made".to_owned(),
+                others => format!("{others} more calls in the same answer were not made"),
             };
             let event = || direct("model", reason, None, Some(first.clone()));
             return self.plan_instead(index).unwrap_or_else(event);
@@ -92,18 +92,18 @@ impl Run {
                     kept: Vec::new(),
                 },
                 Draft::Pointless(rule, why) => direct(rule, why, tests, None),
-                Draft::Again => direct("plan_again", "the plan was tried before".to_owned(), tests, None),
+                Draft::Again => direct("plan_again", "this plan was already tried".to_owned(), tests, None),
                 Draft::Wrong(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
                     direct(
                         "unparseable",
-                        "the model's plan was wrong each time".to_owned(),
+                        "the model's plans were all invalid".to_owned(),
                         tests,
                         None,
                     )
                 }),
             },
             _ => {
-                let problems = vec!["decision is neither execute nor plan".to_owned()];
+                let problems = vec!["decision must be execute or plan".to_owned()];
                 self.rejected_for(index, problems).unwrap_or_else(|| {
                     direct(
                         "unparseable",
@@ -121,7 +121,7 @@ impl Run {
         if !self.wants_plan(index) {
             return None;
         }
-        let problem = "a plan is wanted for this: answer with decision plan, and its steps";
+        let problem = "a plan is required: answer with decision plan and its steps";
         self.rejected_for(index, vec![problem.to_owned()])
     }
 
@@ -140,7 +140,7 @@ impl Run {
         match executors.and_then(|executors| executors.get(&name)) {
             Some(named) => Ok(Some((name, named.model.program.is_some()))),
             None => Err(format!(
-                "unknown executor {name:?}: there is {}; without one the usual executor does it",
+                "unknown executor {name:?}: use one of {}, or omit it for the default",
                 names.join(", ")
             )),
         }
@@ -150,11 +150,11 @@ impl Run {
     fn mistakes_of_replan(&self, index: usize, answer: &Value) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
         if text_of(answer, "root_cause").is_empty() {
-            problems.push("`root_cause` says nothing: say why the plan did not reach what was wanted".to_owned());
+            problems.push("`root_cause` is empty: state why the plan did not reach its goal".to_owned());
         }
         let gives_up = answer.get("give_up").and_then(Value::as_bool) == Some(true);
         if !gives_up && text_of(answer, "changes").is_empty() {
-            problems.push("`changes` says nothing: say what is different now".to_owned());
+            problems.push("`changes` is empty: state what you change".to_owned());
         }
         let names: Vec<Vec<String>> = self
             .kept_steps(index, &[])
@@ -165,7 +165,7 @@ impl Run {
             if !names.iter().any(|known| known.contains(&name)) {
                 let known: Vec<&str> = names.iter().map(|known| known[0].as_str()).collect();
                 problems.push(format!(
-                    "drop names {name}, which is no step that ended ok; those are {}",
+                    "drop names {name}, which is not a step that ended ok; those are {}",
                     if known.is_empty() {
                         "none".to_owned()
                     } else {

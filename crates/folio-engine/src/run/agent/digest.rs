@@ -47,7 +47,7 @@ impl Run {
         let paths = earlier.iter().take(DIGEST_MIN).map(|node| &*self.nodes[*node].path);
         let paths = paths.collect::<Vec<_>>().join(", ");
         let named = format!(
-            "before these, {} more, which result_read gives by name: {paths}",
+            "{} earlier results; read them by name with result_read: {paths}",
             earlier.len()
         );
         let mut lines = vec![short_line(&named, DIGEST_MIN)];
@@ -134,7 +134,7 @@ impl Run {
             }
         }
         if left_out > 0 {
-            lines.push(format!("and {left_out} more results, which result_read gives"));
+            lines.push(format!("and {left_out} more results; read them with result_read"));
         }
         Ok(lines)
     }
@@ -174,7 +174,7 @@ impl Run {
     pub(super) fn answer_of(&self, index: usize) -> Result<String, BodyNeeded> {
         let node = &self.nodes[index];
         let Some(result) = &node.result else {
-            return Ok("it has not ended".to_owned());
+            return Ok("not finished yet".to_owned());
         };
         let mut text = String::new();
         if result.status != Outcome::Ok {
@@ -303,7 +303,7 @@ pub(super) fn all_of<T>(made: impl Iterator<Item = Result<T, BodyNeeded>>) -> Re
 /// A value as a model reads it: a text as it is, everything else as JSON; a long one is shown with its beginning and
 /// end, and how to read the rest.
 pub(super) fn shown(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
-    without_middle(in_words(value), max, format_args!("result_read node={id} gives them"))
+    without_middle(in_words(value), max, format_args!("use result_read node={id}"))
 }
 
 /// The same in at most `max` characters, including what it says of the rest; if there is no room for that, the
@@ -465,7 +465,7 @@ mod tests {
             whole.contains(&format!("look around: {}\n", "n".repeat(300))),
             "{whole}"
         );
-        assert!(whole.contains("characters left out; result_read node="), "{whole}");
+        assert!(whole.contains("characters left out; use result_read node="), "{whole}");
         assert!(whole.contains("file 2-ffffffffff, 2 more\n"), "{whole}");
         assert!(whole.chars().count() <= 1_200, "{whole}");
     }

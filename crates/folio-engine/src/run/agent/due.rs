@@ -86,40 +86,37 @@ impl Run {
         let agent = self.agent(index)?;
         let mode = self.equipment.as_ref().map(|e| e.plan).unwrap_or_default();
         if mode == PlanMode::Never {
-            return Some((mode.as_str(), "plans are switched off".to_owned()));
+            return Some((mode.as_str(), "planning is disabled".to_owned()));
         }
         if agent.task.atomic {
-            return Some((
-                "atomic",
-                "whoever planned it said that it is not to be taken apart".to_owned(),
-            ));
+            return Some(("atomic", "its plan marks it as atomic".to_owned()));
         }
         let (level, deepest) = self.plan_level(index, self.deepest_of_models());
         if level > deepest {
             return Some((
                 "depth",
-                format!("plans may be {deepest} deep, and it is on level {}", level - 1),
+                format!("plans may be nested {deepest} deep, and it is on level {}", level - 1),
             ));
         }
         if let Some((used, limit)) = self.over_nodes_by(index, 2) {
             return Some(("nodes", format!("{used} of {limit} nodes are used")));
         }
         if self.least_around(index, self.limits.children_max, |budget| budget.children) == 0 {
-            return Some(("children", "a plan of it may have no steps".to_owned()));
+            return Some(("children", "its plan may not have any steps".to_owned()));
         }
         if let Some((left, needed)) = self.too_few_tokens_to_plan(index) {
             return Some((
                 "tokens",
-                format!("{left} tokens are left, and a plan and one step need {needed}"),
+                format!("{left} tokens are left, but a plan and one step need {needed}"),
             ));
         }
         // A plan is made all the same if one is always wanted and there is a model to make it.
         let may_plan = mode == PlanMode::Always && !self.works_alone(index, ModelRole::Planner);
         if self.works_alone(index, ModelRole::Executor) && !may_plan {
             let whose = if self.is_for_person_at(index) {
-                "a person does it"
+                "a person executes it"
             } else {
-                "a program does it, which takes work apart by itself"
+                "it is executed by a program that splits work by itself"
             };
             return Some(("opaque", whose.to_owned()));
         }
@@ -207,7 +204,7 @@ impl Run {
     fn no_help(&self, index: usize) -> Option<String> {
         let agent = self.agent(index)?;
         let (purpose, why) = match (&agent.unread, &agent.unanswered) {
-            (Some((purpose, reply)), _) if reply.stop == Stop::Refusal => (*purpose, "it would not do it".to_owned()),
+            (Some((purpose, reply)), _) if reply.stop == Stop::Refusal => (*purpose, "it refused".to_owned()),
             (None, Some((purpose, failure))) => (*purpose, failure.message.clone()),
             _ => return None,
         };

@@ -92,7 +92,7 @@ impl Run {
             weight: 1,
         });
         let shares = shares(&needs.collect::<Vec<_>>(), room);
-        text.push_str("# What people answered\n");
+        text.push_str("# Answers from people\n");
         for (fact, share) in facts.into_iter().zip(shares) {
             let mut line = short_line(&fact.question, (share / 2).max(QUESTION_MIN));
             let rest = share.saturating_sub(line.chars().count());
@@ -102,7 +102,7 @@ impl Run {
         if left_out > 0 {
             line_of(
                 text,
-                &format!("and {left_out} more: who asks a person what was answered is given the answer"),
+                &format!("and {left_out} more: ask_person returns an answer already given"),
             );
         }
     }

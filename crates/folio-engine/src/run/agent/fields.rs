@@ -18,8 +18,8 @@ pub(super) fn gap_of(said: &Value, other: &str) -> String {
 pub(super) fn finding_of(said: &Value) -> Option<Finding> {
     match word_of(said, "finding")?.as_str() {
         "met" => Some(Finding::Met),
-        "unmet" => Some(Finding::Unmet(gap_of(said, "the judge does not say what is missing"))),
-        "unverifiable" => Some(Finding::Unverifiable(gap_of(said, "the judge does not say why"))),
+        "unmet" => Some(Finding::Unmet(gap_of(said, "the judge did not name the gap"))),
+        "unverifiable" => Some(Finding::Unverifiable(gap_of(said, "the judge gave no reason"))),
         _ => None,
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn status_of(answer: &Value) -> Result<Outcome, String> {
         Some("partial" | "incomplete") => Ok(Outcome::Partial),
         Some("failed" | "fail" | "failure") => Ok(Outcome::Failed),
         _ => Err(format!(
-            "status is {}; it is \"ok\", \"partial\" or \"failed\"",
+            "status is {}; it must be \"ok\", \"partial\" or \"failed\"",
             cut(&said.to_string(), 100)
         )),
     }
@@ -60,13 +60,13 @@ pub(super) fn status_of(answer: &Value) -> Result<Outcome, String> {
 /// The status of a task by the arguments of `finish` and the text beside them; or everything that is wrong with them.
 pub(super) fn finished(args: &Value, beside: &str) -> Result<Outcome, Vec<String>> {
     if !args.is_object() {
-        return Err(vec![format!("the arguments of {FINISH} are not a JSON object")]);
+        return Err(vec![format!("the arguments of {FINISH} must be a JSON object")]);
     }
     let mut problems = Vec::new();
     let is_missing = |key: &str| args.get(key).is_none_or(Value::is_null);
     let says_nothing = || text_of(args, "notes").is_empty() && is_missing("output");
     if beside.is_empty() && (is_missing("notes") || says_nothing()) {
-        problems.push("`notes` is missing: say what came out".to_owned());
+        problems.push("`notes` is missing: state the outcome".to_owned());
     }
     problems.extend(mistakes_in(args));
     match status_of(args) {
@@ -86,14 +86,17 @@ pub(super) fn mistakes_in(result: &Value) -> Vec<String> {
     let shown = |value: &Value| cut(&value.to_string(), 100);
     let mut problems = Vec::new();
     if let Some(notes) = given("notes").filter(|notes| !notes.is_string()) {
-        problems.push(format!("notes is {}; it is a text", shown(notes)));
+        problems.push(format!("notes is {}; it must be a string", shown(notes)));
     }
     if let Some(severity) = given("severity").filter(|_| severity_of(result).is_none()) {
-        problems.push(format!("severity is {}; it is \"soft\" or \"hard\"", shown(severity)));
+        problems.push(format!(
+            "severity is {}; it must be \"soft\" or \"hard\"",
+            shown(severity)
+        ));
     }
     for key in ["evidence", "criteria"] {
         if let Some(other) = given(key).filter(|other| !other.is_array()) {
-            problems.push(format!("{key} is {}; it is a list of objects", shown(other)));
+            problems.push(format!("{key} is {}; it must be a list of objects", shown(other)));
         }
     }
     let is_claim = |item: &Value| criterion_in(item).is_some() && claim_of(item).is_some();
@@ -101,7 +104,7 @@ pub(super) fn mistakes_in(result: &Value) -> Vec<String> {
     let wrong = claims.enumerate().filter(|(_, claim)| !is_claim(claim));
     problems.extend(wrong.map(|(at, claim)| {
         let claim = shown(claim);
-        format!("criteria[{at}] is {claim}; it is an object with the text `id`, and `met`, which is true or false")
+        format!("criteria[{at}] is {claim}; it must be an object with the string `id` and the boolean `met`")
     }));
     problems
 }
@@ -114,7 +117,7 @@ pub(super) fn criterion_in(said: &Value) -> Option<&str> {
 /// What whoever did the task claims about one criterion, in the form that it was told or in that of a judge; `None` if
 /// it is neither.
 pub(super) fn claim_of(said: &Value) -> Option<Finding> {
-    let unmet = || Finding::Unmet(gap_of(said, "whoever did it does not say what is missing"));
+    let unmet = || Finding::Unmet(gap_of(said, "the executor did not name the gap"));
     match said.get("met").and_then(Value::as_bool) {
         Some(true) => Some(Finding::Met),
         Some(false) => Some(unmet()),
@@ -122,7 +125,7 @@ pub(super) fn claim_of(said: &Value) -> Option<Finding> {
             Finding::Unmet(_) => Some(unmet()),
             Finding::Unverifiable(_) => Some(Finding::Unverifiable(gap_of(
                 said,
-                "whoever did it could not tell, and does not say why",
+                "the executor could not verify it and gave no reason",
             ))),
             Finding::Met => Some(Finding::Met),
         },

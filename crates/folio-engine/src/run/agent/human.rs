@@ -85,7 +85,7 @@ impl Run {
             return Ok(text);
         };
         let (title, description) = self.words_of(index)?;
-        let _ = writeln!(text, "For a person to do: {title}");
+        let _ = writeln!(text, "Task for a person: {title}");
         if !description.is_empty() && description != title {
             let _ = writeln!(text, "{description}");
         }
@@ -99,9 +99,9 @@ impl Run {
         };
         let criteria = agent.task.criteria.iter();
         let criteria = criteria.map(|criterion| self.criterion_words(index, criterion));
-        listed("It is done when:", criteria.collect());
+        listed("Done when:", criteria.collect());
         listed(
-            "Results that it can build on:",
+            "Earlier results:",
             self.results_before(index, self.sizes(Purpose::Work))?,
         );
         if agent.sent_back > 0 || agent.rejections > 0 {
@@ -113,7 +113,7 @@ impl Run {
         }
         let _ = write!(
             text,
-            "Answer with what came of it; if it cannot be done, with `failed:` and why."
+            "Answer with the outcome. If it cannot be done, answer `failed:` and the reason."
         );
         Ok(text)
     }

@@ -37,8 +37,8 @@ impl Answer {
     pub(super) fn remark(&self) -> &'static str {
         match self.missing {
             Missing::Nothing => "",
-            Missing::Brackets => " (the answer was not closed, and is taken as it was closed here)",
-            Missing::Rest => " (the answer was cut off at its limit: what is here is what there was until then)",
+            Missing::Brackets => " (the answer's JSON was incomplete; Folio closed it)",
+            Missing::Rest => " (the answer was cut off at its limit; this is what it held up to there)",
         }
     }
 
@@ -128,7 +128,7 @@ pub(super) fn noted(notes: &str, answer: &Value) -> (String, Value) {
     }
     let begin = cut(notes, NOTES_CHARS);
     if output.is_null() {
-        let shown = format!("{begin}\n[the beginning of {all} characters; the output has all of them]");
+        let shown = format!("{begin}\n[the first part of {all} characters; the output has the full text]");
         return (shown, Value::String(notes.to_owned()));
     }
     let more = all - (NOTES_CHARS - 1);

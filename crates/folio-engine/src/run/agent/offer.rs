@@ -163,15 +163,16 @@ fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
     };
     let ask = ToolOffer {
         name: ASK_PERSON.to_owned(),
-        description: "Asks a person and waits for the answer. Only for what cannot be found out otherwise.".into(),
+        description: "Asks a person and waits for the answer. Use it only for what you cannot find out otherwise."
+            .into(),
         args_schema: Arc::new(json!({
             "type": "object",
             "required": ["question"],
             "properties": {
                 "question": {"type": "string"},
                 "options": {"type": "array", "items": {"type": "string"}},
-                "default": {"type": "string", "description": "What holds if nobody answers."},
-                "minutes": {"type": "number", "description": "How long an answer is waited for."}
+                "default": {"type": "string", "description": "Used if nobody answers."},
+                "minutes": {"type": "number", "description": "How long to wait for an answer."}
             }
         })),
         writes: false,

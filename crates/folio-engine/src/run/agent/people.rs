@@ -162,7 +162,7 @@ impl Run {
     /// The event that asks whether `criterion` of node `index` is met.
     pub(super) fn asking_about(&self, index: usize, criterion: &Criterion, proposal: &Proposal) -> Event {
         let words = self.criterion_words(index, criterion);
-        let text = format!("Is this met: {words}? The result: {}", proposal.notes);
+        let text = format!("Is this criterion met: {words}? Result: {}", proposal.notes);
         Event::Questioned {
             node: self.nodes[index].id,
             question: Box::new(Question {
@@ -193,7 +193,7 @@ impl Run {
         let criterion = self.criterion_words(index, criterion);
         let criterion = words::seen(&criterion.split_whitespace().collect::<Vec<_>>().join(" "));
         let text = format!(
-            "{} (to check whether this is met: {})",
+            "{} (to check this criterion: {})",
             approval.in_words(),
             cut(&criterion, CRITERION_CHARS)
         );
@@ -269,7 +269,7 @@ impl Run {
             if by != NOBODY {
                 let why = answer.trim().strip_prefix("no:").map(str::trim).unwrap_or_default();
                 let colon = if why.is_empty() { "" } else { ": " };
-                finding = Finding::Unverifiable(format!("{by} did not allow its command{colon}{why}"));
+                finding = Finding::Unverifiable(format!("{by} rejected its command{colon}{why}"));
             }
         }
         let required = agent
@@ -289,7 +289,7 @@ impl Run {
 /// `yes`, with or without more words, means met; everything else means unmet, and says why.
 pub(super) fn finding_of(answer: &str, by: &str) -> Finding {
     if by == NOBODY {
-        return Finding::Unverifiable("nobody was there who could say it".to_owned());
+        return Finding::Unverifiable("nobody was available to answer".to_owned());
     }
     let words = words_of(answer);
     match words.split(' ').next().unwrap_or_default() {

@@ -33,7 +33,7 @@ impl Run {
     /// still count.
     pub(super) fn draft_plan(&self, index: usize, steps: &Value, kept: &[usize]) -> Draft {
         let Some(items) = steps.as_array().filter(|items| !items.is_empty()) else {
-            return Draft::Wrong(vec!["steps is not a list with at least one step".to_owned()]);
+            return Draft::Wrong(vec!["steps must be a list with at least one step".to_owned()]);
         };
         let written = json!({"version": plan::PLAN_VERSION, "title": "plan", "steps": items});
         let known = self.known_to_model(index, kept);
@@ -49,7 +49,7 @@ impl Run {
         };
         if plan.steps.len() > known.limits.children as usize {
             return Draft::Wrong(vec![format!(
-                "steps has {}, more than the {} that a plan may have; put together what belongs together, each with steps of its own",
+                "steps has {}, more than the limit of {} for one plan; group related steps into steps with plans of their own",
                 plan.steps.len(),
                 known.limits.children
             )]);
@@ -73,7 +73,7 @@ impl Run {
         let new = plan::count_nodes(&plan.steps) as usize;
         if let Some((used, limit)) = self.over_nodes_by(index, new) {
             return Draft::Wrong(vec![format!(
-                "{new} more steps beside {used} are more than the budget of {limit}; make fewer"
+                "{new} more steps in addition to {used} exceed the budget of {limit}; use fewer"
             )]);
         }
         let mut tasks = Vec::new();
@@ -83,7 +83,7 @@ impl Run {
         let is_first = self.agent(index).is_none_or(|agent| agent.versions.is_empty());
         let is_one = is_first && matches!(tasks.as_slice(), [task] if !matches!(task.work, Work::Plan(_)));
         if kept.is_empty() && is_one && !has_list(&plan.steps) {
-            return Draft::Pointless("one_step", "a plan of one step is the task itself".to_owned());
+            return Draft::Pointless("one_step", "a plan of one step only repeats the task".to_owned());
         }
         if let Ok((title, description)) = self.words_of(index) {
             let own = format!("{title} {description}");
@@ -93,11 +93,11 @@ impl Run {
                 alike(&format!("{} {}", task.title, task.description)) || alike(&task.title)
             };
             if let Some(task) = tasks.iter().find(says_it_again) {
-                return Draft::Pointless("says_it_again", format!("the step {} is the task itself", task.id));
+                return Draft::Pointless("says_it_again", format!("the step {} only repeats the task", task.id));
             }
         }
         if self.and_around(index).any(is_plan_of) {
-            return Draft::Pointless("plan_again", "a task around it has the same plan".to_owned());
+            return Draft::Pointless("plan_again", "a parent task has the same plan".to_owned());
         }
         let steps = json!(beside(kept_names, &graph, plan.steps));
         match too_deep_to_keep(&steps) {
@@ -200,7 +200,7 @@ impl Run {
 /// The message that a step has the id of a step that is kept.
 fn taken(node: &GraphNode) -> String {
     format!(
-        "the id `{}` is that of a step that is kept: choose another, or name it in `drop`",
+        "the id `{}` belongs to a step that is kept: choose another, or list it in `drop`",
         node.slug
     )
 }

@@ -111,7 +111,7 @@ impl Run {
     /// What replaces the offloaded part of the conversation: a summary, and a line for each call, the last ones if
     /// there are many. With the id of a call, its whole result can be read.
     fn before_block(&self, index: usize) -> String {
-        let mut text = String::from("# What was said before\n");
+        let mut text = String::from("# Earlier conversation\n");
         let Some(agent) = self.agent(index) else { return text };
         self.put_inside(&mut text, index, agent.before.trim_end());
         let mut left = self.sizes(Purpose::Work).digest * 3;
@@ -130,7 +130,7 @@ impl Run {
         }
         if !lines.is_empty() {
             lines.reverse();
-            text.push_str("# Calls that were made then; result_read gives their results\n");
+            text.push_str("# Earlier calls; read their results with result_read\n");
             self.put_data(&mut text, index, &lines);
         }
         text
@@ -160,7 +160,7 @@ impl Run {
             self.warning_step(index)
         }?;
         Some(format!(
-            "More than {step} per cent of the budget for this is used. Come to an end in time."
+            "More than {step} per cent of the budget for this task is used. Finish before it runs out."
         ))
     }
 
@@ -177,13 +177,13 @@ impl Run {
         };
         let chain = self.goal_chain(of)?;
         if !chain.is_empty() {
-            text.push_str("# What it is part of\n");
+            text.push_str("# Part of\n");
             chain.iter().for_each(|line| line_of(&mut text, line));
         }
         let sizes = self.sizes(purpose);
         let title = self.title_told(of, task);
         let description = self.excerpted(of, &task.description, sizes)?;
-        let _ = write!(text, "# The task\n{title}\n");
+        let _ = write!(text, "# Task\n{title}\n");
         if !description.is_empty() && description != title {
             text.push_str(&description);
             text.push('\n');
@@ -195,13 +195,13 @@ impl Run {
             let _ = writeln!(text, "Inputs: {}", canonical((*self.inputs).clone()));
         }
         if !task.criteria.is_empty() {
-            text.push_str("# It is done when\n");
+            text.push_str("# Criteria\n");
             for criterion in &task.criteria {
                 let how = match &criterion.check {
                     Check::Judge => String::new(),
                     check => format!(" [checked: {}]", check.describe()),
                 };
-                let optional = if criterion.required { "" } else { " (if it can be)" };
+                let optional = if criterion.required { "" } else { " (optional)" };
                 let words = self.criterion_told(of, &criterion.text, sizes)?;
                 line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
@@ -212,23 +212,23 @@ impl Run {
         let budget = task.budget.within(&shared);
         if budget != Budget::default() && matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan) {
             let limits = canonical(serde_json::to_value(&budget).unwrap_or_default());
-            let _ = writeln!(text, "Limits, with everything below it: {limits}");
+            let _ = writeln!(text, "Budget, including all subtasks: {limits}");
         }
         if matches!(purpose, Purpose::Replan | Purpose::Work) && !agent.rejected_plans.is_empty() {
-            text.push_str("# Plans for it that a person rejected\n");
+            text.push_str("# Plans rejected by a person\n");
             agent.rejected_plans.iter().for_each(|line| line_of(&mut text, line));
         }
         match purpose {
             Purpose::Decide | Purpose::Work => {
                 let results = self.results_before(index, sizes)?;
                 if !results.is_empty() {
-                    text.push_str("# Results that it can build on\n");
+                    text.push_str("# Earlier results\n");
                     self.put_data(&mut text, index, &results);
                 }
                 self.put_answers(&mut text, index, sizes);
                 self.put_memory(&mut text, index);
                 if purpose == Purpose::Decide && self.wants_plan(index) {
-                    line_of(&mut text, "whoever started this wants a plan: take it apart");
+                    line_of(&mut text, "a plan is required: split this task into steps");
                 }
                 if purpose == Purpose::Decide {
                     self.put_tools(index, &mut text);
@@ -239,7 +239,7 @@ impl Run {
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan => {
                 let part = match purpose {
                     Purpose::RollUp => self.title(self.nodes[index].id),
-                    _ => "Results of the steps".to_owned(),
+                    _ => "Step results".to_owned(),
                 };
                 let _ = writeln!(text, "# {part}");
                 let results = self.digests(&self.inputs_of(index), self.sizes(purpose))?;
@@ -247,12 +247,12 @@ impl Run {
                 if purpose == Purpose::Replan {
                     let gaps = self.gaps(index);
                     if !gaps.is_empty() {
-                        text.push_str("# What is missing\n");
+                        text.push_str("# Gaps\n");
                         gaps.iter().for_each(|line| line_of(&mut text, line));
                     }
                     let hopeless = self.failed_again(index);
                     if !hopeless.is_empty() {
-                        text.push_str("# What failed again and again: split it, or give it up\n");
+                        text.push_str("# Failed repeatedly: split or give up\n");
                         hopeless.iter().for_each(|line| line_of(&mut text, line));
                     }
                     self.put_answers(&mut text, index, self.sizes(purpose));
@@ -264,7 +264,7 @@ impl Run {
             }
             Purpose::Judge => self.put_proposal(&mut text, index)?,
             Purpose::HandBack => {
-                text.push_str("# What was done\n");
+                text.push_str("# Work done\n");
                 self.put_data(&mut text, index, &self.done_so_far(index, self.sizes(purpose))?);
             }
         }
@@ -383,9 +383,9 @@ impl Run {
                 shown(&output, sizes.answer, self.nodes[index].id)
             ));
         }
-        text.push_str("# The result\n");
+        text.push_str("# Result\n");
         self.put_data(text, index, &lines);
-        text.push_str("# What was done\n");
+        text.push_str("# Work done\n");
         self.put_data(text, index, &self.done_so_far(index, sizes)?);
         Ok(())
     }
@@ -407,7 +407,7 @@ impl Run {
     fn put_place(&self, index: usize, text: &mut String) {
         let node = self.nodes[index].id;
         let (branch, workspace) = (branch_page(self, node), workspace_page(self.id));
-        let _ = writeln!(text, "# Where it is written down");
+        let _ = writeln!(text, "# Scratchpad");
         let _ = writeln!(
             text,
             "Your executor scratchpad: {branch}. Workspace: {workspace}, of run {}.",
@@ -421,7 +421,7 @@ impl Run {
         let named = self.executor_of(index).map(|(_, named)| named);
         text.push_str(&equipment.offered(named).listed);
         if equipment.others().next().is_some() {
-            text.push_str("# Who can do a task besides the usual executor, if that is said with `executor`\n");
+            text.push_str("# Other executors: set `executor` to use one instead of the default\n");
             let named = equipment
                 .executors
                 .iter()
@@ -443,7 +443,7 @@ pub(super) fn told_of_tools(equipment: &Equipment, offered: &Offered) -> String 
     if !offered.left_out.is_empty() {
         let _ = write!(
             told,
-            "\n\nYour window has no room for these tools, and you cannot call them: {}.",
+            "\n\nThese tools do not fit into your context window and cannot be called: {}.",
             offered.left_out.join(", ")
         );
     }

@@ -23,11 +23,11 @@ use crate::run::tree::NodeKind;
 use crate::talk::{Purpose, Reply, Stop, Wanted};
 
 /// Why a task is not `ok` although it says so.
-const NOTHING_DONE: &str = " (no call that it wanted went well)";
+const NOTHING_DONE: &str = " (none of its tool calls succeeded)";
 /// The most characters of the results of steps, in the notes of the combined result.
 const WHY_CHARS: usize = 400;
 /// Why nothing follows from an unreadable answer.
-const UNREAD: &str = "what the model answered could not be read";
+const UNREAD: &str = "the model's answer could not be read";
 /// The most characters of what was wrong with it.
 pub(super) const WRONG_CHARS: usize = 200;
 
@@ -60,8 +60,8 @@ impl Run {
     /// The model refuses: it is not asked again (E9.13).
     fn declined(&self, index: usize, purpose: Purpose, reply: &Reply) -> Event {
         let notes = match reply.text.trim() {
-            "" => "the model would not do it".to_owned(),
-            why => format!("the model would not do it: {}", cut(why, 400)),
+            "" => "the model refused".to_owned(),
+            why => format!("the model refused: {}", cut(why, 400)),
         };
         match purpose {
             Purpose::Judge => self.unjudged_for(index, StopReason::Refused, &notes),
@@ -84,7 +84,7 @@ impl Run {
         if !beside.is_empty()
             && let Some(event) = self.rejected_for(
                 index,
-                vec!["finish stands beside other calls: call it alone".to_owned()],
+                vec!["finish was called together with other tools: call it alone".to_owned()],
             )
         {
             return event;
@@ -192,7 +192,11 @@ impl Run {
             }
         }
         if status != said {
-            let _ = write!(remark, " (its steps are not all ok: {})", cut(&rolled.notes, WHY_CHARS));
+            let _ = write!(
+                remark,
+                " (not all of its steps are ok: {})",
+                cut(&rolled.notes, WHY_CHARS)
+            );
         }
         self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, &remark)
     }
@@ -225,7 +229,7 @@ impl Run {
         if checked.removed > 0 {
             let _ = write!(
                 notes,
-                " ({} references that name nothing were left out)",
+                " ({} references to unknown evidence were left out)",
                 checked.removed
             );
         }
@@ -268,16 +272,16 @@ impl Run {
         let criteria = self.criteria_of(index);
         let claim = |criterion: &Criterion| {
             let said = said.into_iter().flatten();
-            let unread = || Finding::Unverifiable("what whoever did it says of it cannot be read".to_owned());
+            let unread = || Finding::Unverifiable("the executor's finding cannot be read".to_owned());
             let of_it = said.filter(|claim| is_of(claim, criterion, &criteria));
             let mut findings = of_it.map(|claim| claim_of(claim).unwrap_or_else(unread));
             let finding = match findings.next() {
                 // Two different claims about one criterion count as none.
                 Some(first) if findings.any(|other| discriminant(&other) != discriminant(&first)) => {
-                    Finding::Unverifiable("whoever did it says two things of it".to_owned())
+                    Finding::Unverifiable("the executor contradicts itself".to_owned())
                 }
                 Some(finding) => finding,
-                None => Finding::Unverifiable("whoever did it says nothing of it".to_owned()),
+                None => Finding::Unverifiable("the executor reported no finding".to_owned()),
             };
             Verdict {
                 criterion: criterion.id.clone(),
@@ -297,16 +301,12 @@ impl Run {
             Ok(read) => read.value,
             Err(problems) => {
                 return self.rejected_for(index, problems).unwrap_or_else(|| {
-                    self.unjudged_for(
-                        index,
-                        StopReason::Unparseable,
-                        "what the judge answered could not be read",
-                    )
+                    self.unjudged_for(index, StopReason::Unparseable, "the judge's answer could not be read")
                 });
             }
         };
         let Some(agent) = self.agent(index) else {
-            return self.unjudged(index, "the task is gone");
+            return self.unjudged(index, "the task no longer exists");
         };
         let given = answer["verdicts"].as_array().cloned().unwrap_or_default();
         // A judge does not decide what a person is asked about.
@@ -320,7 +320,7 @@ impl Run {
         }
         let verdicts = judged().map(|criterion| {
             let of_it = |said: &&Value| is_of(said, criterion, &agent.task.criteria);
-            let unread = || Finding::Unverifiable("what the judge said of it cannot be read".to_owned());
+            let unread = || Finding::Unverifiable("the judge's finding cannot be read".to_owned());
             let mut findings = given
                 .iter()
                 .filter(of_it)
@@ -332,7 +332,7 @@ impl Run {
                     Finding::Unverifiable("the judge contradicts itself".to_owned())
                 }
                 Some(finding) => finding,
-                None => Finding::Unverifiable("the judge said nothing of it".to_owned()),
+                None => Finding::Unverifiable("the judge reported no finding".to_owned()),
             };
             Verdict {
                 criterion: criterion.id.clone(),
@@ -351,14 +351,14 @@ fn mistakes_in_verdicts<'c>(
     all: &[Criterion],
 ) -> Vec<String> {
     let Some(given) = verdicts.as_array() else {
-        return vec!["`verdicts` is not a list".to_owned()];
+        return vec!["`verdicts` must be a list".to_owned()];
     };
     let mistake = |criterion: &Criterion| {
         let mut of_it = given.iter().filter(|said| is_of(said, criterion, all));
         match of_it.next() {
-            None => Some(format!("verdicts: there is none of {}", criterion.id)),
+            None => Some(format!("verdicts: none for {}", criterion.id)),
             Some(said) if finding_of(said).is_none() => Some(format!(
-                "verdicts: the finding of {} is {}; it is \"met\", \"unmet\" or \"unverifiable\"",
+                "verdicts: the finding on {} is {}; it must be \"met\", \"unmet\" or \"unverifiable\"",
                 criterion.id,
                 cut(&said["finding"].to_string(), 100)
             )),
@@ -371,7 +371,7 @@ fn mistakes_in_verdicts<'c>(
 /// The remark on a result that is accepted although it is not in the form that was asked for.
 fn wrong_form(problems: &[String]) -> String {
     let problems = cut(&problems.join("; "), WRONG_CHARS);
-    format!(" (not in the form that was asked for: {problems})")
+    format!(" (not in the required form: {problems})")
 }
 
 /// Whether `said` names `criterion`, one of `all`.
@@ -394,5 +394,8 @@ fn beside_finish(finish: &Wanted, reply: &Reply) -> String {
     if words.is_empty() {
         return String::new();
     }
-    format!(" (calls that stood beside finish were not made: {})", words.join("; "))
+    format!(
+        " (calls made together with finish were not executed: {})",
+        words.join("; ")
+    )
 }

@@ -30,9 +30,9 @@ pub(super) fn put_right(purpose: Purpose, problems: &[String]) -> String {
     }
     let listed = listed(&told);
     let form = schema::fragment(purpose, problems)
-        .map(|form| format!("Its form, as JSON Schema: {form}\n"))
+        .map(|form| format!("The required form, as JSON Schema: {form}\n"))
         .unwrap_or_default();
-    format!("That cannot be used:\n{listed}\n{form}Answer again, with all of it put right.")
+    format!("This answer cannot be used:\n{listed}\n{form}Answer again with every problem fixed.")
 }
 
 /// Lines as a markdown list.

@@ -43,7 +43,7 @@ pub(super) fn is_too_deep(value: &Value) -> bool {
 
 /// Why `value`, which was made from others, cannot be used, if it is nested too deeply to be stored.
 pub(in crate::run) fn too_deep_to_keep(value: &Value) -> Option<String> {
-    let message = || format!("lists and objects are nested more than {MADE_LEVELS_MAX} deep");
+    let message = || format!("lists and objects are nested more than {MADE_LEVELS_MAX} levels deep");
     depth_exceeds(value, MADE_LEVELS_MAX).then(message)
 }
 
@@ -68,7 +68,9 @@ pub fn object(text: &str, required: &[&str]) -> Result<Repaired, String> {
 pub(super) fn object_of(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired, String> {
     let read = any_object(text, needed, required)?;
     if is_too_deep(&read.value) {
-        return Err(format!("lists and objects are nested more than {LEVELS_MAX} deep"));
+        return Err(format!(
+            "lists and objects are nested more than {LEVELS_MAX} levels deep"
+        ));
     }
     Ok(read)
 }
@@ -364,7 +366,7 @@ mod tests {
         check(&nested(1), &json!({"a": []}));
         assert!(object(&nested(LEVELS_MAX - 1), &["a"]).is_ok());
         let refused = object(&nested(LEVELS_MAX), &["a"]).unwrap_err();
-        assert_eq!(refused, "lists and objects are nested more than 64 deep");
+        assert_eq!(refused, "lists and objects are nested more than 64 levels deep");
     }
 
     #[test]

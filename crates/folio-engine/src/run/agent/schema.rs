@@ -69,7 +69,7 @@ pub(super) fn fragment(purpose: Purpose, problems: &[String]) -> Option<Value> {
         .map(|(key, part)| (key.clone(), part.clone()))
         .collect();
     if let Some(steps) = shown.get_mut("steps") {
-        steps["items"] = json!({"anyOf": [step(), {"type": "array", "description": "Such steps."}]});
+        steps["items"] = json!({"anyOf": [step(), {"type": "array", "description": "Parallel steps."}]});
     }
     let keys = required(purpose).into_iter().filter(|key| shown.contains_key(*key));
     let needed: Vec<&str> = keys.collect();
@@ -129,7 +129,7 @@ pub(super) fn with_executors<'n>(form: &Value, names: impl Iterator<Item = &'n s
     let mut form = form.clone();
     form["properties"]["executor"] = json!({
         "type": "string", "enum": names,
-        "description": "With execute: who does it, if it is not the usual executor."
+        "description": "With execute: the executor, unless it is the default."
     });
     Some(form)
 }
@@ -146,11 +146,11 @@ fn decision() -> Value {
             "criteria_testable": {"type": "boolean"},
             "action": {
                 "type": "object",
-                "description": "With execute: the first call of a tool.",
+                "description": "With execute: the first tool call.",
                 "required": ["tool", "args"],
                 "properties": {"tool": {"type": "string"}, "args": {"type": "object"}}
             },
-            "steps": steps("With plan: the steps in order; a list inside the list runs at the same time."),
+            "steps": steps("With plan: the steps in order; an inner list runs in parallel."),
         },
     })
 }
@@ -168,7 +168,7 @@ fn verdicts() -> Value {
                     "properties": {
                         "criterion": {"type": "string"},
                         "finding": {"type": "string", "enum": ["met", "unmet", "unverifiable"]},
-                        "gap": {"type": "string", "description": "What is missing, or why nobody can tell."}
+                        "gap": {"type": "string", "description": "What is missing, or why it cannot be verified."}
                     }
                 }
             }
@@ -181,11 +181,11 @@ fn other_plan() -> Value {
         "type": "object",
         "required": ["root_cause", "changes"],
         "properties": {
-            "root_cause": {"type": "string", "description": "Why the plan did not reach what was wanted."},
-            "changes": {"type": "string", "description": "What is different now."},
+            "root_cause": {"type": "string", "description": "Why the plan did not reach its goal."},
+            "changes": {"type": "string", "description": "What you change."},
             "give_up": {"type": "boolean", "description": "True if no other plan can help."},
-            "drop": {"type": "array", "items": {"type": "string"}, "description": "Steps that are ok and still not wanted."},
-            "steps": steps("The steps that are still to be done; those that are ok stay and are not written again."),
+            "drop": {"type": "array", "items": {"type": "string"}, "description": "Steps that ended ok but are no longer wanted."},
+            "steps": steps("The remaining steps; do not repeat those that ended ok."),
         },
     })
 }
@@ -200,13 +200,13 @@ fn result_form() -> Value {
         "required": ["notes"],
         "properties": {
             "status": {"type": "string", "enum": ["ok", "partial", "failed"]},
-            "severity": {"type": "string", "enum": ["soft", "hard"], "description": "With failed: hard if going on with the rest cannot help or may do harm; else soft."},
-            "notes": {"type": "string", "description": "What came out, in a few sentences."},
-            "output": {"description": "The value for whoever uses the result."},
+            "severity": {"type": "string", "enum": ["soft", "hard"], "description": "With failed: hard if continuing with the rest is pointless or harmful; else soft."},
+            "notes": {"type": "string", "description": "The outcome, in a few sentences."},
+            "output": {"description": "The value that later steps or the user need."},
             "evidence": evidence(),
             "criteria": {
                 "type": "array",
-                "description": "Your own finding on each criterion.",
+                "description": "Your finding on each criterion.",
                 "items": {
                     "type": "object",
                     "required": ["id", "met"],
@@ -223,8 +223,8 @@ fn roll_up() -> Value {
         "type": "object",
         "required": ["notes"],
         "properties": {
-            "notes": {"type": "string", "description": "What came out, what failed and why."},
-            "output": {"description": "The values that are needed further on."},
+            "notes": {"type": "string", "description": "Outcomes, failures and their causes."},
+            "output": {"description": "The values that are still needed."},
             "evidence": evidence(),
         },
     })
@@ -233,7 +233,7 @@ fn roll_up() -> Value {
 fn evidence() -> Value {
     json!({
         "type": "array",
-        "description": "What supports the result: ids of calls or tasks, files, addresses.",
+        "description": "Support for the result: ids of calls or tasks, files, URLs.",
         "items": {
             "type": "object",
             "required": ["kind", "id"],
@@ -262,7 +262,7 @@ mod tests {
             of(Purpose::Decide, "steps[2].needs[0]: there is no step `nobody`"),
             ["steps"]
         );
-        assert_eq!(of(Purpose::Replan, "`root_cause` says nothing"), ["root_cause"]);
+        assert_eq!(of(Purpose::Replan, "`root_cause` is empty"), ["root_cause"]);
         assert_eq!(of(Purpose::Judge, "there is no JSON object in it"), ["verdicts"]);
         assert_eq!(
             of(Purpose::RollUp, "there is no JSON object in it"),

@@ -82,7 +82,7 @@ impl Run {
     pub(super) fn put_memory(&self, text: &mut String, index: usize) {
         let memory = self.agent(index).map_or("", |agent| agent.memory.trim_end());
         if !memory.is_empty() {
-            text.push_str("# What memory holds\n");
+            text.push_str("# Memory\n");
             self.put_inside(text, index, memory);
         }
     }

@@ -1,4 +1,4 @@
-//! The notes of a task that was stopped before it was done: why, what was done, and what was to be done (E9.10, E9.13).
+//! The notes of a task that was stopped before it was finished: why, what was done, and what was to be done (E9.10, E9.13).
 
 use folio_memory::excerpt::cut;
 
@@ -21,19 +21,19 @@ impl Run {
         counts: &str,
     ) -> String {
         let reason = reason.or(self.agent(index).and_then(|agent| agent.spent));
-        let mut notes = "stopped before it was done".to_owned();
+        let mut notes = "stopped before it was finished".to_owned();
         if let Some(why) = reason.and_then(|reason| self.why_stopped(index, reason)) {
             notes.push_str(&format!(": {why}"));
         }
         if let Some(unsaid) = unsaid {
-            notes.push_str(&format!("; nobody put into words what there is: {unsaid}"));
+            notes.push_str(&format!("; no summary was written: {unsaid}"));
         }
         if self.members(index).next().is_some() {
             return self.with_table(index, &format!("{notes}; {counts}"));
         }
         let title = self.words_of(index).map_or_else(|_| String::new(), |(title, _)| title);
         match title.trim() {
-            "" => format!("{notes}; nothing of it was done"),
+            "" => format!("{notes}; nothing was done"),
             title => format!("{notes}; nothing was done of: {}", cut(title, TITLE_CHARS)),
         }
     }
@@ -43,27 +43,24 @@ impl Run {
         let what = match reason {
             StopReason::Loop => {
                 let last = agent.wrong.as_deref().map(|wrong| cut(wrong, WRONG_CHARS));
-                let last = last.map_or_else(String::new, |wrong| format!(", the last because of this: {wrong}"));
-                return Some(format!("{REFUSALS_MAX} rounds of calls in a row came to nothing{last}"));
+                let last = last.map_or_else(String::new, |wrong| format!("; the last because: {wrong}"));
+                return Some(format!("{REFUSALS_MAX} rounds of calls in a row were rejected{last}"));
             }
             StopReason::TurnCap => {
-                return Some(format!(
-                    "it took {} calls of the model, and no more are made",
-                    agent.calls
-                ));
+                return Some(format!("it reached its limit of {} model calls", agent.calls));
             }
             StopReason::WindowFull => {
-                return Some("what was said has no room in the window of the model any more".to_owned());
+                return Some("the conversation no longer fits into the model's context window".to_owned());
             }
-            StopReason::Deadline => return Some("the time was over".to_owned()),
+            StopReason::Deadline => return Some("its time was up".to_owned()),
             StopReason::BudgetTokens => "tokens",
             StopReason::BudgetUsd => "dollars",
-            StopReason::BudgetModelCalls => "calls of models",
-            StopReason::BudgetToolCalls => "calls of tools",
+            StopReason::BudgetModelCalls => "model calls",
+            StopReason::BudgetToolCalls => "tool calls",
             StopReason::BudgetBytes => "bytes",
             _ => return None,
         };
-        let to = if agent.calls == 0 { "begin" } else { "go on" };
-        Some(format!("its budget leaves too few {what} to {to}"))
+        let to = if agent.calls == 0 { "begin" } else { "continue" };
+        Some(format!("its budget does not leave enough {what} to {to}"))
     }
 }

@@ -34,7 +34,7 @@ impl Run {
                 .iter()
                 .any(|v| v.required && matches!(v.finding, Finding::Unmet(_)));
             if is_missing {
-                let why = "not judged, because something else is missing";
+                let why = "not judged, because another criterion is unmet";
                 return Some(Action::Record(self.unverified(index, why, |_| true)));
             }
             // A judge comes first, so that a person need not look at an insufficient result.

@@ -36,9 +36,9 @@ impl Run {
         if reply.calls.is_empty() {
             let problem = match reply.stop {
                 Stop::Length => {
-                    "the answer reached its limit before a call was complete: write less, a large text in several calls"
+                    "the answer reached its limit before a call was complete: write less, or split a large text over several calls"
                 }
-                Stop::Done | Stop::Refusal => "nothing is called: call a tool, or finish with the result",
+                Stop::Done | Stop::Refusal => "no tool was called: call a tool, or call finish with the result",
             };
             if let Some(event) = self.rejected_for(index, vec![problem.to_owned()])
                 && (reply.text.trim().is_empty() || self.agent(index).is_some_and(|agent| agent.rejections == 0))
@@ -48,7 +48,7 @@ impl Run {
             // What it wrote is the result (E9.13).
             let reason = Some(StopReason::Unparseable);
             let written = match reply.text.trim() {
-                "" => "the model said nothing, and called nothing",
+                "" => "the model's answer was empty",
                 written => written,
             };
             return self.proposed(index, (Outcome::Partial, reason), written, &Value::Null, "");
@@ -95,7 +95,7 @@ impl Run {
     /// Why a call is not made, in words for the model.
     fn refusal_of(&self, index: usize, call: &Wanted, beside: &[Wanted]) -> Option<String> {
         if beside.len() >= CALLS_MAX {
-            return Some(format!("not called: at most {CALLS_MAX} calls at a time"));
+            return Some(format!("not called: at most {CALLS_MAX} calls in one answer"));
         }
         let Some(tool) = self.equipment.as_ref().and_then(|equipment| equipment.tool(&call.tool)) else {
             if call.tool == ASK_PERSON {
@@ -106,18 +106,18 @@ impl Run {
                 .as_ref()
                 .map(|e| e.tools.iter().map(|t| t.name.as_str()).collect::<Vec<_>>());
             return Some(format!(
-                "there is no tool {}; there are {}, {FINISH}",
+                "unknown tool {}; available: {}, {FINISH}",
                 cut(&call.tool, 100),
                 known.unwrap_or_default().join(", ")
             ));
         };
         if !call.args.is_object() && !call.args.is_null() {
-            return Some(format!("the arguments of {} are not an object", call.tool));
+            return Some(format!("the arguments of {} must be an object", call.tool));
         }
         let mistakes = self.mistakes_in(call);
         if !mistakes.is_empty() {
             return Some(format!(
-                "not called: {} does not take this: {}",
+                "not called: invalid arguments for {}: {}",
                 call.tool,
                 mistakes.join("; ")
             ));
@@ -126,7 +126,7 @@ impl Run {
             .iter()
             .any(|other| other.tool == call.tool && other.args == call.args)
         {
-            return Some("not called: the same call stands twice in one answer".to_owned());
+            return Some("not called: duplicate of another call in this answer".to_owned());
         }
         if tool.writes {
             return None;
@@ -136,12 +136,12 @@ impl Run {
         if let Some(ok) = made.clone().find(|made| made.is_ok()) {
             let id = ok.id;
             return Some(format!(
-                "not called again: the same call was made before and nothing was changed since; its result is that of call {id}"
+                "not called again: the same call was already made and nothing has changed since; see the result of call {id}"
             ));
         }
         let failed = made.filter(|made| made.is_terminal()).count();
         (failed >= FAILED_LOOKS_MAX).then(|| {
-            format!("not called again: the same call failed {failed} times, and nothing was changed since; do something else")
+            format!("not called again: the same call failed {failed} times and nothing has changed since; try something else")
         })
     }
 
@@ -150,17 +150,20 @@ impl Run {
     fn unasked(&self, call: &Wanted) -> String {
         let text = |key: &str| call.args.get(key).and_then(Value::as_str).map(str::trim);
         if text("question").is_none_or(str::is_empty) {
-            return "not asked: `question` says nothing".to_owned();
+            return "not asked: `question` is empty".to_owned();
         }
         if !self.has_nobody() {
             return "not asked: ask one question at a time".to_owned();
         }
         match text("default") {
             Some(default) => format!(
-                "nobody is there to answer, so your default holds: {}",
+                "nobody is available to answer, so your default applies: {}",
                 cut(default, 2_000)
             ),
-            None => "not asked: nobody is there to answer; go on without it, or finish with what is missing".to_owned(),
+            None => {
+                "not asked: nobody is available to answer; continue without it, or finish and report what is missing"
+                    .to_owned()
+            }
         }
     }
 

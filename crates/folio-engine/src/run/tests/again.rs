@@ -32,7 +32,7 @@ fn is_partial_and_nice(sim: &Sim) {
 fn a_person_is_asked_although_the_judge_did_not_answer_and_may_not_be_asked_again_e9_6() {
     let mut sim = looked_at(&json!({"model_calls": 2}));
     let (node, asked) = goes_on(&mut sim).unwrap();
-    assert!(asked.starts_with("Is this met: it is nice?"), "{asked}");
+    assert!(asked.starts_with("Is this criterion met: it is nice?"), "{asked}");
     assert_eq!(sim.run.node(node).unwrap().state, NodeState::WaitingInput);
     // It waits for a person, and for no time.
     assert_eq!((sim.run.node(node).unwrap().parked, sim.run.wakes_at()), (None, None));

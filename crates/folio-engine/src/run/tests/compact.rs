@@ -75,17 +75,17 @@ fn a_long_conversation_stays_below_its_share_of_the_window_m7_8_v8() {
         assert_paired(&ask.messages);
     }
     let last = read_by(&sim, sim.asks.len() - 1);
-    assert!(last.contains("# What was said before\n"), "{last}");
+    assert!(last.contains("# Earlier conversation\n"), "{last}");
     assert!(last.contains("messages came to something"), "{last}");
     // What was called is still known, by the ids under which its results can be read.
     assert!(
-        last.contains("# Calls that were made then; result_read gives their results\n"),
+        last.contains("# Earlier calls; read their results with result_read\n"),
         "{last}"
     );
     assert!(last.contains("\n- and 47 earlier calls\n"), "{last}");
     assert!(last.contains("-> ok") && last.contains("[tool_call "), "{last}");
     // The task stands as it is: it is no part of what was said.
-    assert!(last.starts_with("# The task\ncount the stars\n"), "{last}");
+    assert!(last.starts_with("# Task\ncount the stars\n"), "{last}");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn a_driver_with_a_larger_window_goes_on_with_what_was_put_away_e9_9() {
     let large = equipment();
     let resumed = Sim::resumed_with(&whole.journal[..cut], large, Arc::new(counts)).driven_on();
     assert_eq!(put_away(&resumed), 1);
-    assert!(read_by(&resumed, 0).contains("# What was said before\n"));
+    assert!(read_by(&resumed, 0).contains("# Earlier conversation\n"));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn the_view_ends_the_system_prompt_or_stands_behind_all_others_m7_8_v6() {
     assert!(
         system[0]
             .text
-            .ends_with("Write plainly and briefly.\n\nScratchbook:\ne1 [todo] greet the guest\n"),
+            .ends_with("Be plain and brief.\n\nScratchbook:\ne1 [todo] greet the guest\n"),
         "{}",
         system[0].text
     );
@@ -261,14 +261,14 @@ fn done(notes: &str) -> ModelAnswer {
 fn two_branches(ask: &AskAction) -> ModelAnswer {
     let text = &ask.messages[1].text;
     match ask.purpose {
-        Purpose::Decide if text.contains("# The task\ntwo things") => {
+        Purpose::Decide if text.contains("# Task\ntwo things") => {
             plan_of(json!([{"id": "both", "title": "at once", "parallel": [
                 {"id": "stars", "title": "count the stars", "criteria": ["counted"], "satisfies": []},
                 {"id": "lamp", "title": "light the lamp", "criteria": ["lit"]},
             ]}]))
         }
-        Purpose::Decide if text.contains("# The task\nlight") => execute("echo", json!({"text": "light"})),
-        Purpose::Work if text.contains("# The task\nlight") => done("it is lit"),
+        Purpose::Decide if text.contains("# Task\nlight") => execute("echo", json!({"text": "light"})),
+        Purpose::Work if text.contains("# Task\nlight") => done("it is lit"),
         Purpose::Work if ask.call >= 32 => done("all are counted"),
         Purpose::Aggregate => said("{\"notes\": \"both\"}"),
         _ => counts(ask),

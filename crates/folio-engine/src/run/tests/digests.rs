@@ -24,9 +24,7 @@ fn told_to_the_last(steps: usize) -> String {
     .driven_on();
     assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
     let told = read_by(&sim, sim.asks.len() - 1);
-    let at = told
-        .find("# Results that it can build on")
-        .expect("it is told of results");
+    let at = told.find("# Earlier results").expect("it is told of results");
     told[at..].to_owned()
 }
 
@@ -40,9 +38,9 @@ fn of_too_many_results_the_nearest_are_told_and_the_others_named_e9_2() {
         );
     }
     assert!(!told.contains("s2 (ok)"), "{told}");
-    let named = "- before these, 2 more, which result_read gives by name: s1, s2\n";
+    let named = "- 2 earlier results; read them by name with result_read: s1, s2\n";
     assert!(told.contains(named), "{told}");
     // Of as many as there is room for each is told.
     let told = told_to_the_last(16);
-    assert!(told.contains("s1 (ok)") && !told.contains("before these"), "{told}");
+    assert!(told.contains("s1 (ok)") && !told.contains("earlier results;"), "{told}");
 }

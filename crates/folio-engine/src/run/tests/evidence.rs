@@ -90,7 +90,7 @@ fn evidence_is_of_what_a_step_did_and_of_what_it_was_given_and_of_nothing_else_e
     for group in [false, true] {
         let (evidence, notes) = cited(", needs: [b]", group);
         assert_eq!(evidence, [], "{group}");
-        assert!(notes.contains("3 references that name nothing"), "{notes}");
+        assert!(notes.contains("3 references to unknown evidence"), "{notes}");
     }
 }
 
@@ -130,5 +130,5 @@ fn of_however_many_references_those_that_name_something_are_found_and_the_rest_a
     let sim = sim.driven_on();
     assert_eq!(root(&sim).evidence, [a]);
     let notes = &root(&sim).notes;
-    assert!(notes.contains("10001 references that name nothing"), "{notes}");
+    assert!(notes.contains("10001 references to unknown evidence"), "{notes}");
 }

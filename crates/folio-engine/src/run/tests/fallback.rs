@@ -191,10 +191,10 @@ fn a_task_is_done_by_whom_it_names_e9_17() {
     let sim = goal_with("two things", &json!({}), with_named(), |ask| {
         let text = &ask.messages[1].text;
         match ask.purpose {
-            Purpose::Decide if text.contains("# The task\ntwo things") && ask.call == 1 => plan_of(json!([
+            Purpose::Decide if text.contains("# Task\ntwo things") && ask.call == 1 => plan_of(json!([
                 {"id": "a", "title": "mend it", "criteria": ["x"], "executor": "watchmaker"},
             ])),
-            Purpose::Decide if text.contains("# The task\ntwo things") => plan_of(json!([
+            Purpose::Decide if text.contains("# Task\ntwo things") => plan_of(json!([
                 {"id": "a", "title": "mend it", "criteria": ["x"], "executor": "mender"},
                 {"id": "b", "title": "wind it", "criteria": ["x"], "executor": "quick"},
                 {"id": "c", "title": "look at it", "criteria": ["x"]},
@@ -227,7 +227,7 @@ fn a_task_is_done_by_whom_it_names_e9_17() {
     assert!(
         asked
             .clone()
-            .all(|ask| !ask.messages[1].text.contains("# The task\nmend it"))
+            .all(|ask| !ask.messages[1].text.contains("# Task\nmend it"))
     );
     let again = format!("{:?}", sim.asks[1].messages);
     assert!(
@@ -280,7 +280,7 @@ fn of_a_task_that_names_somebody_nobody_is_chosen_e9_17() {
     let sim = goal_with("two things", &json!({}), with_named(), |ask| {
         let text = &ask.messages[1].text;
         match ask.purpose {
-            Purpose::Decide if text.contains("# The task\ntwo things") => plan_of(json!([
+            Purpose::Decide if text.contains("# Task\ntwo things") => plan_of(json!([
                 {"id": "a", "title": "wind it", "criteria": ["x"], "executor": "quick"},
                 {"id": "b", "title": "look at it", "criteria": ["x"]},
             ])),
@@ -288,7 +288,7 @@ fn of_a_task_that_names_somebody_nobody_is_chosen_e9_17() {
                 let answer = json!({"decision": "execute", "reason": "so", "executor": "mender"});
                 let schema = ask.answer_schema.as_ref().unwrap();
                 let may_choose = schema["properties"].get("executor").is_some();
-                assert_eq!(may_choose, text.contains("# The task\nlook at it"));
+                assert_eq!(may_choose, text.contains("# Task\nlook at it"));
                 said(&answer.to_string())
             }
             Purpose::Work if ask.is_opaque => said(&json!({"status": "ok", "notes": "mended"}).to_string()),

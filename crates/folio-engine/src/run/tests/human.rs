@@ -35,9 +35,9 @@ fn a_task_is_handed_to_a_person_and_what_they_answer_is_its_result_e9_17() {
     assert_eq!(
         asked,
         format!(
-            "For a person to do: Look at it\nGo to the cellar.\nWhy: no tool can\nIt is done when:\n- it is said whether it is dry\n\
-             Results that it can build on:\n- survey (ok) survey\n  output: {{\"text\":\"the cellar\"}}\n  id: {survey}\n\
-             Answer with what came of it; if it cannot be done, with `failed:` and why."
+            "Task for a person: Look at it\nGo to the cellar.\nWhy: no tool can\nDone when:\n- it is said whether it is dry\n\
+             Earlier results:\n- survey (ok) survey\n  output: {{\"text\":\"the cellar\"}}\n  id: {survey}\n\
+             Answer with the outcome. If it cannot be done, answer `failed:` and the reason."
         )
     );
     // Only this branch waits, and nothing is held for it.
@@ -91,7 +91,7 @@ fn what_is_missing_is_told_whoever_did_it_and_not_without_end_e9_6() {
     says(&mut sim, visit, "I was there");
     let (visit, asked) = goes_on(&mut sim).unwrap();
     assert!(
-        asked.contains("This is not accepted yet:\n- dry (it is said whether it is dry) is not met:"),
+        asked.contains("The result is not accepted yet:\n- dry (it is said whether it is dry) is not met:"),
         "{asked}"
     );
     says(&mut sim, visit, "it is wet");
@@ -174,7 +174,7 @@ fn a_task_that_waits_for_a_person_can_be_cancelled_e9_11() {
     });
     assert_eq!(goes_on(&mut sim), None);
     assert_eq!(sim.status("both/visit"), Outcome::Cancelled);
-    assert_eq!(notes(&sim, "both/visit"), "stopped before it was done");
+    assert_eq!(notes(&sim, "both/visit"), "stopped before it was finished");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn whoever_plans_or_decides_may_choose_people_if_somebody_said_for_what_e9_17() 
                 told && ask.purpose == Purpose::Decide
             );
             match ask.purpose {
-                Purpose::Decide if text.contains("# The task\ntwo things") => plan_of(json!([
+                Purpose::Decide if text.contains("# Task\ntwo things") => plan_of(json!([
                     {"id": "a", "title": "go there", "criteria": [{"check": "result_nonempty"}], "executor": "human"},
                     {"id": "b", "title": "look at it", "criteria": [{"check": "result_nonempty"}]},
                 ])),
@@ -209,10 +209,7 @@ fn whoever_plans_or_decides_may_choose_people_if_somebody_said_for_what_e9_17() 
         asked.push(text.lines().next().unwrap().to_owned());
         says(&mut sim, node, "done");
     }
-    assert_eq!(
-        asked,
-        ["For a person to do: go there", "For a person to do: look at it"]
-    );
+    assert_eq!(asked, ["Task for a person: go there", "Task for a person: look at it"]);
     assert_eq!(root(&sim).status, Outcome::Ok);
     // What people write may name them all the same; whoever plans or decides may not.
     let mut sim = run(None);
@@ -229,7 +226,7 @@ fn whoever_answered_what_cannot_be_used_is_told_why_e9_13() {
     let (_, again) = goes_on(&mut sim).unwrap();
     assert!(!asked.contains("skipped"));
     assert!(
-        again.contains("That cannot be used") && again.contains("skipped"),
+        again.contains("This answer cannot be used") && again.contains("skipped"),
         "{again}"
     );
 }

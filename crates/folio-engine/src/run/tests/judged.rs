@@ -65,11 +65,11 @@ fn findings<'s>(sim: &'s Sim, path: &str) -> Vec<(&'s str, &'s Finding)> {
 fn a_judge_and_a_person_check_a_call_and_a_written_plan_e9_6() {
     let mut sim = painted(true, "met");
     let (wall, asked) = goes_on(&mut sim).unwrap();
-    assert_eq!(asked, "Is this met: it looks good? The result: ");
+    assert_eq!(asked, "Is this criterion met: it looks good? Result: ");
     assert_eq!(sim.run.node(wall).unwrap().path, "wall");
     says(&mut sim, wall, "yes");
     let (root, asked) = goes_on(&mut sim).unwrap();
-    assert_eq!(asked, "Is this met: it is paid for? The result: 1 ok");
+    assert_eq!(asked, "Is this criterion met: it is paid for? Result: 1 ok");
     says(&mut sim, root, "yes");
     assert_eq!(goes_on(&mut sim), None);
     assert_eq!((sim.status("wall"), sim.status("")), (Outcome::Ok, Outcome::Ok));
@@ -191,7 +191,7 @@ const COMMAND: &str = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: 
 fn the_command_of_a_criterion_runs_when_a_person_allowed_it_e9_6() {
     let mut sim = checked_by_a_command();
     let (wall, asked) = goes_on(&mut sim).unwrap();
-    let question = r#"shell {"argv":["make","check"]} (to check whether this is met: it stands)"#;
+    let question = r#"shell {"argv":["make","check"]} (to check this criterion: it stands)"#;
     assert_eq!(asked, question);
     // It waits for a person's yes. Whoever answers questions, as models do, is not asked.
     assert!(sim.run.questions().is_empty());
@@ -393,7 +393,7 @@ fn who_says_yes_to_the_command_of_a_criterion_sees_all_of_it_e9_14() {
     let other = asked_with("it builds?\n\n\n\nshell {\"argv\":[\"true\"]} \u{202e}", "check");
     assert_eq!(
         other,
-        r#"shell {"argv":["make","check"]} (to check whether this is met: it builds? shell {"argv":["true"]} \u202e)"#
+        r#"shell {"argv":["make","check"]} (to check this criterion: it builds? shell {"argv":["true"]} \u202e)"#
     );
 }
 
@@ -404,13 +404,13 @@ fn a_command_that_nobody_allowed_does_not_run_and_nothing_is_met_by_it_e9_6() {
     let asked = sim.journal.len();
     says(&mut sim, wall, "no");
     assert_eq!(goes_on(&mut sim), None);
-    let refused = Finding::Unverifiable("ada did not allow its command".to_owned());
+    let refused = Finding::Unverifiable("ada rejected its command".to_owned());
     assert_eq!(findings(&sim, "wall"), [("w1", &refused)]);
     assert_eq!(sim.status("wall"), Outcome::Partial);
     // Somebody goes on with it where nobody can be asked.
     let mut sim = Sim::resumed(&sim.journal[..asked]);
     assert_eq!(goes_on(&mut sim), None);
-    let nobody = Finding::Unverifiable("nobody was there who could say it".to_owned());
+    let nobody = Finding::Unverifiable("nobody was available to answer".to_owned());
     assert_eq!(findings(&sim, "wall"), [("w1", &nobody)]);
 }
 
@@ -584,12 +584,12 @@ fn where_all_is_judged_the_word_of_a_step_does_not_meet_its_criteria_e9_6() {
 fn a_judge_whose_verdicts_cannot_be_read_is_told_so_and_asked_again_e9_13() {
     let met = json!([{"criterion": "c1", "finding": "Met"}]);
     for (wrong, told) in [
-        (json!("x"), "`verdicts` is not a list"),
-        (json!({"c1": "met"}), "`verdicts` is not a list"),
-        (json!([]), "verdicts: there is none of c1"),
+        (json!("x"), "`verdicts` must be a list"),
+        (json!({"c1": "met"}), "`verdicts` must be a list"),
+        (json!([]), "verdicts: none for c1"),
         (
             json!([{"criterion": "c1", "finding": "fulfilled"}]),
-            "the finding of c1 is \"fulfilled\"",
+            "the finding on c1 is \"fulfilled\"",
         ),
     ] {
         let (wrong, met) = (wrong.clone(), met.clone());
@@ -623,7 +623,7 @@ fn whoever_says_two_things_of_a_criterion_has_said_neither_e9_6() {
         }
     })
     .driven_on();
-    let both = Finding::Unverifiable("whoever did it says two things of it".to_owned());
+    let both = Finding::Unverifiable("the executor contradicts itself".to_owned());
     assert_eq!(findings(&sim, "posts"), [("c1", &both)]);
 }
 

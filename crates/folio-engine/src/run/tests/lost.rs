@@ -120,13 +120,13 @@ fn failing(severity: Value) -> Sim {
     goal_with("two things", &json!({}), equipment(), move |ask| {
         let text = &ask.messages[1].text;
         match ask.purpose {
-            Purpose::Decide if text.contains("# The task\ntwo things") => plan_of(json!([
+            Purpose::Decide if text.contains("# Task\ntwo things") => plan_of(json!([
                 {"id": "first", "title": "try it", "criteria": ["x"]},
                 {"id": "second", "title": "light the lamp", "criteria": ["x"], "needs": []},
                 {"id": "third", "title": "sweep", "criteria": ["x"], "needs": []},
             ])),
             Purpose::Decide => execute("echo", json!({"text": "x"})),
-            Purpose::Work if text.contains("# The task\ntry it") => wants(&[(
+            Purpose::Work if text.contains("# Task\ntry it") => wants(&[(
                 "finish",
                 json!({"status": "failed", "notes": "it burns", "severity": severity}),
             )]),
@@ -170,11 +170,11 @@ fn whoever_puts_results_together_decides_how_bad_their_failure_is_e9_4() {
         let sim = goal_with("a house", &json!({}), equipment(), move |ask| {
             let text = &ask.messages[1].text;
             match ask.purpose {
-                Purpose::Decide if text.contains("# The task\na house") => plan_of(json!([
+                Purpose::Decide if text.contains("# Task\na house") => plan_of(json!([
                     {"id": "roof", "title": "mend the roof", "criteria": ["x"]},
                     {"id": "walls", "title": "paint the walls", "criteria": ["x"]},
                 ])),
-                Purpose::Decide if text.contains("# The task\nmend the roof") => plan_of(json!([
+                Purpose::Decide if text.contains("# Task\nmend the roof") => plan_of(json!([
                     {"id": "climb", "title": "climb up", "do": {"tool": "deny", "args": {}}},
                     {"id": "look", "title": "look", "do": {"tool": "echo", "args": {}}, "needs": [], "satisfies": ["c1"]},
                 ])),
@@ -327,8 +327,8 @@ fn a_criterion_for_a_person_is_asked_about_when_all_else_is_met_e9_6() {
     assert_eq!(
         texts,
         [
-            "Is this met: it looks good? The result: it is painted",
-            "Is this met: it smells good? The result: it is painted"
+            "Is this criterion met: it looks good? Result: it is painted",
+            "Is this criterion met: it smells good? Result: it is painted"
         ]
     );
     assert_eq!(sim.status(""), Outcome::Ok);
@@ -388,7 +388,7 @@ fn where_nobody_is_there_a_criterion_for_a_person_is_never_met_e9_6() {
     }
     let sim = Sim::resumed_with(&sim.journal, equipment(), Arc::clone(&sim.model)).driven_on();
     assert_eq!(sim.status(""), Outcome::Partial);
-    let nobody = Finding::Unverifiable("nobody was there who could say it".to_owned());
+    let nobody = Finding::Unverifiable("nobody was available to answer".to_owned());
     assert_eq!(findings(&sim)[1], ("c2", &nobody));
 }
 

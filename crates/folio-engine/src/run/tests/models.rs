@@ -176,7 +176,7 @@ pub(super) fn root(sim: &Sim) -> &crate::NodeResult {
 
 pub(super) fn task_named(ask: &AskAction) -> String {
     let text = &ask.messages[1].text;
-    let at = text.find("# The task\n").unwrap();
+    let at = text.find("# Task\n").unwrap();
     text[at..].lines().nth(1).unwrap().to_owned()
 }
 
@@ -470,13 +470,13 @@ fn a_wrong_plan_is_told_with_all_its_mistakes_and_after_two_the_task_is_done_dir
     );
     let told = &sim.asks[1].messages.last().unwrap().text;
     assert_snapshot!(told, @r#"
-    That cannot be used:
+    This answer cannot be used:
     - steps: no step satisfies c1 (it shines)
     - steps[0].needs[0]: there is no step `nobody`
     - steps[1]: `a` has no criteria; say how one can tell that it is done
     - steps[1].id: the id `a` is already that of the step at steps[0]
-    Its form, as JSON Schema: {"properties":{"steps":{"description":"With plan: the steps in order; a list inside the list runs at the same time.","items":{"anyOf":[{"properties":{"as":{"type":"string"},"atomic":{"type":"boolean"},"budget_share":{"type":"number"},"criteria":{"items":{"type":"string"},"type":"array"},"description":{"type":"string"},"for_each":{"type":"string"},"id":{"type":"string"},"needs":{"items":{"type":"string"},"type":"array"},"optional":{"type":"boolean"},"satisfies":{"items":{"type":"string"},"type":"array"},"step":{"type":"object"},"title":{"type":"string"}},"required":["id","title"],"type":"object"},{"description":"Such steps.","type":"array"}]},"type":"array"}}}
-    Answer again, with all of it put right.
+    The required form, as JSON Schema: {"properties":{"steps":{"description":"With plan: the steps in order; an inner list runs in parallel.","items":{"anyOf":[{"properties":{"as":{"type":"string"},"atomic":{"type":"boolean"},"budget_share":{"type":"number"},"criteria":{"items":{"type":"string"},"type":"array"},"description":{"type":"string"},"for_each":{"type":"string"},"id":{"type":"string"},"needs":{"items":{"type":"string"},"type":"array"},"optional":{"type":"boolean"},"satisfies":{"items":{"type":"string"},"type":"array"},"step":{"type":"object"},"title":{"type":"string"}},"required":["id","title"],"type":"object"},{"description":"Parallel steps.","type":"array"}]},"type":"array"}}}
+    Answer again with every problem fixed.
     "#);
     assert_eq!(root(&sim).status, Outcome::Ok);
     assert_eq!(sim.asks[1].temperature, Some(0.0));
@@ -550,7 +550,7 @@ fn a_criterion_that_no_step_is_there_to_meet_is_a_mistake_e9_6() {
         "paint the garden fence",
         &json!({"criteria": ["it shines"]}),
         |ask| match (ask.purpose, ask.call) {
-            (Purpose::Decide, 1) if ask.messages[1].text.contains("# The task\npaint the garden") => plan_of(json!([
+            (Purpose::Decide, 1) if ask.messages[1].text.contains("# Task\npaint the garden") => plan_of(json!([
                 {"id": "a", "title": "buy paint", "criteria": ["x"]},
                 {"id": "b", "title": "put it on", "criteria": ["x"], "satisfies": ["c9"]}
             ])),
@@ -571,7 +571,7 @@ fn a_criterion_that_no_step_is_there_to_meet_is_a_mistake_e9_6() {
 fn a_model_is_told_of_its_names_and_its_criteria_at_once_also_inside_its_plan_e9_1() {
     let sim = goal("paint the garden fence", &json!({}), |ask| {
         match (ask.purpose, ask.call) {
-            (Purpose::Decide, 1) if ask.messages[1].text.contains("# The task\npaint the garden") => plan_of(json!([
+            (Purpose::Decide, 1) if ask.messages[1].text.contains("# Task\npaint the garden") => plan_of(json!([
                 {"id": "a", "title": "buy paint", "needs": ["nobody"], "criteria": ["x"]},
                 {"id": "b", "title": "put it on", "plan": [{"id": "c", "title": "stir it"}]},
             ])),
@@ -617,12 +617,8 @@ fn where_plans_are_always_wanted_the_goal_is_taken_apart_and_what_is_below_as_th
         }
     })
     .driven_on();
-    assert!(read_by(&sim, 0).contains("wants a plan"), "{}", read_by(&sim, 0));
-    assert!(
-        read_by(&sim, 1).contains("a plan is wanted for this"),
-        "{}",
-        read_by(&sim, 1)
-    );
+    assert!(read_by(&sim, 0).contains("a plan is required"), "{}", read_by(&sim, 0));
+    assert!(read_by(&sim, 1).contains("a plan is required"), "{}", read_by(&sim, 1));
     assert_eq!([sim.status("a"), sim.status("b"), sim.status("")], [Outcome::Ok; 3]);
     // Whoever will not plan is not asked for ever.
     let sim = goal_with("paint the garden fence", &json!({}), always(), |ask| {

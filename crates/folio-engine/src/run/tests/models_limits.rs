@@ -238,7 +238,7 @@ fn unknown_tools_are_answered_and_three_rounds_of_them_are_a_loop_e9_13() {
         _ => said("{\"notes\": \"nothing\"}"),
     })
     .driven_on();
-    assert!(read_by(&sim, 1).contains("there is no tool dance; there are echo, write, deny, fail, finish"));
+    assert!(read_by(&sim, 1).contains("unknown tool dance; available: echo, write, deny, fail, finish"));
     assert_eq!(root(&sim).stop_reason, Some(StopReason::Loop));
     assert!(sim.calls.is_empty());
 }
@@ -554,7 +554,10 @@ fn from_a_cache(budget: &Value) -> Sim {
 fn what_comes_from_a_cache_has_a_limit_that_the_next_call_is_refused_at_e9_10() {
     let within = |tokens_cached: u64| from_a_cache(&json!({"tokens_cached": tokens_cached})).driven_on();
     // A tenth is kept for the end, as of every limit: the third call used that up, too, or left some of it.
-    for (limit, asked, notes) in [(1_150, 3, "stopped before it was done"), (1_250, 4, "what there is")] {
+    for (limit, asked, notes) in [
+        (1_150, 3, "stopped before it was finished"),
+        (1_250, 4, "what there is"),
+    ] {
         let sim = within(limit);
         assert_eq!(root(&sim).stop_reason, Some(StopReason::BudgetTokens), "{limit}");
         assert_eq!(root(&sim).status, Outcome::Partial, "{limit}");
@@ -581,7 +584,7 @@ fn who_reads_much_from_a_cache_is_warned_and_goes_on_when_somebody_raises_the_li
         }
     }
     let warned = |ask: &AskAction, per_cent: u64| {
-        let words = format!("More than {per_cent} per cent of the budget for this is used");
+        let words = format!("More than {per_cent} per cent of the budget for this task is used");
         ask.messages.iter().any(|message| message.text.contains(&words))
     };
     let steps: Vec<bool> = sim.asks.iter().map(|ask| warned(ask, 50)).collect();

@@ -43,7 +43,7 @@ fn what_a_branch_came_to_is_put_together_before_another_begins_e9_15() {
         "budget": {"fan_in": 5, "children": 30},
     });
     let mut sim = goal_with("look", &extra, equipment(), move |ask| match ask.purpose {
-        Purpose::Decide if ask.messages[1].text.contains("# The task\na branch") => plan_of(json!([leaves])),
+        Purpose::Decide if ask.messages[1].text.contains("# Task\na branch") => plan_of(json!([leaves])),
         _ => said("{\"status\": \"ok\", \"notes\": \"all of it\"}"),
     });
     sim.concurrency = 4;

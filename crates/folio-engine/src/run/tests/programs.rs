@@ -47,7 +47,7 @@ fn a_program_is_given_the_whole_task_and_answers_once_e9_3() {
     let ask = &sim.asks[0];
     assert!(ask.is_opaque && ask.tools.is_empty());
     assert_eq!(ask.answer_schema.as_ref().unwrap()["required"], json!(["notes"]));
-    assert!(read_by(&sim, 0).contains("# The task\nmend the clock\n"));
+    assert!(read_by(&sim, 0).contains("# Task\nmend the clock\n"));
     let decided = sim.journal.iter().find_map(|(_, event)| match event {
         Event::Decided { by, .. } => Some(by.as_str()),
         _ => None,

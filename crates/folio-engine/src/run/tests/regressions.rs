@@ -426,12 +426,20 @@ fn what_templates_nest_too_deep_is_no_output_and_no_list_e9_5() {
         (result.status, &result.output),
         (Outcome::Partial, &Output::of(Value::Null))
     );
-    assert!(result.notes.contains("nested more than 80 deep"), "{}", result.notes);
+    assert!(
+        result.notes.contains("nested more than 80 levels deep"),
+        "{}",
+        result.notes
+    );
     let each = format!("{{id: each, for_each: [{around}], do: {{tool: echo, args: {{}}}}}}");
     let sim = Sim::new(&format!("steps: [{x}, {each}]")).driven_on();
     let result = sim.run.node_at("each").unwrap().result.unwrap();
     assert_eq!(result.stop_reason, Some(StopReason::InvalidInput));
-    assert!(result.notes.contains("nested more than 80 deep"), "{}", result.notes);
+    assert!(
+        result.notes.contains("nested more than 80 levels deep"),
+        "{}",
+        result.notes
+    );
 }
 
 fn levels(value: &Value) -> usize {

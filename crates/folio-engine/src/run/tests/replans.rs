@@ -89,14 +89,14 @@ fn an_iteration_that_was_replaced_is_told_by_the_steps_that_it_had_seed_000() {
     let page = |path: &str| projection::branch_page(&sim.run, sim.run.node_at(path).unwrap().id);
     let lines = json!({"results": [
         format!("walls ok: raise walls: done [{}]", page("group-1/walls")),
-        format!("roof failed: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it [{}]", page("group-1/roof")),
+        format!("roof failed: no tiles; c1 (it holds) could not be checked: the executor reported no finding [{}]", page("group-1/roof")),
         format!("paint ok: mix paint: done [{}]", page("paint")),
     ]});
     assert_eq!(rolled, Some(lines));
     let (_, body, remaining) = parts_of("Iteration 1: partial");
     assert_eq!(
         body,
-        "3 steps: 1 failed, 2 ok.\n\nall of it (its steps are not all ok: 1 ok, 1 failed; group-1: 1 ok, 1 failed; group-1/roof: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it)\n\nThe plan was changed."
+        "3 steps: 1 failed, 2 ok.\n\nall of it (not all of its steps are ok: 1 ok, 1 failed; group-1: 1 ok, 1 failed; group-1/roof: no tiles; c1 (it holds) could not be checked: the executor reported no finding)\n\nThe plan was changed."
     );
     assert_eq!(remaining, Some(json!({"remaining": ["lay tiles"]})));
     // The group and what failed in it are no steps of the plan any more.
@@ -117,24 +117,24 @@ fn whoever_plans_anew_or_puts_together_is_told_what_memory_holds_by_then_e9_16()
     let read = read_by(&sim, asked);
     let (before_tools, _) = read.split_once("# Tools\n").unwrap();
     assert_snapshot!(before_tools, @r"
-    # The task
+    # Task
     build a house
-    # Results of the steps
-    <data-4884db07cc712652>
+    # Step results
+    <data-89b559a265a56022>
     - group-1/walls (ok) raise walls: raise walls: done
       id: 44f2b6f8783ee887
-    - group-1/roof (failed, criteria_unmet) lay tiles: no tiles; c1 (it holds) could not be checked: whoever did it says nothing of it
+    - group-1/roof (failed, criteria_unmet) lay tiles: no tiles; c1 (it holds) could not be checked: the executor reported no finding
       id: f2e6b8c74d25ff06
     - paint (ok) mix paint: mix paint: done
       id: 1deca493fe554534
-    </data-4884db07cc712652>
-    # What memory holds
+    </data-89b559a265a56022>
+    # Memory
     <data-2277d28bb5faee55>
     nothing yet
     </data-2277d28bb5faee55>
     ");
     let last = read_by(&sim, sim.asks.len() - 1);
-    assert!(last.contains("# What memory holds\n"), "{last}");
+    assert!(last.contains("# Memory\n"), "{last}");
     // It is told once each time, and to what is asked for again, too.
     let (mut run, mut refused) = (Run::new(sim.run.id(), Arc::new(Templates::new())), 0);
     for (at, event) in &sim.journal {
@@ -227,7 +227,7 @@ fn a_new_step_has_no_name_of_one_that_is_kept_e9_1() {
     };
     let sim = mended(&json!(["it holds"]), same).driven_on();
     let told = sim.asks.iter().flat_map(|ask| &ask.messages);
-    let said_so = told.filter(|message| message.text.contains("the id `a` is that of a step that is kept"));
+    let said_so = told.filter(|message| message.text.contains("the id `a` belongs to a step that is kept"));
     assert!(said_so.count() > 0);
 }
 
@@ -269,7 +269,11 @@ fn a_model_takes_a_task_apart_into_no_more_steps_than_its_plan_may_have_e9_10() 
     };
     let sim = mended(&json!(["it holds"]), many).driven_on();
     let told = sim.asks[1].messages.last().unwrap();
-    assert!(told.text.contains("steps has 14, more than the 12"), "{}", told.text);
+    assert!(
+        told.text.contains("steps has 14, more than the limit of 12"),
+        "{}",
+        told.text
+    );
 }
 
 /// A goal with a list of three, of which `b` fails the first time; `again` are the steps of the plan that replaces the
@@ -497,7 +501,7 @@ fn whoever_plans_anew_is_told_what_failed_three_times_over_all_plans_e9_8() {
         let read: Vec<String> = anew.map(|nth| read_by(&sim, nth)).collect();
         read.iter()
             .map(|read| {
-                let (_, list) = read.split_once("# What failed again and again: split it, or give it up\n")?;
+                let (_, list) = read.split_once("# Failed repeatedly: split or give up\n")?;
                 Some(list.lines().next()?.to_owned())
             })
             .collect::<Vec<_>>()
@@ -540,7 +544,7 @@ fn what_a_model_did_twice_in_each_of_two_plans_is_to_be_split_or_given_up_e9_8()
     assert_eq!(sim.asks.iter().filter(done).count(), 6, "twice in each of three plans");
     let anew = (0..sim.asks.len()).filter(|nth| sim.asks[*nth].purpose == Purpose::Replan);
     let told: Vec<bool> = anew
-        .map(|nth| read_by(&sim, nth).contains("give it up\n- try failed 4 times\n"))
+        .map(|nth| read_by(&sim, nth).contains("give up\n- try failed 4 times\n"))
         .collect();
     assert_eq!(told, [false, true]);
 }
@@ -566,17 +570,17 @@ fn whoever_plans_anew_has_to_say_why_and_what_is_different_unless_it_gives_up_e9
         .driven_on();
         let again = sim.asks.iter().rfind(|ask| ask.purpose == Purpose::Replan).unwrap();
         let told = &again.messages.last().unwrap().text;
-        told.starts_with("That cannot be used").then(|| told.clone())
+        told.starts_with("This answer cannot be used").then(|| told.clone())
     };
     let steps = json!([{"id": "nail", "title": "nail it", "criteria": ["x"], "satisfies": ["c1"]}]);
     let told = asked_again(json!({"root_cause": "dust", "changes": " ", "steps": steps})).unwrap();
     assert!(
-        told.contains("`changes` says nothing") && !told.contains("root_cause"),
+        told.contains("`changes` is empty") && !told.contains("root_cause"),
         "{told}"
     );
     let told = asked_again(json!({"root_cause": "", "steps": steps})).unwrap();
     assert!(
-        told.contains("`root_cause` says nothing") && told.contains("`changes` says nothing"),
+        told.contains("`root_cause` is empty") && told.contains("`changes` is empty"),
         "{told}"
     );
     assert_eq!(asked_again(json!({"root_cause": "dust", "give_up": true})), None);
@@ -653,7 +657,7 @@ fn what_is_put_together_as_a_failure_is_judged_and_planned_anew_e9_8() {
     let replan = sim.asks.iter().position(|ask| ask.purpose == Purpose::Replan).unwrap();
     let read = read_by(&sim, replan);
     assert!(
-        read.contains("# What is missing\n- c1 (it is green) is not met: the proof\n"),
+        read.contains("# Gaps\n- c1 (it is green) is not met: the proof\n"),
         "{read}"
     );
 }

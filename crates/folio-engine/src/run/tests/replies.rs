@@ -68,12 +68,12 @@ fn what_is_wrong_with_a_result_is_told_at_once_and_asked_for_again_e9_13() {
     assert_eq!(count(&right, "rejected"), 1);
     let told = read_by(&right, 1);
     for problem in [
-        "status is \"great\"; it is",
-        "notes is 5; it is a text",
-        "severity is \"bad\"; it is",
-        "evidence is \"none\"; it is a list",
-        "criteria[0] is \"c1\"; it is an object",
-        "criteria[1] is {\"zz\":1}; it is an object",
+        "status is \"great\"; it must be",
+        "notes is 5; it must be a string",
+        "severity is \"bad\"; it must be",
+        "evidence is \"none\"; it must be a list",
+        "criteria[0] is \"c1\"; it must be an object",
+        "criteria[1] is {\"zz\":1}; it must be an object",
     ] {
         assert!(told.contains(problem), "{problem}: {told}");
     }
@@ -89,11 +89,7 @@ fn what_is_wrong_with_a_result_is_told_at_once_and_asked_for_again_e9_13() {
         ),
         (Outcome::Partial, Some(StopReason::Unparseable), json!(7), 2)
     );
-    assert!(
-        result.notes.contains("not in the form that was asked for"),
-        "{}",
-        result.notes
-    );
+    assert!(result.notes.contains("not in the required form"), "{}", result.notes);
     // Notes are required, unless something is said beside the call.
     assert_eq!(count(&sim(json!({"output": 1})), "rejected"), 2);
 }
@@ -201,7 +197,7 @@ fn what_a_judge_had_no_room_to_say_is_not_said_e9_6() {
     assert_eq!(root(&sim).verdicts[1].finding, Finding::Unmet("blue".to_owned()));
     let sim = goal("build the fence", &extra, model(5_000)).driven_on();
     assert_eq!(root(&sim).status, Outcome::Partial);
-    let unread = Finding::Unverifiable("what the judge answered could not be read".to_owned());
+    let unread = Finding::Unverifiable("the judge's answer could not be read".to_owned());
     assert!(root(&sim).verdicts.iter().all(|verdict| verdict.finding == unread));
 }
 
@@ -223,12 +219,12 @@ fn what_is_cut_off_with_all_the_room_that_there_is_counts_in_part_and_says_so_e9
     );
     assert_eq!(
         root(&sim).notes,
-        "the posts stand, the bo (the answer was cut off at its limit: what is here is what there was until then)"
+        "the posts stand, the bo (the answer was cut off at its limit; this is what it held up to there)"
     );
     // Who only forgot a bracket is not asked again.
     let sim = goal("build the fence", &json!({}), model(said)).driven_on();
     assert_eq!((count(&sim, "rejected"), root(&sim).status), (0, Outcome::Ok));
-    assert!(root(&sim).notes.contains("was not closed"), "{}", root(&sim).notes);
+    assert!(root(&sim).notes.contains("Folio closed it"), "{}", root(&sim).notes);
 }
 
 #[test]
@@ -272,7 +268,7 @@ fn of_notes_that_are_too_long_nothing_is_lost_unseen_e9_13() {
     let (notes, output) = finished(Value::Null);
     assert_eq!(output, json!("long ".repeat(2_000).trim()));
     assert!(
-        notes.ends_with("[the beginning of 9999 characters; the output has all of them]"),
+        notes.ends_with("[the first part of 9999 characters; the output has the full text]"),
         "{notes}"
     );
     let (notes, output) = finished(json!({"words": 2_000}));
@@ -315,7 +311,7 @@ fn calls_that_are_never_made_beside_finish_are_named_and_the_task_is_not_done_e9
             (result.status, result.stop_reason),
             (Outcome::Partial, Some(StopReason::Unparseable))
         );
-        let remark = format!("written (calls that stood beside finish were not made: {named})");
+        let remark = format!("written (calls made together with finish were not executed: {named})");
         assert_eq!(result.notes, remark);
     }
 }
@@ -368,7 +364,7 @@ fn an_answer_of_a_person_is_told_once_and_as_far_as_there_is_room_e9_14() {
         2,
         "each where it was asked: {read}"
     );
-    assert!(!read.contains("# What people answered"), "{read}");
+    assert!(!read.contains("# Answers from people"), "{read}");
     assert!(read.len() < 12_000, "{}", read.len());
     let entry = sim
         .pages
@@ -439,9 +435,9 @@ fn all_answers_of_people_have_a_bound_together_e9_14() {
     }
     let last = sim.asks.iter().find(|ask| task_named(ask) == "004").unwrap();
     let told = &last.messages[1].text;
-    let at = told.find("# What people answered").unwrap();
+    let at = told.find("# Answers from people").unwrap();
     assert!(told[at..].contains("- What is 000-0? -> word"), "{told}");
-    assert!(told[at..].contains("and 8 more: who asks"), "{told}");
+    assert!(told[at..].contains("and 8 more: ask_person"), "{told}");
     assert!(told.len() < 16_000, "{}", told.len());
 }
 
@@ -466,25 +462,25 @@ fn a_result_says_which_model_did_not_do_its_part_e9_13() {
             Purpose::Aggregate,
             &away,
             StopReason::Auth,
-            "nobody put the results together: the model did not answer: the key is refused; 2 ok",
+            "the results were not combined: the model did not answer: the key is refused; 2 ok",
         ),
         (
             Purpose::Aggregate,
             &refusing,
             StopReason::Refused,
-            "nobody put the results together: the model would not do it: I would rather not; 2 ok",
+            "the results were not combined: the model refused: I would rather not; 2 ok",
         ),
         (
             Purpose::Aggregate,
             &silent,
             StopReason::Refused,
-            "nobody put the results together: the model would not do it; 2 ok",
+            "the results were not combined: the model refused; 2 ok",
         ),
         (
             Purpose::Aggregate,
             &unreadable,
             StopReason::Unparseable,
-            "nobody put the results together: what the model answered could not be read: there is no JSON object in the answer; 2 ok",
+            "the results were not combined: the model's answer could not be read: there is no JSON object in the answer; 2 ok",
         ),
         (
             Purpose::Judge,
@@ -496,7 +492,7 @@ fn a_result_says_which_model_did_not_do_its_part_e9_13() {
             Purpose::Judge,
             &unreadable,
             StopReason::Unparseable,
-            "all of it; c1 (it shines) could not be checked: what the judge answered could not be read",
+            "all of it; c1 (it shines) could not be checked: the judge's answer could not be read",
         ),
     ] {
         let answer = answer.clone();
@@ -544,7 +540,7 @@ fn a_result_says_why_there_was_no_other_plan_e9_13() {
     .driven_on();
     let result = root(&sim);
     let words =
-        "there is no other plan: the model did not answer: no such model; half of it (its steps are not all ok: ";
+        "no new plan was made: the model did not answer: no such model; half of it (not all of its steps are ok: ";
     assert!(result.notes.starts_with(words), "{}", result.notes);
     assert_eq!(result.stop_reason, Some(StopReason::InvalidInput));
 }
@@ -577,7 +573,7 @@ fn a_criterion_that_is_said_not_to_be_met_says_so_also_where_nobody_says_why_e9_
     let left = sim.run.node_at("left").unwrap().result.unwrap();
     assert_eq!(
         left.notes,
-        "dull; c1 (it shines) is not met: whoever did it does not say what is missing"
+        "dull; c1 (it shines) is not met: the executor did not name the gap"
     );
 }
 
@@ -603,13 +599,13 @@ fn what_says_that_it_is_done_and_is_not_says_why_it_does_not_count_e9_4() {
     let left = sim.run.node_at("left").unwrap().result.unwrap();
     assert_eq!(
         (left.status, left.notes.as_str()),
-        (Outcome::Partial, "all is well (no call that it wanted went well)")
+        (Outcome::Partial, "all is well (none of its tool calls succeeded)")
     );
     assert_eq!(
         (root(&sim).status, root(&sim).notes.as_str()),
         (
             Outcome::Partial,
-            "all is painted (its steps are not all ok: 1 ok, 1 partial)"
+            "all is painted (not all of its steps are ok: 1 ok, 1 partial)"
         )
     );
 }
@@ -635,7 +631,7 @@ fn what_a_tool_does_not_take_is_told_before_it_is_called_and_three_rounds_of_tha
     let told = read_by(&never, 1);
     assert!(
         told.contains(
-            "not called: echo does not take this: `text` is missing; there is no argument `txt`: did you mean `text`?"
+            "not called: invalid arguments for echo: `text` is missing; there is no argument `txt`: did you mean `text`?"
         ),
         "{told}"
     );

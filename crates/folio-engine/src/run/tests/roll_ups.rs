@@ -35,7 +35,7 @@ fn many_with(items: usize, extra: &Value, equipment: Equipment, of_part: fn(&Ask
         }
     }
     let mut sim = goal_with("Count what is there", &extra, equipment, move |ask| match ask.purpose {
-        Purpose::Decide if ask.call == 1 && ask.messages[1].text.contains("# The task\nCount what") => plan_of(json!([
+        Purpose::Decide if ask.call == 1 && ask.messages[1].text.contains("# Task\nCount what") => plan_of(json!([
             {"id": "list", "title": "List", "do": {"tool": "echo", "args": {"items": (0..items).collect::<Vec<_>>()}}},
             {"id": "each", "title": "Look at each", "for_each": "results.list.output.items", "max_items": 5_000,
              "step": {"id": "look", "title": "Item {{ item }}", "do": {"tool": "echo",

@@ -105,7 +105,7 @@ fn a_model_is_told_what_the_share_of_its_task_comes_to_e9_2() {
         let ask = sim.asks.iter().find(|ask| ask.node == node).unwrap();
         let lines = ask.messages[1].text.lines();
         lines
-            .filter_map(|line| line.strip_prefix("Limits, with everything below it: "))
+            .filter_map(|line| line.strip_prefix("Budget, including all subtasks: "))
             .collect::<String>()
     };
     assert_eq!(

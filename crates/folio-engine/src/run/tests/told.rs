@@ -31,7 +31,7 @@ fn a_model_is_told_of_the_limits_that_its_task_has_e9_2() {
         panic!("{told:?}")
     };
     assert!(!free.contains("Limits"), "{free}");
-    let limits = r#"Limits, with everything below it: {"model_calls":3,"tokens":90000}"#;
+    let limits = r#"Budget, including all subtasks: {"model_calls":3,"tokens":90000}"#;
     assert!(tight.lines().any(|line| line == limits), "{tight}");
 }
 
@@ -64,7 +64,7 @@ fn of_a_result_that_a_text_names_a_model_has_the_two_ends_and_the_way_to_the_res
         assert!(told.contains(kept), "{kept} is not in {told}");
     }
     assert_eq!(
-        told.matches("characters left out; result_read gives results in whole]")
+        told.matches("characters left out; result_read returns full results]")
             .count(),
         2,
         "{told}"
@@ -123,7 +123,7 @@ fn the_same_look_that_fails_is_made_twice_and_then_told_of_seed_000() {
     .driven_on();
     assert_eq!(sim.calls.len(), 2, "{:?}", sim.calls);
     let told = &sim.asks.last().unwrap().messages;
-    let refusal = "the same call failed 2 times, and nothing was changed since";
+    let refusal = "the same call failed 2 times and nothing has changed since";
     assert_eq!(told.iter().filter(|message| message.text.contains(refusal)).count(), 2);
     assert_eq!(root(&sim).status, Outcome::Partial, "nothing that was called went well");
 }
@@ -137,7 +137,7 @@ fn who_says_nothing_has_a_result_that_says_so_e9_13() {
     .driven_on();
     assert_eq!(root(&sim).status, Outcome::Partial);
     assert!(
-        root(&sim).notes.contains("the model said nothing"),
+        root(&sim).notes.contains("the model's answer was empty"),
         "{}",
         root(&sim).notes
     );

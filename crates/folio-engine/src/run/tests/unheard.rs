@@ -16,7 +16,7 @@ fn who_wants_to_be_left_alone_beyond_the_deadline_is_not_waited_for_and_that_is_
     sim.run.deadline = Some(sim.now.plus(Duration::from_secs(300)));
     let sim = sim.driven_on();
     assert_eq!(sim.asks.len(), 1);
-    let said = "it said 429; it wants to be left alone for 7200 s, and the run has ";
+    let said = "it said 429; it asks to wait 7200 s, but the run has ";
     assert!(root(&sim).notes.contains(said), "{}", root(&sim).notes);
 }
 
@@ -56,9 +56,9 @@ fn what_was_wrong_with_the_last_answer_is_told_where_nothing_is_put_into_words_e
         _ => wants(&[("dance", json!({}))]),
     })
     .driven_on();
-    let said = "stopped before it was done: 3 rounds of calls in a row came to nothing, the last because of this: there is no tool dance; there are echo";
+    let said = "stopped before it was finished: 3 rounds of calls in a row were rejected; the last because: unknown tool dance; available: echo";
     assert!(root(&sim).notes.starts_with(said), "{}", root(&sim).notes);
-    let unsaid = "; nobody put into words what there is: what the model answered could not be read: the answer is empty; nothing was done of: say hello";
+    let unsaid = "; no summary was written: the model's answer could not be read: the answer is empty; nothing was done of: say hello";
     assert!(root(&sim).notes.ends_with(unsaid), "{}", root(&sim).notes);
 }
 
@@ -72,14 +72,14 @@ fn what_was_done_before_a_loop_is_told_with_its_result_e9_13() {
     assert_eq!(root(&sim).stop_reason, Some(StopReason::Loop));
     let notes = &root(&sim).notes;
     assert!(!notes.contains("could not be read: not called again"), "{notes}");
-    assert!(notes.contains("the last because of this: not called again"), "{notes}");
+    assert!(notes.contains("the last because: not called again"), "{notes}");
     assert!(notes.ends_with("1 ok\ncall-1 (ok)"), "{notes}");
 }
 
 #[test]
 fn a_limit_that_leaves_nothing_says_so_and_what_was_to_be_done_e9_10() {
     for (budget, what) in [
-        (json!({"model_calls": 0}), "calls of models"),
+        (json!({"model_calls": 0}), "model calls"),
         (json!({"tokens": 0}), "tokens"),
         (json!({"bytes": 100}), "bytes"),
     ] {
@@ -90,7 +90,7 @@ fn a_limit_that_leaves_nothing_says_so_and_what_was_to_be_done_e9_10() {
         assert_eq!(
             root(&sim).notes,
             format!(
-                "stopped before it was done: its budget leaves too few {what} to begin; nothing was done of: say hello"
+                "stopped before it was finished: its budget does not leave enough {what} to begin; nothing was done of: say hello"
             )
         );
     }
@@ -129,6 +129,6 @@ fn who_wants_to_be_left_alone_beyond_the_time_of_the_task_is_not_waited_for_eith
     assert_eq!((sim.asks.len(), sim.now), (1, began));
     let result = sim.run.node_at("hello").unwrap().result.unwrap();
     assert_eq!(result.stop_reason, Some(StopReason::RetriesExhausted));
-    let said = "it said 429; it wants to be left alone for 600 s, and the task has 120 s left";
+    let said = "it said 429; it asks to wait 600 s, but the task has only 120 s left";
     assert!(result.notes.contains(said), "{}", result.notes);
 }

@@ -28,7 +28,7 @@ fn a_person_is_asked_about_a_criterion_with_what_it_names_filled_in_e9_14() {
     let human = json!({"id": "c1", "text": WORDS, "check": "human"});
     let mut sim = attended(&written(&human), "met");
     let (node, asked) = goes_on(&mut sim).unwrap();
-    assert_eq!(asked, "Is this met: hello is how Ann writes it? The result: ");
+    assert_eq!(asked, "Is this criterion met: hello is how Ann writes it? Result: ");
     says(&mut sim, node, "no");
     assert_eq!(goes_on(&mut sim), None);
     let notes = &sim.run.node_at("a").unwrap().result.unwrap().notes;
@@ -69,7 +69,7 @@ fn a_command_that_checks_is_asked_about_with_the_words_filled_in_e9_6() {
         .ask_first(Some(Arc::new(|tool: &str, _: &Value| (tool == "shell").into())));
     let (_, asked) = goes_on(&mut sim).unwrap();
     assert!(
-        asked.ends_with("(to check whether this is met: hello is how Ann writes it)"),
+        asked.ends_with("(to check this criterion: hello is how Ann writes it)"),
         "{asked}"
     );
 }
@@ -97,11 +97,11 @@ fn what_a_criterion_names_is_cut_where_it_is_long_and_stands_as_it_is_where_it_i
         "criteria": [{"id": "c1", "text": "{{ result.output.text }} is long", "check": "human"}],
     }]});
     let (_, asked) = goes_on(&mut attended(&long, "met")).unwrap();
-    assert!(
-        asked.chars().count() < 700 && asked.ends_with("? The result: "),
-        "{asked}"
-    );
+    assert!(asked.chars().count() < 700 && asked.ends_with("? Result: "), "{asked}");
     let missing = written(&json!({"id": "c1", "text": "{{ result.output.none.at_all }}", "check": "human"}));
     let (_, asked) = goes_on(&mut attended(&missing, "met")).unwrap();
-    assert_eq!(asked, "Is this met: {{ result.output.none.at_all }}? The result: ");
+    assert_eq!(
+        asked,
+        "Is this criterion met: {{ result.output.none.at_all }}? Result: "
+    );
 }
