@@ -62,13 +62,13 @@ fn a_goal_is_planned_done_and_put_together() {
 
     One file and two letters.
     ! [TIME] planned   run  plan 1, 2 steps: it is so
-    ! [TIME] decided   group-1/files  does it directly: it is so
+    ! [TIME] decided   group-1/files  execute directly: it is so
     ! [TIME] ok        group-1/files/call-1  1
     ! [TIME] ok        group-1/files  one file
-    ! [TIME] decided   group-1/size  does it directly: it is so
+    ! [TIME] decided   group-1/size  execute directly: it is so
     ! [TIME] ok        group-1/size/call-1  2
     ! [TIME] ok        group-1/size  two letters
-    ! [TIME] decided   sum  does it directly: it is so
+    ! [TIME] decided   sum  execute directly: it is so
     ! [TIME] ok        sum  one file, two letters
     ! [TIME] ok        run  One file and two letters.
     ! 

@@ -269,11 +269,11 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
     ! [TIME] skipped   last  superseded: not begun, because the plan was changed
     ! [TIME] planned   run  plan 2, 2 steps, waits for approval: no fire another way
     ! [TIME] edited    run  plan 3, edited by human: added lock; kept look, last
-    ! [TIME] decided   look  does it directly: it is so
+    ! [TIME] decided   look  execute directly: it is so
     ! [TIME] ok        look  look around: done
-    ! [TIME] decided   last  does it directly: it is so
+    ! [TIME] decided   last  execute directly: it is so
     ! [TIME] ok        last  carry it away: done
-    ! [TIME] decided   lock  does it directly: it is so
+    ! [TIME] decided   lock  execute directly: it is so
     ! [TIME] ok        lock  lock the door: done
     ! [TIME] ok        run  The shed is tidy.
     ! 
@@ -332,7 +332,7 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
         path(&run, "three")["notes"]
             .as_str()
             .unwrap()
-            .ends_with("did not allow it: enough"),
+            .ends_with("rejected it: enough"),
         "{run}"
     );
     // Without anybody there, it is refused as before.

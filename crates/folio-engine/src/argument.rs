@@ -156,7 +156,7 @@ impl ArgKind {
             Self::Flag => "true or false".to_owned(),
             Self::List => "a list".to_owned(),
             Self::Object => "an object".to_owned(),
-            Self::OneOf(words) => one_of(words),
+            Self::OneOf(words) => choice_of(words),
         };
         // In a list, one item is at fault.
         let wrong = match (self, value) {
@@ -327,7 +327,7 @@ fn is_within(value: &Value, least: u64, most: u64) -> bool {
 pub fn check_choice(names: &[String], args: Written<'_>) -> Result<(), Choice> {
     let words = || {
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        one_of(&quoted)
+        choice_of(&quoted)
     };
     if args.are_too_many(names) {
         return Err(Choice::Several(format!("only {} can be given", words())));
@@ -393,6 +393,14 @@ pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
             let most: Vec<&str> = most.iter().map(AsRef::as_ref).collect();
             format!("one of {} or {}", most.join(", "), last.as_ref())
         }
+    }
+}
+
+/// `a` for one word, `one of a, b or c` for several: what a sentence asks for.
+fn choice_of<S: AsRef<str>>(words: &[S]) -> String {
+    match words {
+        [only] => only.as_ref().to_owned(),
+        _ => one_of(words),
     }
 }
 

@@ -87,7 +87,10 @@ async fn what_no_longer_fits_is_history_with_a_summary_and_the_run_goes_on_m7_8_
     );
     let (_, last) = told.last().unwrap();
     assert!(
-        last.contains(&format!("[Messages 1 to {} of this conversation are kept", said.total)),
+        last.contains(&format!(
+            "[Messages 1 to {} of this conversation are stored",
+            said.total
+        )),
         "{last}"
     );
     assert!(
@@ -270,7 +273,7 @@ async fn a_window_of_four_thousand_tokens_is_enough_for_a_task_seed_003() {
     // What it is not told of, it is told by name.
     let system = &work.messages[0].text;
     let left_out = system
-        .split_once("no room for these tools, and you cannot call them: ")
+        .split_once("not fit into your context window and cannot be called: ")
         .unwrap()
         .1;
     assert!(left_out.contains("text"), "{left_out}");

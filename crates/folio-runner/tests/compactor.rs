@@ -80,9 +80,9 @@ async fn what_a_model_says_takes_the_place_of_what_was_found_m7_8_v8() {
     let asked = model.asked();
     let read = &asked[0].messages[1].text;
     for part in [
-        "# The messages 1 to 4 of the conversation",
+        "# Conversation messages 1 to 4",
         "1: {\"content\":\"Repair the roof. You must not wake the cat.\"",
-        "# What was found in them without a model",
+        "# Found in them without a model",
         "/conversation_history/main/1-4",
         "/scratchbook/main.md",
     ] {
@@ -101,11 +101,11 @@ async fn it_reads_what_was_put_away_and_its_scratchbook_and_writes_nothing_seed_
         asked_for_summary()
             .contains("read ends before it begins: to_line 1 comes before from_line 3")
             .json(&json!({"summary": "It was read."})),
-        asked_for_summary().contains("from line 2 on, of 4 lines").calls([(
+        asked_for_summary().contains("from line 2 of 4 lines").calls([(
             "read",
             json!({"path": "/conversation_history/main/1-4", "from_line": 3, "to_line": 1}),
         )]),
-        asked_for_summary().contains("there is no tool").calls([(
+        asked_for_summary().contains("unknown tool").calls([(
             "read",
             json!({"path": "/conversation_history/main/1-4", "from_line": 2, "to_line": 2}),
         )]),
@@ -127,11 +127,11 @@ async fn a_bad_answer_leaves_what_was_found_and_is_told_m7_8_v8() {
     let cues = [
         ("is empty", asked_for_summary().text("")),
         (
-            "no summary",
+            "summary is missing",
             asked_for_summary().calls([("done", json!({"summary": " "}))]),
         ),
         (
-            "no list",
+            "must be a list",
             asked_for_summary().calls([("done", json!({"summary": "x", "next_actions": "y"}))]),
         ),
         ("no JSON object", asked_for_summary().text("I could do that.")),

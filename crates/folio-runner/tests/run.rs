@@ -633,11 +633,11 @@ async fn a_running_run_can_be_stopped_by_somebody_else_e9_11() {
     let notes = |path: &str| run.node_at(path).unwrap().result.unwrap().notes.clone();
     assert_eq!(
         notes("group-1/slow"),
-        "stopped while it was at work; it changes nothing"
+        "stopped while it was running; it changes nothing"
     );
     assert_eq!(
         notes("group-1/command"),
-        "stopped while it was at work; it may have taken effect"
+        "stopped while it was running; it may have taken effect"
     );
 }
 

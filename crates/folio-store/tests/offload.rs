@@ -431,7 +431,7 @@ async fn what_was_asked_and_is_to_be_kept_to_outlives_every_later_offload_m7_8_v
         assert_eq!(summary.matches("\n- ").count(), 1, "{summary}");
         assert!(summary.ends_with("Said:\n- Never touch the lexer!\n"), "{summary}");
         assert!(summary.contains("src/a0.rs, src/a1.rs, src/a2.rs"), "{summary}");
-        assert!(next.ends_with("Go on with: Port the parser."), "{next}");
+        assert!(next.ends_with("Continue with: Port the parser."), "{next}");
         let text = gone.messages[1]["content"].as_str().unwrap();
         assert!(text.contains("Never touch the lexer!"), "{text}");
         messages = [gone.messages, calls(round)].concat();

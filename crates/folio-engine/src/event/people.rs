@@ -31,7 +31,7 @@ impl Approval {
     #[must_use]
     pub fn in_words(&self) -> String {
         let again = if self.again {
-            "make it again? It had begun when its driver died, and nobody knows whether it took effect: "
+            "retry? It had started when its driver died, and it is unknown whether it took effect: "
         } else {
             ""
         };

@@ -55,9 +55,9 @@ impl Event {
                 reason,
                 executor: Some(executor),
                 ..
-            } => format!("has {executor} do it: {reason}"),
-            Self::Decided { by, reason, .. } if by == "model" => format!("does it directly: {reason}"),
-            Self::Decided { by, reason, .. } => format!("does it directly ({by}): {reason}"),
+            } => format!("assigned to {executor}: {reason}"),
+            Self::Decided { by, reason, .. } if by == "model" => format!("execute directly: {reason}"),
+            Self::Decided { by, reason, .. } => format!("execute directly ({by}): {reason}"),
             Self::Planned {
                 version,
                 steps,
@@ -77,8 +77,8 @@ impl Event {
             Self::ApprovalAsked { approval, .. } => crate::run::call_in_words(&approval.tool, &approval.args),
             Self::CallApproved { always, by, .. } => match always {
                 None => by.clone(),
-                Some(Always::Tool) => format!("{by}, and every call of the tool"),
-                Some(Always::Arguments) => format!("{by}, and every call with these arguments"),
+                Some(Always::Tool) => format!("{by}, for every call of the tool"),
+                Some(Always::Arguments) => format!("{by}, for every call with these arguments"),
             },
             Self::CallRejected { reason, by, .. } => format!("{by}: {reason}"),
             Self::LimitsChanged { limits, by, .. } => format!("{by}: {}", limits.in_words()),
@@ -111,7 +111,7 @@ impl Event {
             }
             Self::RollUps { parts, .. } => {
                 let results: u32 = parts.iter().sum();
-                format!("{results} results are put together in {} parts first", parts.len())
+                format!("{results} results are first combined in {} parts", parts.len())
             }
             Self::Compacted { pieces, .. } => format!("{pieces} messages were offloaded"),
             Self::Spent { reason, .. } => format!("{reason}: hands back what it has"),

@@ -62,9 +62,9 @@ impl Projection<'_> {
             return;
         };
         let (title, body) = match event {
-            Event::ApprovalAsked { approval, .. } => ("Waits for a yes", approval.in_words()),
-            Event::CallApproved { .. } => ("Allowed", event.in_words()),
-            Event::CallRejected { .. } => ("Not allowed", event.in_words()),
+            Event::ApprovalAsked { approval, .. } => ("Waiting for approval", approval.in_words()),
+            Event::CallApproved { .. } => ("Approved", event.in_words()),
+            Event::CallRejected { .. } => ("Rejected", event.in_words()),
             Event::PlanApproved { .. } => ("Plan approved", event.in_words()),
             Event::PlanRejected { .. } => ("Plan rejected", event.in_words()),
             _ => ("Limits changed", event.in_words()),

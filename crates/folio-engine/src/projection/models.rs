@@ -32,7 +32,7 @@ impl Projection<'_> {
                     self.calls(*node),
                     EntryId::derived(&["compacted", text])
                 );
-                let title = format!("{pieces} messages were put away");
+                let title = format!("{pieces} messages were offloaded");
                 self.note(*node, &id, &title, text.clone(), &[], Owner::executor());
             }
             Event::RollUps { node, .. } => {
@@ -47,7 +47,7 @@ impl Projection<'_> {
                 retry_at,
                 ..
             } => {
-                let next = retry_at.map_or("It is not asked again.".to_owned(), |at| {
+                let next = retry_at.map_or("It will not be retried.".to_owned(), |at| {
                     format!("The next attempt is not before {at}.")
                 });
                 let body = format!("{}\n\n{next}", failure.message);
@@ -65,7 +65,7 @@ impl Projection<'_> {
                 self.note(
                     *node,
                     &id,
-                    "The next model is asked",
+                    "Switched to the next model",
                     reason.clone(),
                     &[],
                     Owner::executor(),
@@ -73,7 +73,7 @@ impl Projection<'_> {
             }
             Event::Rejected { node, problems } => {
                 let id = self.block(event);
-                self.listed(*node, &id, "An answer was not used", String::new(), "results", problems);
+                self.listed(*node, &id, "Answer rejected", String::new(), "results", problems);
             }
             // If plans are switched off, nothing was decided.
             Event::Decided { by, .. } if by == PlanMode::Never.as_str() => {}
@@ -93,7 +93,7 @@ impl Projection<'_> {
                     format!(" (rule: {by})")
                 };
                 let body = format!("{reason}{}", tests_in_words(tests.as_ref()));
-                let title = format!("Decision: do it directly{by}");
+                let title = format!("Decision: execute directly{by}");
                 self.note(*node, "decided", &title, body.trim().to_owned(), &[], Owner::planner());
             }
             Event::Planned {
@@ -119,10 +119,10 @@ impl Projection<'_> {
             }
             Event::SentBack { node, gaps } => {
                 let id = self.block(event);
-                self.listed(*node, &id, "Not accepted yet", String::new(), "remaining", gaps);
+                self.listed(*node, &id, "Sent back", String::new(), "remaining", gaps);
             }
             Event::Spent { node, reason } => {
-                let body = "No more calls are begun; what there is, is handed back.".to_owned();
+                let body = "No more calls are started; the results so far are handed back.".to_owned();
                 let id = self.block(event);
                 self.note(
                     *node,
@@ -380,7 +380,7 @@ impl Projection<'_> {
         let tasks: Vec<NodeView<'_>> = steps.into_iter().filter(|step| !step.kind.is_group()).collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for step in &tasks {
-            let status = step.result.map_or("not ended", |result| result.status.as_str());
+            let status = step.result.map_or("unfinished", |result| result.status.as_str());
             *counts.entry(status).or_default() += 1;
         }
         let counts: Vec<String> = counts
@@ -455,9 +455,9 @@ fn tests_in_words(tests: Option<&LeafTests>) -> String {
     let Some(tests) = tests else { return String::new() };
     let said = |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
     format!(
-        "\n\nThe task is {}, what it needs is {}, its criteria can {}.",
+        "\n\nThe task is {}, its resources are {}, and its criteria are {}.",
         said(tests.low_complexity, "well understood", "complex"),
-        said(tests.resources_available, "at hand", "not at hand"),
-        said(tests.criteria_testable, "be tested here", "not be tested here"),
+        said(tests.resources_available, "available", "not available"),
+        said(tests.criteria_testable, "testable here", "not testable here"),
     )
 }

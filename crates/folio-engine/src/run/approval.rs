@@ -336,8 +336,7 @@ impl Run {
     /// assumed (E9.12).
     #[must_use]
     pub fn call_assumed_done(&self, call: &CallAction) -> Event {
-        let notes =
-            "it had begun when its driver died, and counts as done, as the settings say; what it gave is not known";
+        let notes = "it had started when its driver died, and the settings count it as done; its output is unknown";
         Event::Finished {
             node: call.node,
             result: Box::new(NodeResult {
@@ -350,7 +349,7 @@ impl Run {
     /// The event that records a call with an unknown effect that was not repeated.
     fn outcome_unknown(&self, node: NodeId, why: &str) -> Event {
         let notes = format!(
-            "it had begun when its driver died, and nobody knows whether it took effect; it was not made again{why}"
+            "it had started when its driver died, and it is unknown whether it took effect; it was not retried{why}"
         );
         let result = NodeResult::failed(Severity::Hard, StopReason::OutcomeUnknown, notes);
         Event::Finished {
@@ -379,8 +378,8 @@ impl Run {
             severity,
             StopReason::PolicyDenied,
             match by {
-                NOBODY => format!("it was not allowed{why}"),
-                by => format!("{by} did not allow it{why}"),
+                NOBODY => format!("it was not approved{why}"),
+                by => format!("{by} rejected it{why}"),
             },
         );
         Event::Finished {
@@ -396,7 +395,7 @@ impl Run {
             let rejected = |index: &usize| Event::PlanRejected {
                 node: self.nodes[*index].id,
                 version: self.nodes[*index].plan.as_ref().map_or(1, |plan| plan.version),
-                reason: "nobody is there to say yes".to_owned(),
+                reason: "nobody is available to approve".to_owned(),
                 by: NOBODY.to_owned(),
             };
             events.extend(self.gated.iter().map(rejected));
@@ -406,7 +405,7 @@ impl Run {
                 .asked_about
                 .iter()
                 .filter(|(index, asked)| asked.said.is_none() && self.nodes[**index].state == NodeState::WaitingInput);
-            events.extend(calls.map(|(index, _)| self.said_no(*index, NOBODY, "nobody is there to say yes")));
+            events.extend(calls.map(|(index, _)| self.said_no(*index, NOBODY, "nobody is available to approve")));
         }
         events
     }
@@ -576,7 +575,7 @@ impl Run {
             return self.rolled_up(index, nobody);
         }
         if let Some(reason) = nobody {
-            return self.failing(index, reason, "nobody approved its plan");
+            return self.failing(index, reason, "its plan was not approved");
         }
         Event::Decided {
             node: self.nodes[index].id,

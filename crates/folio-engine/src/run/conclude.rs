@@ -18,10 +18,10 @@ use crate::result::{Evidence, Failure, Finding, NodeResult, Outcome, Output, Sev
 use crate::template::{self, Scope};
 
 /// The notes of a call that was stopped, if nothing better is known.
-pub(super) const MAY_HAVE_CHANGED: &str = "stopped while it was at work; it may have taken effect";
+pub(super) const MAY_HAVE_CHANGED: &str = "stopped while it was running; it may have taken effect";
 
 /// The notes of a stopped call whose tool is known to only read.
-pub(super) const CHANGES_NOTHING: &str = "stopped while it was at work; it changes nothing";
+pub(super) const CHANGES_NOTHING: &str = "stopped while it was running; it changes nothing";
 
 /// The most elements for which one rule reports why they give no observation.
 const PROBLEMS_MAX: usize = 8;

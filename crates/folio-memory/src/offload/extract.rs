@@ -153,7 +153,7 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
                 found.error = Some(if of_strangers(result) {
                     let tool = short_line(tool_of(&callers, result), CHARS);
                     format!(
-                        "a result of {} tells of one; it is in the history",
+                        "a result of {} reports one; see the history",
                         if tool.is_empty() { "a tool" } else { &tool }
                     )
                 } else {
@@ -224,8 +224,8 @@ impl Extract {
     #[must_use]
     pub fn next_actions(&self, open: &[String]) -> Vec<String> {
         let mut actions: Vec<String> = open.iter().map(|item| short_line(item, CHARS)).collect();
-        actions.extend(self.error.iter().map(|error| format!("See to: {error}")));
-        actions.extend(self.request.iter().map(|request| format!("Go on with: {request}")));
+        actions.extend(self.error.iter().map(|error| format!("Fix: {error}")));
+        actions.extend(self.request.iter().map(|request| format!("Continue with: {request}")));
         actions
     }
 }

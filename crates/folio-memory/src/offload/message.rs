@@ -109,7 +109,7 @@ impl Message {
             Some(_) => {
                 return Err(wrong(
                     &format!("{place}.content"),
-                    "is neither a text nor a list of blocks",
+                    "is neither a string nor a list of blocks",
                 ));
             }
         }

@@ -64,8 +64,8 @@ fn what_was_asked_what_failed_and_what_must_be_done_is_found_without_a_model_m7_
         found.next_actions(&["e4 write tests".to_owned()]),
         [
             "e4 write tests",
-            "See to: error[E0308]: mismatched types",
-            "Go on with: Then fix it"
+            "Fix: error[E0308]: mismatched types",
+            "Continue with: Then fix it"
         ]
     );
 }
@@ -85,7 +85,7 @@ fn what_strangers_say_through_a_tool_is_not_quoted_m7_8_v11() {
     assert_eq!(
         found.summary(),
         "Last request: Look it up\nLast answer: I do.\n\
-         Last error: a result of http_get tells of one; it is in the history\nTouched: https://example.org\n"
+         Last error: a result of http_get reports one; see the history\nTouched: https://example.org\n"
     );
     let of_tool = |tool: &str| {
         if is_external(tool) {
@@ -270,7 +270,7 @@ fn what_stands_for_messages_is_nobodys_word_m7_8_v8() {
 
 const SUMMARY: &str = "Last request: fix it\nLast error: it failed\nTouched: src/first.rs, src/second.rs\nSaid:\n\
                        - Never push to the first branch.\n- Never push to the second one.\n- Never push to the third.\n";
-const NEXT: &str = "e4 write tests\nSee to: it failed\nGo on with: fix it";
+const NEXT: &str = "e4 write tests\nFix: it failed\nContinue with: fix it";
 
 /// What [`told`] makes of [`SUMMARY`] and [`NEXT`] within `bytes`.
 fn told_in(bytes: usize) -> Option<String> {
@@ -305,8 +305,8 @@ fn the_oldest_goes_first_and_is_counted_and_the_newest_stays_m7_8_v8() {
 
     Next (e9):
     e4 write tests
-    See to: it failed
-    Go on with: fix it
+    Fix: it failed
+    Continue with: fix it
     ");
     insta::assert_snapshot!(told_in(160).unwrap(), @r"
     Summary (e8):

@@ -156,7 +156,7 @@ pub fn definitions() -> [Definition; 6] {
         ),
         tool(
             "scratch_update",
-            "Change fields of an item; what is left out stays.",
+            "Change fields of an item; omitted ones stay unchanged.",
             object(update, &["id"]),
             false,
         ),
@@ -185,7 +185,7 @@ impl Call {
             let names: Vec<_> = all.iter().map(|tool| tool.name).collect();
             return Err(wrong(
                 "tool",
-                format!("there is no {name:?}; there are {}", names.join(", ")),
+                format!("unknown tool {name:?}; use one of {}", names.join(", ")),
             ));
         };
         if name == "scratch_read" {
@@ -218,7 +218,7 @@ fn names_something(arguments: &Value) -> Result<(), Invalid> {
         (Some(("query", value)), None) if is_blank(value) => ("query", "words to find"),
         _ => return Ok(()),
     };
-    let message = format!("is empty; give {}, or leave it out to read the view", what.1);
+    let message = format!("is empty; give {}, or omit it to read the view", what.1);
     Err(wrong(what.0, message))
 }
 
@@ -256,7 +256,7 @@ impl Given {
         match self.0.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(wrong(field, format!("must be a text, not {other}"))),
+            Some(other) => Err(wrong(field, format!("must be a string, not {other}"))),
         }
     }
 
@@ -278,12 +278,12 @@ impl Given {
         let text = format!("{number}");
         match text.parse() {
             Ok(count) => Ok(Some(count)),
-            Err(_) => Err(wrong(field, format!("must be a whole number, 0 or more, not {text}"))),
+            Err(_) => Err(wrong(field, format!("must be a non-negative integer, not {text}"))),
         }
     }
 
     fn texts(&self, field: &str) -> Result<Option<Vec<String>>, Invalid> {
-        let not = |value: &Value| wrong(field, format!("must be a list of texts, not {value}"));
+        let not = |value: &Value| wrong(field, format!("must be a list of strings, not {value}"));
         match self.0.get(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(vec![text.clone()])),
@@ -318,7 +318,7 @@ impl Given {
         if let Some(budget) = read.budget.filter(|budget| *budget > MAX_ANSWER_TOKENS) {
             return Err(wrong(
                 "budget",
-                format!("{budget} tokens are more than {MAX_ANSWER_TOKENS}; read on with cursor"),
+                format!("{budget} exceeds the limit of {MAX_ANSWER_TOKENS} tokens; continue with cursor"),
             ));
         }
         Ok(Call::Read(read))
@@ -372,7 +372,7 @@ impl Given {
                 .into_iter()
                 .find(|field| self.0.contains_key(*field));
             if kind != "note" || of_work.is_some() {
-                let message = "takes only text with kind note; leave `page` out to add a todo or a task";
+                let message = "accepts only text of kind note; omit `page` to add a todo or a task";
                 return Err(wrong("page", message.to_owned()));
             }
             let title = title.unwrap_or_default();
@@ -408,7 +408,7 @@ impl Given {
         if patch == ItemPatch::default() {
             return Err(wrong(
                 "arguments",
-                "contain nothing to change; give title, body, status, tags, phase or progress".to_owned(),
+                "change nothing; give title, body, status, tags, phase or progress".to_owned(),
             ));
         }
         Ok(Call::Update {
@@ -460,7 +460,7 @@ mod tests {
             (
                 "scratch_add",
                 json!({"kind": "note", "tags": [1]}),
-                "tags: must be a list of texts, not [1]",
+                "tags: must be a list of strings, not [1]",
             ),
             (
                 "scratch_pin",
@@ -471,33 +471,33 @@ mod tests {
             (
                 "scratch_update",
                 json!({"id": "e1"}),
-                "arguments: contain nothing to change; give title, body, status, tags, phase or progress",
+                "arguments: change nothing; give title, body, status, tags, phase or progress",
             ),
             (
                 "scratch_read",
                 json!({"id": "", "budget": 400}),
-                "id: is empty; give a handle such as e42 or p7, or leave it out to read the view",
+                "id: is empty; give a handle such as e42 or p7, or omit it to read the view",
             ),
             (
                 "scratch_read",
                 json!({"query": " ", "id": null}),
-                "query: is empty; give words to find, or leave it out to read the view",
+                "query: is empty; give words to find, or omit it to read the view",
             ),
             (
                 "scratch_read",
                 json!({"budget": -1}),
-                "budget: must be a whole number, 0 or more, not -1",
+                "budget: must be a non-negative integer, not -1",
             ),
             (
                 "scratch_read",
                 json!({"budget": 1e9}),
-                "budget: 1000000000 tokens are more than 20000; read on with cursor",
+                "budget: 1000000000 exceeds the limit of 20000 tokens; continue with cursor",
             ),
             ("scratch_read", json!([]), "arguments: must be a JSON object"),
             (
                 "scratch_forget",
                 json!({}),
-                "tool: there is no \"scratch_forget\"; there are scratch_read, scratch_add, scratch_update, scratch_complete, scratch_pin, scratch_unpin",
+                "tool: unknown tool \"scratch_forget\"; use one of scratch_read, scratch_add, scratch_update, scratch_complete, scratch_pin, scratch_unpin",
             ),
         ] {
             assert_eq!(Call::parse(name, &arguments).unwrap_err().to_string(), said);

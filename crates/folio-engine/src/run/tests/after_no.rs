@@ -115,7 +115,7 @@ fn where_nobody_is_there_no_plan_begins_and_every_step_has_an_end_e9_14() {
         "{}",
         result.notes
     );
-    assert_eq!(result.notes, "nobody approved its plan");
+    assert_eq!(result.notes, "its plan was not approved");
     for path in ["walls", "cellar"] {
         assert_eq!(sim.status(path), Outcome::Skipped, "{path}");
     }

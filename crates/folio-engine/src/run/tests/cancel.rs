@@ -354,7 +354,7 @@ fn a_model_whose_call_was_stopped_is_told_that_it_may_have_taken_effect_and_goes
     let sim = sim.driven_on();
     let told = &sim.asks[1].messages.last().unwrap().text;
     assert!(
-        told.starts_with("cancelled (cancelled_by_user). stopped while it was at work; it may have taken effect\n"),
+        told.starts_with("cancelled (cancelled_by_user). stopped while it was running; it may have taken effect\n"),
         "{told}"
     );
     assert_eq!(sim.status("call-1"), Outcome::Cancelled);
@@ -521,8 +521,8 @@ fn a_plan_that_failed_says_why_what_failed_of_it_did_and_not_why_something_else_
 #[test]
 fn of_a_call_that_only_looks_and_was_stopped_it_is_said_that_it_changed_nothing_e9_11() {
     for (tool, said) in [
-        ("echo", "stopped while it was at work; it changes nothing"),
-        ("write", "stopped while it was at work; it may have taken effect"),
+        ("echo", "stopped while it was running; it changes nothing"),
+        ("write", "stopped while it was running; it may have taken effect"),
     ] {
         let mut sim = Sim::new(&format!("steps: [{{id: a, do: {{tool: {tool}, args: {{}}}}}}]"));
         sim.derive();

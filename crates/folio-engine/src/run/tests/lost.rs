@@ -33,7 +33,7 @@ fn a_call_of_which_nobody_knows_what_it_did_is_made_again_if_a_person_says_so_e9
     let [(node, Waiting::Call(approval))] = waiting.as_slice() else {
         panic!("{waiting:?}");
     };
-    assert!(approval.again && approval.in_words().starts_with("make it again?"));
+    assert!(approval.again && approval.in_words().starts_with("retry?"));
     assert!(
         approval.in_words().ends_with(r#"echo {"to":"ada"}"#),
         "{}",
@@ -68,9 +68,7 @@ fn who_says_no_to_a_second_time_leaves_an_outcome_that_nobody_knows_e9_12() {
         (Outcome::Failed, Some(Severity::Hard), Some(StopReason::OutcomeUnknown))
     );
     assert!(
-        result
-            .notes
-            .ends_with("it was not made again, as ada said: it was sent"),
+        result.notes.ends_with("it was not retried, as ada said: it was sent"),
         "{}",
         result.notes
     );

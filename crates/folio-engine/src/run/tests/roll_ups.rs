@@ -219,7 +219,7 @@ fn roll_ups_are_on_the_page_of_the_task_and_cost_what_they_cost_e9_16() {
         run.apply(*at, event).unwrap();
         pages.push_str(&format!("{:?}", crate::projection::changes(&run, event)));
     }
-    assert!(pages.contains("31 results are put together in 3 parts first"));
+    assert!(pages.contains("31 results are first combined in 3 parts"));
     assert!(pages.contains("Results 1 to 12 of 31: ok"));
     let calls: u64 = sim.run.node_at("").unwrap().spent.model_calls;
     assert_eq!(calls, 1 + 3 + 1);

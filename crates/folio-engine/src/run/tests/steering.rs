@@ -205,7 +205,7 @@ fn a_no_is_a_hard_failure_of_a_plans_task_e9_14() {
         (ask.stop_reason, ask.severity),
         (Some(StopReason::PolicyDenied), Some(Severity::Hard))
     );
-    assert_eq!(ask.notes, "ada did not allow it: not today");
+    assert_eq!(ask.notes, "ada rejected it: not today");
     assert_eq!(sim.status("again"), Outcome::Skipped);
 }
 
@@ -236,7 +236,7 @@ fn a_model_is_told_of_a_no_and_goes_on_e9_14() {
     let sim = sim.driven_on();
     let told = read_by(&sim, 1);
     assert!(
-        told.contains("failed (policy_denied). ada did not allow it: not today"),
+        told.contains("failed (policy_denied). ada rejected it: not today"),
         "{told}"
     );
     assert_eq!(root(&sim).status, Outcome::Partial, "nothing that it called was done");

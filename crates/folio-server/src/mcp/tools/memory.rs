@@ -228,7 +228,7 @@ fn within(asked: Option<u32>, usual: u32) -> Result<u32, Problem> {
         Some(budget) if budget <= MAX_ANSWER_TOKENS => Ok(budget),
         Some(budget) => Err(wrong(
             "budget",
-            format!("{budget} tokens are more than one answer may have, {MAX_ANSWER_TOKENS}"),
+            format!("{budget} exceeds the limit of {MAX_ANSWER_TOKENS} tokens"),
         )
         .into()),
     }
