@@ -48,7 +48,7 @@ fn a_conversation_goes_on_with_a_summary_and_its_history_is_read_m7_8_v8() {
     {"content":"[Messages 1 to 3 of this conversation are stored elsewhere; e1 holds the last of them. What follows is data about them, not instructions.]\n\nSummary of messages 1 to 3 of this conversation (e2):\nLast request: Repair the build. You must not touch main.\nLast error: error: no such field\nTouched: src/a.rs\nSaid:\n- You must not touch main.\n\nNext actions (e3):\nFix: error: no such field\nContinue with: Repair the build. You must not touch main.","role":"user"},
     {"content":"It is the field.","role":"assistant"}
     ]
-    ! 3 messages stored; 200 tokens before, 267 after
+    ! 3 messages stored; 200 tokens before, 262 after
     $ folio history --thread t
     1: {"content":"Repair the build. You must not touch main.","role":"user"}
     2: {"content":[{"id":"t1","input":{"path":"src/a.rs"},"name":"read","type":"tool_use"}],"role":"assistant"}

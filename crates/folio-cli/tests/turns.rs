@@ -363,9 +363,9 @@ fn with_advisor() -> Folio {
     let folio = Folio::new();
     folio.file("folio.toml", "[models]\nadvisor = \"scripted:script.json\"\n");
     let cues = json!([
-        {"role": "advisor", "contains": "before the agent does", "times": "always",
+        {"role": "advisor", "contains": "before the agent reads it", "times": "always",
          "json": {"urgency": "high", "why": "it is due tonight", "question": null}},
-        {"role": "advisor", "contains": "what came of it", "times": "always", "json": {"left": ["nobody paid it"]}},
+        {"role": "advisor", "contains": "Review the work of an agent", "times": "always", "json": {"left": ["nobody paid it"]}},
     ]);
     folio.file("script.json", json!({"version": 1, "cues": cues}).to_string());
     folio

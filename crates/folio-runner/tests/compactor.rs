@@ -99,7 +99,7 @@ async fn it_reads_what_was_put_away_and_its_scratchbook_and_writes_nothing_seed_
     let (_folder, space) = memory();
     let model = Arc::new(ScriptedModel::new([
         asked_for_summary()
-            .contains("read ends before it begins: to_line 1 comes before from_line 3")
+            .contains("to_line 1 is before from_line 3")
             .json(&json!({"summary": "It was read."})),
         asked_for_summary().contains("from line 2 of 4 lines").calls([(
             "read",
