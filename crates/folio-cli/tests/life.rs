@@ -393,7 +393,7 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
 
     All of them.
     $ folio archive e1
-    e1 [task/archived] Write the tests — All of them.
+    e1 [task/archived] Write the tests (draft, 20%) — All of them.
     ");
 }
 

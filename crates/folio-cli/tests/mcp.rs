@@ -92,7 +92,7 @@ fn a_set_of_tools_is_added_by_name_and_one_that_is_not_there_is_refused() {
     let refused = folio.call(&["--store", "memory:", "mcp", "--tools", "tasks"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
     assert!(
-        refused.stderr.contains("no set of tools \"tasks\""),
+        refused.stderr.contains("no tool set \"tasks\""),
         "{}",
         refused.stderr
     );
