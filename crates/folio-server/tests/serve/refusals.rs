@@ -96,7 +96,7 @@ async fn a_query_that_nobody_reads_is_refused_because_a_filter_must_not_be_lost(
     let answer = house.get("/observations?typ=x").await.json();
     let hint = answer["hints"][0].as_str().unwrap();
     assert!(
-        hint.starts_with("it takes type, status, tags, ") && hint.contains("context.<path>"),
+        hint.starts_with("this path takes type, status, tags, ") && hint.contains("context.<path>"),
         "{hint}"
     );
 }
