@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
+use folio::SpaceName;
 use folio::engine::run::SoFar;
 use folio::memory::{RunId, Seq, Timestamp};
 use folio::runner::{Busy, BusyRun, Driven, Runner, RunnerError};
@@ -55,8 +56,11 @@ pub(crate) async fn are_of_another(runner: &Runner, output: &Output, waiting: Wa
     Ok(is_of_another)
 }
 
-/// A run, and the outcome of driving it here.
-type Ended = (RunRow, Result<Driven, RunnerError>);
+/// A run by its space and its id.
+type Named = (SpaceName, RunId);
+
+/// A run, its space, and the outcome of driving it here.
+type Ended = (SpaceName, RunRow, Result<Driven, RunnerError>);
 
 /// What to do with a run in which everything waits, for a person or for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +79,9 @@ pub(crate) struct Leftovers {
     busy: Busy,
     waiting: Waiting,
     /// The runs that were reported as left alone.
-    left_alone: HashSet<RunId>,
+    left_alone: HashSet<Named>,
+    /// The space that this process is there for; others are named where their runs are reported.
+    own: Option<SpaceName>,
 }
 
 impl Default for Leftovers {
@@ -86,6 +92,7 @@ impl Default for Leftovers {
             busy: Busy::default(),
             waiting: Waiting::Kept,
             left_alone: HashSet::new(),
+            own: None,
         }
     }
 }
@@ -97,6 +104,7 @@ impl Leftovers {
         runner.end_leftover_turns().await?;
         let mut leftovers = Self {
             waiting,
+            own: Some(runner.workspace().space().clone()),
             ..Self::default()
         };
         let now = runner.workspace().now();
@@ -117,7 +125,7 @@ impl Leftovers {
         for row in rows {
             let so_far = said.get(&row.id).copied().unwrap_or_default();
             if so_far.is_left_alone() {
-                leftovers.leave_alone(&row, output);
+                leftovers.leave_alone(runner, &row, output);
             } else if is_alone && so_far.asks > 0 {
                 output.note(format_args!(
                     "{} waits for an answer, and there is nobody to ask",
@@ -147,62 +155,96 @@ impl Leftovers {
 
     async fn all_ended(&mut self, output: &Output) {
         while let Some(ended) = self.driving.join_next().await {
-            said(&ended, output);
+            self.said(&ended, output);
         }
     }
 
-    /// Drives these runs and, from now on, every other one that loses its process, up to `most` of them at a time,
-    /// until `end`. Then nothing more is begun, work under way has ten seconds to finish, and each run is given up
+    /// Drives these runs and, from now on, every other one that loses its process in a space of `runners`, up to `most`
+    /// of them at a time, until `end`. There may be more runners each time; one that is there stays. At the end nothing more is begun, work under way has ten seconds to finish, and each run is given up
     /// where it is.
     ///
     /// A run is resumed if no process drives it, and nothing happens in it, between two looks; a run that was
     /// submitted but never driven, fifteen seconds after its submission.
     pub(crate) async fn work(
         mut self,
-        runner: &Runner,
+        runners: impl Fn() -> Vec<Runner>,
         output: &Output,
         most: Option<usize>,
         end: impl Future<Output = ()>,
     ) {
         self.most = most.unwrap_or(self.most);
         tokio::select! {
-            () = self.go_on(runner, output) => {}
+            () = self.go_on(&runners, output) => {}
             () = end => {}
         }
-        runner.leave();
+        runners().iter().for_each(Runner::leave);
         let _in_time = tokio::time::timeout(GRACE, self.all_ended(output)).await;
     }
 
-    async fn go_on(&mut self, runner: &Runner, output: &Output) {
+    async fn go_on(&mut self, runners: impl Fn() -> Vec<Runner>, output: &Output) {
         let mut again = tokio::time::interval(LOOK_EVERY);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut seen: HashMap<RunId, Seq> = HashMap::new();
+        let mut seen: HashMap<Named, Seq> = HashMap::new();
         // Runs that cannot be resumed here: they need a model, or a folder, that only another machine has.
-        let mut given_up: HashSet<RunId> = HashSet::new();
+        let mut given_up: HashSet<Named> = HashSet::new();
+        // Spaces in which the turns of runs that have ended were ended.
+        let mut put_right: HashSet<SpaceName> = self.own.iter().cloned().collect();
+        let mut looks = 0;
         loop {
             tokio::select! {
                 Some(ended) = self.driving.join_next() => {
-                    given_up.extend(said(&ended, output));
+                    given_up.extend(self.said(&ended, output));
                 }
                 _ = again.tick() => {
-                    // If the store cannot be reached, the next look may succeed.
-                    let Ok(mut rows) = runner.unfinished().await else { continue };
-                    let now = runner.workspace().now();
-                    rows.retain(|row| !is_being_begun(row, now));
-                    let before = std::mem::take(&mut seen);
-                    seen.extend(rows.iter().map(|row| (row.id, row.head)));
-                    let is_left = |row: &RunRow| before.get(&row.id) == Some(&row.head) && !given_up.contains(&row.id);
-                    let rows: Vec<_> = rows.into_iter().filter(is_left).collect();
-                    let Ok(said) = runner.workspace().runs_so_far(&rows).await else { continue };
-                    for row in rows {
-                        if said.get(&row.id).is_some_and(SoFar::is_left_alone) {
-                            self.leave_alone(&row, output);
-                        } else if let Some(busy) = self.place() {
-                            seen.remove(&row.id);
-                            self.go_on_with(row, busy, runner, output);
+                    let mut all = runners();
+                    // Each is the first one in its turn, so that the places are not always taken by the same one.
+                    let first = looks % all.len().max(1);
+                    all.rotate_left(first);
+                    looks += 1;
+                    for runner in all {
+                        let space = runner.workspace().space();
+                        if !put_right.contains(space) && runner.end_leftover_turns().await.is_ok() {
+                            put_right.insert(space.clone());
                         }
+                        self.look(&runner, output, &mut seen, &given_up).await;
                     }
                 }
+            }
+        }
+    }
+
+    /// Resumes the runs of `runner` that were left as they were `seen` before, and notes how those are that are left
+    /// now. If the store cannot be reached, the next look may succeed.
+    async fn look(
+        &mut self,
+        runner: &Runner,
+        output: &Output,
+        seen: &mut HashMap<Named, Seq>,
+        given_up: &HashSet<Named>,
+    ) {
+        let workspace = runner.workspace();
+        let named = |row: &RunRow| (workspace.space().clone(), row.id);
+        let Ok(mut rows) = runner.unfinished().await else {
+            return;
+        };
+        let now = workspace.now();
+        rows.retain(|row| !is_being_begun(row, now));
+        let (before, others): (HashMap<_, _>, _) = std::mem::take(seen)
+            .into_iter()
+            .partition(|((space, _), _)| space == workspace.space());
+        *seen = others;
+        seen.extend(rows.iter().map(|row| (named(row), row.head)));
+        let is_left = |row: &RunRow| before.get(&named(row)) == Some(&row.head) && !given_up.contains(&named(row));
+        let rows: Vec<_> = rows.into_iter().filter(is_left).collect();
+        let Ok(said) = workspace.runs_so_far(&rows).await else {
+            return;
+        };
+        for row in rows {
+            if said.get(&row.id).is_some_and(SoFar::is_left_alone) {
+                self.leave_alone(runner, &row, output);
+            } else if let Some(busy) = self.place() {
+                seen.remove(&named(&row));
+                self.go_on_with(row, busy, runner, output);
             }
         }
     }
@@ -215,16 +257,28 @@ impl Leftovers {
     }
 
     /// Notes once that a run is not resumed automatically, and what the user can do.
-    fn leave_alone(&mut self, row: &RunRow, output: &Output) {
-        if self.left_alone.insert(row.id) {
-            output.note(left_alone(row));
+    fn leave_alone(&mut self, runner: &Runner, row: &RunRow, output: &Output) {
+        let space = runner.workspace().space();
+        if self.left_alone.insert((space.clone(), row.id)) {
+            output.note(format_args!("{}{}", self.of(space), left_alone(row)));
+        }
+    }
+
+    /// The beginning of a note on a run of `space`: handles are those of its space.
+    fn of(&self, space: &SpaceName) -> String {
+        match &self.own {
+            Some(own) if own != space => format!("space {space}: "),
+            _ => String::new(),
         }
     }
 
     fn go_on_with(&mut self, row: RunRow, busy: BusyRun, runner: &Runner, output: &Output) {
+        let space = runner.workspace().space().clone();
         output.note(format_args!(
-            "resuming {} ({}), whose process is gone",
-            row.handle, row.title
+            "{}resuming {} ({}), whose process is gone",
+            self.of(&space),
+            row.handle,
+            row.title
         ));
         let (runner, waiting) = (runner.clone(), self.waiting);
         self.driving.spawn(async move {
@@ -232,8 +286,38 @@ impl Leftovers {
                 Waiting::Kept => runner.drive_counted(row.id, &busy).await.map(Driven::Ended),
                 Waiting::GivenUp => runner.drive_aside(row.id, PATIENCE).await,
             };
-            (row, driven)
+            (space, row, driven)
         });
+    }
+
+    /// Reports how a run ended here, and returns it if it is not to be tried here again.
+    fn said(&self, ended: &Result<Ended, JoinError>, output: &Output) -> Option<Named> {
+        let (space, row, driven) = match ended {
+            Ok(ended) => ended,
+            // The claim on the run stays until the process ends, so it is not tried here again. The others go on.
+            Err(broken) => {
+                output.note(format_args!("a run stopped here: {broken}"));
+                return None;
+            }
+        };
+        let (of, run) = (self.of(space), row.handle);
+        match driven {
+            Ok(Driven::Ended(result)) => output.note(format_args!("{of}{run} ended: {}", result.status)),
+            Ok(Driven::Waits { .. }) => {
+                output.note(format_args!("{of}{run} waits; `folio show {run}` shows what for"));
+            }
+            Err(RunnerError::Leaving) => {}
+            // Another process was quicker, or took over the run.
+            Err(RunnerError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
+            Err(error @ RunnerError::Store(store)) if store.kind() == ErrorKind::Unavailable => {
+                output.note(format_args!("{of}{run} waits for its store: {error}"));
+            }
+            Err(error) => {
+                output.note(format_args!("{of}{run} cannot be resumed: {error}"));
+                return Some((space.clone(), row.id));
+            }
+        }
+        None
     }
 }
 
@@ -253,33 +337,6 @@ pub(crate) fn left_alone(row: &RunRow) -> String {
         row.handle,
         SoFar::BROKEN_OFF_MAX
     )
-}
-
-/// Reports how a run ended here, and returns it if it is not to be tried here again.
-fn said(ended: &Result<Ended, JoinError>, output: &Output) -> Option<RunId> {
-    let (row, driven) = match ended {
-        Ok(ended) => ended,
-        // The claim on the run stays until the process ends, so it is not tried here again. The others go on.
-        Err(broken) => {
-            output.note(format_args!("a run stopped here: {broken}"));
-            return None;
-        }
-    };
-    match driven {
-        Ok(Driven::Ended(result)) => output.note(format_args!("{} ended: {}", row.handle, result.status)),
-        Ok(Driven::Waits { .. }) => output.note(format_args!("{} waits; `folio show {0}` shows what for", row.handle)),
-        Err(RunnerError::Leaving) => {}
-        // Another process was quicker, or took over the run.
-        Err(RunnerError::Store(error)) if error.kind() == ErrorKind::Conflict => {}
-        Err(error @ RunnerError::Store(store)) if store.kind() == ErrorKind::Unavailable => {
-            output.note(format_args!("{} waits for its store: {error}", row.handle));
-        }
-        Err(error) => {
-            output.note(format_args!("{} cannot be resumed: {error}", row.handle));
-            return Some(row.id);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

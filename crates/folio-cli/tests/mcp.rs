@@ -91,11 +91,7 @@ fn a_set_of_tools_is_added_by_name_and_one_that_is_not_there_is_refused() {
     assert!(more.contains(&"observe_add".to_owned()) && more.contains(&"memory_search".to_owned()));
     let refused = folio.call(&["--store", "memory:", "mcp", "--tools", "tasks"]);
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));
-    assert!(
-        refused.stderr.contains("no tool set \"tasks\""),
-        "{}",
-        refused.stderr
-    );
+    assert!(refused.stderr.contains("no tool set \"tasks\""), "{}", refused.stderr);
 }
 
 #[test]

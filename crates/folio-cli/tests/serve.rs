@@ -19,7 +19,7 @@ fn an_address_that_others_reach_is_taken_when_there_is_a_token_and_answers_who_s
     let refused = folio.call(&["--store", "sqlite:f.db", "serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.code, 2, "{refused}");
     assert!(
-        refused.stderr.contains("no access token for the space main"),
+        refused.stderr.contains("no valid access token of any space"),
         "{refused}"
     );
     let made = folio.call(&[
@@ -135,4 +135,91 @@ fn a_server_goes_on_with_a_run_whose_program_was_killed_unless_it_is_told_not_to
     let _served = Served::new(&folio, "127.0.0.1:0");
     let ended = folio.until(&call(&["runs"]), |runs| runs["items"][0]["status"] != json!("running"));
     assert_eq!(ended["items"][0]["status"], json!("ok"), "{ended}");
+}
+
+/// Makes a token of `space` for a person.
+fn token_of(folio: &Folio, space: &str) -> String {
+    let arguments = [
+        "--store",
+        "sqlite:f.db",
+        "--space",
+        space,
+        "token",
+        "new",
+        "--role",
+        "human",
+    ];
+    folio.ok(&arguments).trim().to_owned()
+}
+
+#[test]
+fn a_server_serves_each_space_that_a_token_is_shown_of_and_keeps_what_is_due_there() {
+    let folio = Folio::new();
+    let call = |more: &[&'static str]| [&["--store", "sqlite:f.db"], more].concat();
+    folio.ok(&call(&["observe", "add", "known in main"]));
+    folio.ok(&call(&["--space", "other", "observe", "add", "known in other"]));
+    folio.ok(&call(&["--space", "other", "observe", "add", "newer in other"]));
+    folio.ok(&call(&[
+        "--space",
+        "other",
+        "policy",
+        "set",
+        "quota.live_observations=1",
+    ]));
+    let archived = call(&["--space", "other", "observe", "list", "--status", "archived"]);
+    assert_eq!(folio.json(&archived)["total"], 0);
+    let other = token_of(&folio, "other");
+    // A token of any space is enough to listen everywhere.
+    let served = Served::new(&folio, "0.0.0.0:0");
+    let late = token_of(&folio, "late");
+    let path = |space: &str| format!("/v1/spaces/{space}/observations");
+    assert_eq!(served.status(&path("main"), Some(&other)), "403");
+    assert_eq!(
+        served.status(&path("late"), Some(&late)),
+        "200",
+        "its token is younger than the server"
+    );
+    let mut answer = String::new();
+    served
+        .open(&path("other"), Some(&other))
+        .read_to_string(&mut answer)
+        .unwrap();
+    assert!(
+        answer.contains("newer in other") && !answer.contains("known in main"),
+        "{answer}"
+    );
+    // It is tidied when the server starts.
+    folio.until(&archived, |archived| archived["total"] == 1);
+}
+
+#[test]
+fn a_run_that_a_killed_server_left_in_another_space_goes_on_with_the_next_server_e9_9() {
+    let folio = Folio::new();
+    let token = token_of(&folio, "other");
+    let served = Served::new(&folio, "127.0.0.1:0");
+    let steps: Vec<_> = (0..10)
+        .map(|n| json!({"id": format!("wait{n}"), "do": {"tool": "wait", "args": {"ms": 100}}}))
+        .collect();
+    let wanted = json!({"plan": {"title": "Slow", "steps": steps}}).to_string();
+    let begun = served.post_as("/v1/spaces/other/runs", Some(&token), &wanted);
+    assert!(begun.contains(" 201 "), "{begun}");
+    let runs = ["--store", "sqlite:f.db", "--space", "other", "runs"];
+    folio.until(&runs, |runs| runs["items"][0]["driven"] == json!(true));
+    // It is killed.
+    drop(served);
+    let idle = folio.process(&[
+        "--store",
+        "sqlite:f.db",
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--no-resume",
+    ]);
+    drop(Served::of(idle));
+    assert_eq!(folio.json(&runs)["items"][0]["status"], json!("running"));
+    let _served = Served::new(&folio, "127.0.0.1:0");
+    let ended = folio.until(&runs, |runs| runs["items"][0]["status"] != json!("running"));
+    assert_eq!(ended["items"][0]["status"], json!("ok"), "{ended}");
+    let main = folio.json(&["--store", "sqlite:f.db", "runs"]);
+    assert_eq!(main["items"], json!([]), "it is in no other space");
 }

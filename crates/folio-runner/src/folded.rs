@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use folio_engine::Run;
-use folio_memory::{RunId, Seq, Timestamp};
+use folio_memory::{RunId, Seq, SpaceName, Timestamp};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -78,7 +78,7 @@ impl Drop for Folded {
     }
 }
 
-/// The cached runs.
+/// The cached runs, of all spaces of a process: each is found by its space and its id.
 #[derive(Debug)]
 pub(crate) struct Folds {
     folding: Semaphore,
@@ -96,6 +96,12 @@ struct Kept {
     since: Instant,
 }
 
+impl Kept {
+    fn is(&self, space: &SpaceName, run: RunId) -> bool {
+        self.watch.run().id() == run && self.watch.space() == space
+    }
+}
+
 impl Default for Folds {
     fn default() -> Self {
         Self {
@@ -108,9 +114,9 @@ impl Default for Folds {
 
 impl Folds {
     /// Takes the cached `run` out.
-    fn take(&self, run: RunId, lineage: u64) -> Option<Watch> {
+    fn take(&self, space: &SpaceName, run: RunId, lineage: u64) -> Option<Watch> {
         let mut kept = self.kept.lock();
-        let at = kept.iter().position(|kept| kept.watch.run().id() == run)?;
+        let at = kept.iter().position(|kept| kept.is(space, run))?;
         let found = kept.remove(at);
         (found.lineage == lineage).then_some(found.watch)
     }
@@ -124,8 +130,8 @@ impl Folds {
         let mut gone = Vec::new();
         {
             let mut kept = self.kept.lock();
-            let run = watch.run().id();
-            if let Some(at) = kept.iter().position(|kept| kept.watch.run().id() == run) {
+            let (space, run) = (watch.space(), watch.run().id());
+            if let Some(at) = kept.iter().position(|kept| kept.is(space, run)) {
                 if kept[at].lineage == lineage && kept[at].watch.head() >= watch.head() {
                     return;
                 }
@@ -195,13 +201,13 @@ impl Shared {
     /// The run as its journal describes it now, for a reader.
     pub(crate) async fn folded(&self, run: RunId) -> Result<Folded, RunnerError> {
         let mut lineage = self.workspace.store().lineage();
-        let mut kept = self.folds.take(run, lineage);
+        let mut kept = self.folds.take(self.workspace.space(), run, lineage);
         let _place;
         if kept.is_none() {
             // The semaphore is never closed.
             _place = self.folds.folding.acquire().await;
             // Another reader may have folded it meanwhile and put it back.
-            kept = self.folds.take(run, lineage);
+            kept = self.folds.take(self.workspace.space(), run, lineage);
         }
         let mut watch = kept.unwrap_or_else(|| self.watch(run));
         watch.catch_up().await?;
@@ -307,8 +313,18 @@ mod tests {
         let (runner, run) = submitted().await;
         let folds = &runner.shared.folds;
         drop(runner.load(run).await.unwrap());
-        assert!(folds.take(run, 1).is_none());
+        assert!(folds.take(&SpaceName::main(), run, 1).is_none());
         assert_eq!(heads(&runner), []);
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_of_one_space_is_not_found_in_another() {
+        let (runner, run) = submitted().await;
+        let other = SpaceName::parse("other").unwrap();
+        drop(runner.load(run).await.unwrap());
+        assert!(runner.shared.folds.take(&other, run, 0).is_none());
+        assert!(runner.in_space(other).shared.folded(run).await.is_err());
+        assert_eq!(heads(&runner).len(), 1);
     }
 
     #[tokio::test(start_paused = true)]

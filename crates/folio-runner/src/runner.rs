@@ -1,5 +1,6 @@
 //! Submits runs and drives them in this process.
 
+mod in_space;
 mod steering;
 
 use std::collections::{BTreeMap, HashMap};
@@ -114,7 +115,7 @@ pub(crate) struct Shared {
     pub(crate) held: Arc<Held>,
     pub(crate) others: Arc<Others>,
     /// Permits for runs that take a step.
-    pub(crate) stepping: Semaphore,
+    pub(crate) stepping: Arc<Semaphore>,
     /// The cached equipment of the models.
     pub(crate) equipped: Equipped,
     /// What the calls of its runs write.
@@ -179,7 +180,7 @@ impl Runner {
                 owner,
                 held: Arc::default(),
                 others: Arc::default(),
-                stepping: Semaphore::new(STEPPING_MAX),
+                stepping: Arc::new(Semaphore::new(STEPPING_MAX)),
                 equipped: Equipped::default(),
                 locks: Arc::default(),
                 waiting: watch::Sender::default(),

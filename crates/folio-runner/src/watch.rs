@@ -59,6 +59,11 @@ impl Watch {
         &self.run
     }
 
+    /// The space of the run.
+    pub(crate) fn space(&self) -> &SpaceName {
+        &self.space
+    }
+
     pub(crate) fn into_run(self) -> Run {
         self.run
     }

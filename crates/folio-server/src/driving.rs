@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use folio::memory::{Actor, RunId};
+use folio::memory::{Actor, RunId, SpaceName};
 use folio::runner::{Busy, BusyRun, Runner, RunnerError};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
@@ -36,7 +36,8 @@ pub(crate) struct Driving {
     runs: Mutex<Vec<DrivenRun>>,
 }
 
-type DrivenRun = (RunId, CancellationToken, JoinHandle<()>);
+/// A driven run, identified by its space and its id, what cancels it, and its task.
+type DrivenRun = ((SpaceName, RunId), CancellationToken, JoinHandle<()>);
 
 /// A place for one run.
 #[derive(Debug)]
@@ -94,9 +95,10 @@ impl Driving {
     /// Returns `None` if the run is driven here already.
     pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: Place) -> Option<AskedFor> {
         // Held until the run is in the list, since two requests with one key may be answered at the same time.
+        let named = (runner.workspace().space().clone(), id);
         let mut runs = self.runs.lock();
         runs.retain(|(.., driven)| !driven.is_finished());
-        if runs.iter().any(|(run, ..)| *run == id) {
+        if runs.iter().any(|(run, ..)| *run == named) {
             return None;
         }
         let taken_back = CancellationToken::new();
@@ -111,7 +113,7 @@ impl Driving {
             // The journal has the outcome of the run, or that nobody drives it any more.
             driven(Box::pin(runner.see_to(id, &busy)), stopping).await;
         });
-        runs.push((id, taken_back.clone(), driven));
+        runs.push((named, taken_back.clone(), driven));
         Some(AskedFor(taken_back.drop_guard()))
     }
 
@@ -155,16 +157,18 @@ impl Driving {
         .await
     }
 
-    /// Returns whether the run `id` is driven here, or about to be: its row says so only once its driver has claimed
-    /// it.
-    pub(crate) fn drives(&self, id: RunId) -> bool {
+    /// Returns whether the run `id` of `space` is driven here, or about to be: its row says so only once its driver has
+    /// claimed it.
+    pub(crate) fn drives(&self, space: &SpaceName, id: RunId) -> bool {
         let runs = self.runs.lock();
-        runs.iter().any(|(run, _, driven)| *run == id && !driven.is_finished())
+        runs.iter()
+            .any(|((of, run), _, driven)| of == space && *run == id && !driven.is_finished())
     }
 
-    /// Waits up to five seconds for the runs that were taken back. Then `runner`, which drives them all, begins nothing
-    /// more: what is under way in the others has as long to end, and then each run is given up where it is, for another
-    /// process to resume. When this returns, no run is driven here any more.
+    /// Waits up to five seconds for the runs that were taken back. Then `runner`, and with it those that it made for
+    /// other spaces ([`Runner::in_space`]), begins nothing more: what is under way in the others has as long to end, and
+    /// then each run is given up where it is, for another process to resume. When this returns, no run is driven here any
+    /// more.
     pub(crate) async fn wind_down(&self, runner: &Runner) {
         let runs = std::mem::take(&mut *self.runs.lock());
         let (taken_back, others): (Vec<_>, _) = runs.into_iter().partition(|(_, token, _)| token.is_cancelled());
@@ -269,6 +273,9 @@ mod tests {
         let place = || driving.place().expect("a place");
         let first = driving.drive(runner.clone(), id, by.clone(), place());
         assert!(driving.drive(runner.clone(), id, by, place()).is_none());
+        assert!(driving.drives(&SpaceName::main(), id));
+        let other = SpaceName::parse("other").expect("a name");
+        assert!(!driving.drives(&other, id), "that is none of its runs");
         assert_eq!(driving.places.available_permits(), MOST_WITH_WAITING - 1);
         first.expect("the first one").keep_going();
     }

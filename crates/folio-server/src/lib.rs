@@ -10,6 +10,7 @@
 //! - `http`: routes, problems, and the guard before all routes
 //! - [`mcp`]: the tools of a model's memory, over the Model Context Protocol
 //! - [`wire`]: the types of JSON answers, for every surface
+//! - [`spaces`]: the served spaces, with a runner for each
 //! - `submit`, `driving`: checks of requested runs, and the runs that are driven here
 //! - [`callback`]: the page to which a browser returns after a login elsewhere
 //! - `ui`: the web page, embedded
@@ -30,6 +31,7 @@ mod http;
 mod listen;
 pub mod mcp;
 pub mod server;
+pub mod spaces;
 mod submit;
 mod ui;
 pub mod wire;
@@ -37,6 +39,7 @@ pub mod wire;
 pub use callback::Callback;
 pub use mcp::{Mcp, McpError, McpOptions, ToolSet};
 pub use server::{ServeError, ServeOptions, Server, TransferLimits};
+pub use spaces::Spaces;
 
 /// Returns the OpenAPI 3.1 document of the HTTP interface, which a server serves at `/openapi.json`. It is the same
 /// every time.

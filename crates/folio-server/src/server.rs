@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use folio::runner::Runner;
 use folio::store::StoreError;
-use folio::{Actor, Role, SpaceName};
+use folio::{Actor, Role};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use crate::driving::Driving;
 use crate::http::{self, Access, App, Metrics, Transfers};
 use crate::listen;
 use crate::mcp::{self, Mcp, McpOptions};
+use crate::spaces::Spaces;
 
 /// How long open requests may take to finish after the server was told to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -24,8 +25,7 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// The address: a loopback address, or any other if there is an access token for the space. Port 0 means any free
-    /// port.
+    /// The address: a loopback address, or any other if there is an access token. Port 0 means any free port.
     pub listen: SocketAddr,
     /// The actor of requests without a token at a loopback address. Whoever can reach the address acts as this actor,
     /// unless a token is required.
@@ -102,13 +102,11 @@ impl Default for ServeOptions {
 pub enum ServeError {
     /// A token is required, but there is no valid token for the space.
     #[error(
-        "cannot listen at {address}: requests there need a token, and there is no access token for the space {space}"
+        "cannot listen at {address}: requests there need a token, and the store has no valid access token for any space"
     )]
     NoToken {
         /// The address.
         address: SocketAddr,
-        /// The space that was to be served.
-        space: SpaceName,
     },
     /// The access tokens cannot be read.
     #[error("cannot read the access tokens")]
@@ -132,14 +130,14 @@ pub struct Server {
     options: ServeOptions,
     needs_token: bool,
     driving: Arc<Driving>,
-    runner: Runner,
+    spaces: Spaces,
     mcp: Option<Mcp>,
 }
 
 impl Server {
     /// Binds the address. Clients that connect from now on are answered as soon as [`Server::run`] is called.
     ///
-    /// The server serves the one space that `runner` works in.
+    /// The server serves the space that `runner` works in, and, to callers with a token, the space of the token.
     ///
     /// # Errors
     ///
@@ -153,12 +151,8 @@ impl Server {
         if needs_token {
             let tokens = workspace.store().tokens().await.map_err(ServeError::Store)?;
             let now = workspace.clock().now();
-            if !tokens
-                .iter()
-                .any(|kept| kept.space == *workspace.space() && kept.is_valid(now))
-            {
-                let space = workspace.space().clone();
-                return Err(ServeError::NoToken { address, space });
+            if !tokens.iter().any(|kept| kept.is_valid(now)) {
+                return Err(ServeError::NoToken { address });
             }
         }
         let failed = |source| ServeError::Bind { address, source };
@@ -170,7 +164,7 @@ impl Server {
             options: options.clone(),
             needs_token,
             driving: Driving::of(&runner),
-            runner,
+            spaces: Spaces::of(runner),
             mcp: None,
         })
     }
@@ -178,8 +172,18 @@ impl Server {
     /// Serves the Model Context Protocol as well, at `/mcp`.
     #[must_use]
     pub fn with_mcp(mut self, options: McpOptions) -> Self {
-        self.mcp = Some(Mcp::sharing(self.runner.clone(), options, Arc::clone(&self.driving)));
+        self.mcp = Some(Mcp::sharing(
+            self.spaces.first().clone(),
+            options,
+            Arc::clone(&self.driving),
+        ));
         self
+    }
+
+    /// Returns the spaces that it serves.
+    #[must_use]
+    pub fn spaces(&self) -> Spaces {
+        self.spaces.clone()
     }
 
     /// Returns the bound address, with the actual port if port 0 was requested.
@@ -208,12 +212,13 @@ impl Server {
     {
         let (stop, stopping) = watch::channel(false);
         let local = (!self.needs_token).then_some(self.options.local);
-        let access = Access::new(self.runner.clone(), local, self.options.per_second);
+        let runner = self.spaces.first();
+        let access = Access::new(runner.clone(), local, self.options.per_second);
         // If the size cannot be read now, the metric is registered all the same and set once it can be.
-        let bytes = self.runner.workspace().store().bytes().await;
-        let metrics = Metrics::new(!matches!(bytes, Ok(None)), self.runner.untold().is_some());
+        let bytes = runner.workspace().store().bytes().await;
+        let metrics = Metrics::new(!matches!(bytes, Ok(None)), runner.untold().is_some());
         let app = App {
-            runner: self.runner.clone(),
+            spaces: self.spaces.clone(),
             driving: Arc::clone(&self.driving),
             folder: self.options.folder,
             feeds: Arc::default(),
@@ -224,7 +229,12 @@ impl Server {
         let (mut router, pages) = http::routers(app);
         let conversations = CancellationToken::new();
         if let Some(mcp) = &self.mcp {
-            let mcp = mcp::http::routes(mcp.clone(), self.needs_token, conversations.clone());
+            let mcp = mcp::http::routes(
+                mcp.clone(),
+                self.spaces.clone(),
+                self.needs_token,
+                conversations.clone(),
+            );
             router = router.merge(mcp);
         }
         let router = http::guarded(router, pages, access, metrics);
@@ -242,7 +252,7 @@ impl Server {
             () = serving => {}
             () = grace_is_over => {}
         }
-        self.driving.wind_down(&self.runner).await;
+        self.driving.wind_down(runner).await;
         Ok(())
     }
 }

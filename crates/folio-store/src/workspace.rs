@@ -245,7 +245,7 @@ impl Workspace {
 
     /// Another space of the same store, with the same clock, ids, outbox and stages.
     #[must_use]
-    pub(crate) fn beside(&self, space: SpaceName) -> Self {
+    pub fn beside(&self, space: SpaceName) -> Self {
         let inner = &self.inner;
         let other = Self::new(
             Arc::clone(&inner.store),

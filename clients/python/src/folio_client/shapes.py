@@ -1546,7 +1546,7 @@ class Ready(TypedDict):
 
     # The last commit of that space.
     head: int
-    # The space that the server serves.
+    # The space that the caller may use.
     space: str
     status: str
 

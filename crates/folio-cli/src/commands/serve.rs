@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
-use folio::Workspace;
-use folio_server::{ServeError, ServeOptions, Server};
+use folio_server::{ServeError, ServeOptions, Server, Spaces};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::mcp::Offer;
@@ -15,7 +14,7 @@ use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
 use crate::leftovers::{Leftovers, Waiting, are_of_another};
 
-/// How often the space is tidied.
+/// How often each space is tidied.
 const BETWEEN: Duration = Duration::from_secs(60);
 
 /// How many files may be open at once. More are of no use, and where millions are allowed, programs started by tools
@@ -78,6 +77,9 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         .await
         .map_err(refused)?
         .with_mcp(serve.offer.options(context));
+    let spaces = server.spaces();
+    // Their unfinished runs are resumed and they are tidied, even if no request comes.
+    spaces.open_those_with_tokens().await?;
     let leaves = serve.no_resume || serve.driving.is_elsewhere();
     let leftovers = if leaves || are_of_another(&runner, context.output, Waiting::Kept).await? {
         None
@@ -88,15 +90,19 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     let going_on = async {
         if let Some(leftovers) = leftovers {
             // Waits for what is under way: afterwards the tools of other programs are gone.
-            Box::pin(leftovers.work(&runner, context.output, None, runner.left())).await;
+            Box::pin(leftovers.work(|| spaces.runners(), context.output, None, runner.left())).await;
         }
     };
     let mut serving = Box::pin(async { tokio::join!(server.run(interrupted()?), going_on).0.map_err(refused) });
-    let mut keeping = Box::pin(keep_small(context, runner.workspace()));
+    let mut keeping = Box::pin(keep_small(context, &spaces));
     tokio::select! {
         served = &mut serving => served?,
         () = &mut keeping => serving.await?,
     }
+    // Every command writes the notes of the space in the settings at its end; those of the other spaces are written here.
+    let others = spaces.runners().into_iter().skip(1);
+    let mut opened = context.opened.borrow_mut();
+    opened.extend(others.map(|runner| runner.workspace().clone()));
     Ok(Exit::Done)
 }
 
@@ -118,15 +124,18 @@ fn connections() -> usize {
     half.clamp(1, CONNECTIONS_MAX)
 }
 
-/// Does what `folio tidy` does at intervals, until it is dropped.
-async fn keep_small(context: &Context<'_>, workspace: &Workspace) {
+/// Does what `folio tidy` does at intervals, in each of `spaces`, until it is dropped.
+async fn keep_small(context: &Context<'_>, spaces: &Spaces) {
     let mut again = tokio::time::interval(BETWEEN);
     loop {
         again.tick().await;
-        match workspace.tidy(workspace.now()).await {
-            Ok(done) if done.is_nothing() => {}
-            Ok(_) => context.output.detail("archived or erased what was due"),
-            Err(error) => context.output.detail(format_args!("tidying is postponed: {error}")),
+        for runner in spaces.runners() {
+            let workspace = runner.workspace();
+            match workspace.tidy(workspace.now()).await {
+                Ok(done) if done.is_nothing() => {}
+                Ok(_) => context.output.detail("archived or erased what was due"),
+                Err(error) => context.output.detail(format_args!("tidying is postponed: {error}")),
+            }
         }
     }
 }

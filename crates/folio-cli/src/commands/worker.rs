@@ -35,7 +35,7 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
     let leftovers = Leftovers::take_up(&runner, context.output, Waiting::Kept).await?;
     let space = &context.settings.space;
     context.output.text(&format!("driving runs of the space {space}\n"))?;
-    let working = leftovers.work(&runner, context.output, runs, interrupted()?);
+    let working = leftovers.work(|| vec![runner.clone()], context.output, runs, interrupted()?);
     Box::pin(working).await;
     Ok(Exit::Done)
 }

@@ -60,11 +60,17 @@ impl Served {
 
     /// Posts `body` to `path`, and returns the whole answer with its head.
     pub(crate) fn post(&self, path: &str, body: &str) -> String {
+        self.post_as(path, None, body)
+    }
+
+    /// The same with a token.
+    pub(crate) fn post_as(&self, path: &str, token: Option<&str>, body: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let bytes = body.len();
+        let token = token.map_or_else(String::new, |token| format!("Authorization: Bearer {token}\r\n"));
         write!(
             stream,
-            "POST {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {bytes}\r\n\r\n{body}"
+            "POST {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {bytes}\r\n{token}\r\n{body}"
         )
         .unwrap();
         let mut answer = String::new();

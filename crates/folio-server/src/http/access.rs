@@ -11,9 +11,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use folio::Actor;
 use folio::runner::Runner;
 use folio::store::access::{KeptToken, hash_of};
+use folio::{Actor, SpaceName};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -27,6 +27,8 @@ const BURST_SECONDS: f64 = 2.0;
 #[derive(Debug, Clone)]
 pub(crate) struct Permit {
     pub(crate) actor: Actor,
+    /// The only space that it opens.
+    pub(crate) space: SpaceName,
     token: Option<Token>,
 }
 
@@ -91,8 +93,8 @@ struct Count {
 }
 
 impl Access {
-    /// Admits requests to the space of `runner`: as `local` without a token, and at `per_second` requests per second
-    /// with one.
+    /// Admits requests: as `local` to the space of `runner` without a token, and to the space of the token with one, at
+    /// `per_second` requests per second.
     pub(crate) fn new(runner: Runner, local: Option<Actor>, per_second: u32) -> Self {
         Self {
             runner,
@@ -114,15 +116,12 @@ impl Access {
             })?;
             return Ok(Permit {
                 actor: local,
+                space: self.runner.workspace().space().clone(),
                 token: None,
             });
         };
         let hash = hash_of(secret);
         let kept = valid_token(&self.runner, |kept| kept.hash == hash).await?;
-        if kept.space != *self.runner.workspace().space() {
-            let detail = format!("the access token opens only the space {}", kept.space);
-            return Err(Problem::new(StatusCode::FORBIDDEN, "token_of_another_space", detail));
-        }
         if !self.counts_as_one(&kept.id) {
             let detail = format!(
                 "an access token may make at most {} requests per second",
@@ -132,6 +131,7 @@ impl Access {
         }
         Ok(Permit {
             actor: Actor::new(kept.role, kept.name),
+            space: kept.space,
             token: Some(Token {
                 id: kept.id,
                 runner: self.runner.clone(),

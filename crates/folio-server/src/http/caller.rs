@@ -57,12 +57,7 @@ impl FromRequestParts<App> for Caller {
             let detail = "the request was not authenticated";
             return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail));
         };
-        let served = app.runner_of(space);
-        if permit.has_token() && served.is_err() {
-            let detail = format!("the access token does not open the space {space:?}");
-            return Err(Problem::new(StatusCode::FORBIDDEN, "token_of_another_space", detail));
-        }
-        let runner = served?.clone();
+        let runner = app.runner_of(&permit, space)?;
         let thread = names
             .get("thread")
             .map_or_else(|| Ok(ThreadKey::main()), |thread| thread_called(thread.clone()))?;

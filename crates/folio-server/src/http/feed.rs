@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use folio::memory::{RunId, Seq};
+use folio::memory::{RunId, Seq, SpaceName};
 use folio::runner::Watch;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::watch;
@@ -18,7 +18,7 @@ use crate::wire::event::{EndShape, EventShape};
 /// The feeds that are in use.
 #[derive(Debug, Default)]
 pub(crate) struct Feeds {
-    feeds: Mutex<HashMap<RunId, Weak<Feed>>>,
+    feeds: Mutex<HashMap<(SpaceName, RunId), Weak<Feed>>>,
 }
 
 /// The feed of one run.
@@ -74,10 +74,11 @@ impl Told {
 }
 
 impl Feeds {
-    /// Returns the feed of the run of `watch`, which must not have been read from yet.
-    pub(crate) fn of(&self, watch: Watch) -> Arc<Feed> {
+    /// Returns the feed of the run of `watch`, which is in `space` and must not have been read from yet.
+    pub(crate) fn of(&self, space: &SpaceName, watch: Watch) -> Arc<Feed> {
         let mut feeds = self.feeds.lock();
-        let run = watch.run().id();
+        // The space is part of the key, so that nobody is told what happens in another one, even if ids were equal.
+        let run = (space.clone(), watch.run().id());
         let held = feeds.get(&run).and_then(Weak::upgrade);
         // A feed that broke off would not help a client that tries again.
         if let Some(feed) = held.filter(|feed| !feed.told().broke_off()) {
@@ -148,5 +149,25 @@ async fn read(mut watch: Watch, feed: Weak<Feed>) {
                 return feed.tell(|told| told.last = Some(Words::of("problem", &Problem::from(error))));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use folio::Folio;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn those_who_watch_a_run_have_one_feed_and_nobody_in_another_space_has_it() {
+        let folio = Folio::open("memory:").await.unwrap();
+        let (feeds, run) = (Feeds::default(), RunId::derived(&["r"]));
+        let of = |space: &str| {
+            let space = SpaceName::parse(space).unwrap();
+            feeds.of(&space, Watch::new(Arc::clone(folio.store()), space.clone(), run))
+        };
+        let held = of("main");
+        assert!(Arc::ptr_eq(&held, &of("main")));
+        assert!(!Arc::ptr_eq(&held, &of("other")));
     }
 }

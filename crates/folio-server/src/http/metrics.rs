@@ -11,7 +11,7 @@ use folio::engine::Run;
 use folio::runner::Runner;
 use folio::store::{RunQuery, StoreError};
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -32,19 +32,15 @@ const NO_ROUTE: &str = "none";
 /// The label of a method that is not one of the nine of HTTP.
 const OTHER_METHOD: &str = "other";
 
-/// The metrics. Cheap to clone.
+/// The metrics of the server as a whole. Those of a space are read when they are requested. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
     registry: Arc<Registry>,
     requests: Family<Answered, Counter>,
     seconds: Family<Asked, Histogram>,
-    runs: Family<InState, Gauge>,
-    commits: Gauge,
     store_bytes: Gauge,
     streams: Gauge,
     spans_lost: Counter,
-    notes_waiting: Gauge,
-    notes_dropped: Counter,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -85,13 +81,9 @@ impl Metrics {
             registry: Arc::default(),
             requests: Family::default(),
             seconds: Family::new_with_constructor(seconds as fn() -> Histogram),
-            runs: Family::default(),
-            commits: Gauge::<i64, AtomicI64>::default(),
             store_bytes: Gauge::default(),
             streams: Gauge::default(),
             spans_lost: Counter::default(),
-            notes_waiting: Gauge::default(),
-            notes_dropped: Counter::default(),
         };
         registry.register("http_requests", "Answered requests", metrics.requests.clone());
         registry.register_with_unit(
@@ -99,12 +91,6 @@ impl Metrics {
             "Time until the answer began",
             Unit::Seconds,
             metrics.seconds.clone(),
-        );
-        registry.register("runs", "The newest 1,000 runs, by status", metrics.runs.clone());
-        registry.register(
-            "commits",
-            "The number of the last commit of the space",
-            metrics.commits.clone(),
         );
         if has_files {
             registry.register_with_unit(
@@ -122,16 +108,6 @@ impl Metrics {
                 metrics.spans_lost.clone(),
             );
         }
-        registry.register(
-            "trace_notes_waiting",
-            "Notes for the trace of the space that are not written yet",
-            metrics.notes_waiting.clone(),
-        );
-        registry.register(
-            "trace_notes_dropped",
-            "Notes for the trace of the space that were dropped because they could not be written",
-            metrics.notes_dropped.clone(),
-        );
         Self {
             registry: Arc::new(registry),
             ..metrics
@@ -144,49 +120,86 @@ impl Metrics {
         Watcher(self.streams.clone())
     }
 
-    /// Returns the current metrics in the text format of OpenMetrics.
-    pub(crate) async fn text(&self, runner: &Runner) -> Result<String, Problem> {
-        self.look(runner).await?;
+    /// Returns the current metrics of the space of `runner` in the text format of OpenMetrics, and, if `of_server`, those
+    /// of the server as well: its request counts would tell clients of one space what those of others do.
+    pub(crate) async fn text(&self, runner: &Runner, of_server: bool) -> Result<String, Problem> {
+        let of_space = of_space(runner).await?;
         let mut text = String::new();
-        encode(&mut text, &self.registry)
-            .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string()))?;
-        Ok(text)
+        let written = async {
+            if of_server {
+                self.look(runner).await?;
+                encode_registry(&mut text, &self.registry).map_err(unwritten)?;
+            }
+            encode_registry(&mut text, &of_space).map_err(unwritten)?;
+            encode_eof(&mut text).map_err(unwritten)
+        };
+        written.await.map(|()| text)
     }
 
-    /// Updates the metrics that are not counted as events happen.
+    /// Updates the metrics of the server that are not counted as events happen.
     async fn look(&self, runner: &Runner) -> Result<(), StoreError> {
-        let workspace = runner.workspace();
-        let (store, space) = (workspace.store(), workspace.space());
-        let whole = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-        let notes = workspace.notes_state();
-        self.notes_waiting.set(whole(notes.waiting as u64));
-        self.notes_dropped.inner().store(notes.dropped, Ordering::Relaxed);
-        self.commits.set(whole(store.head(space).await?.0));
-        let query = RunQuery {
-            limit: RUNS,
-            ..RunQuery::default()
-        };
-        let runs = store.runs(space, &query).await?;
-        for status in Run::STATUSES.into_iter().chain([WAITING]) {
-            let is_so = |row: &&folio::store::RunRow| match status {
-                Run::RUNNING => row.status == Run::RUNNING && row.driven,
-                WAITING => row.status == Run::RUNNING && !row.driven,
-                status => row.status == status,
-            };
-            let label = InState {
-                status: status.to_owned(),
-            };
-            let count = runs.iter().filter(is_so).count() as u64;
-            self.runs.get_or_create(&label).set(whole(count));
-        }
         if let Some(lost) = runner.untold() {
             self.spans_lost.inner().fetch_max(lost, Ordering::Relaxed);
         }
-        if let Some(bytes) = store.bytes().await? {
+        if let Some(bytes) = runner.workspace().store().bytes().await? {
             self.store_bytes.set(whole(bytes));
         }
         Ok(())
     }
+}
+
+/// Returns the metrics of the space of `runner`. They are built for each request: two may ask for different spaces at
+/// the same time.
+async fn of_space(runner: &Runner) -> Result<Registry, StoreError> {
+    let workspace = runner.workspace();
+    let (store, space) = (workspace.store(), workspace.space());
+    let mut registry = Registry::with_prefix("folio");
+    let states: Family<InState, Gauge> = Family::default();
+    registry.register("runs", "The newest 1,000 runs, by status", states.clone());
+    let commits = Gauge::<i64, AtomicI64>::default();
+    registry.register("commits", "The number of the last commit of the space", commits.clone());
+    let waiting = Gauge::<i64, AtomicI64>::default();
+    registry.register(
+        "trace_notes_waiting",
+        "Notes for the trace of the space that are not written yet",
+        waiting.clone(),
+    );
+    let dropped: Counter = Counter::default();
+    registry.register(
+        "trace_notes_dropped",
+        "Notes for the trace of the space that were dropped because they could not be written",
+        dropped.clone(),
+    );
+    let notes = workspace.notes_state();
+    waiting.set(whole(notes.waiting as u64));
+    dropped.inner().store(notes.dropped, Ordering::Relaxed);
+    commits.set(whole(store.head(space).await?.0));
+    let query = RunQuery {
+        limit: RUNS,
+        ..RunQuery::default()
+    };
+    let runs = store.runs(space, &query).await?;
+    for status in Run::STATUSES.into_iter().chain([WAITING]) {
+        let is_so = |row: &&folio::store::RunRow| match status {
+            Run::RUNNING => row.status == Run::RUNNING && row.driven,
+            WAITING => row.status == Run::RUNNING && !row.driven,
+            status => row.status == status,
+        };
+        let label = InState {
+            status: status.to_owned(),
+        };
+        let count = runs.iter().filter(is_so).count() as u64;
+        states.get_or_create(&label).set(whole(count));
+    }
+    Ok(registry)
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unwritten(error: std::fmt::Error) -> Problem {
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
 }
 
 /// Returns the label of `method`: made-up methods must not become label values.
@@ -290,7 +303,7 @@ mod tests {
             let runner = Runner::new(space, folio::tools::Registry::with_builtins(), options);
             let metrics = Metrics::new(false, runner.untold().is_some());
             for _ in 0..2 {
-                let text = metrics.text(&runner).await.unwrap();
+                let text = metrics.text(&runner, true).await.unwrap();
                 assert_eq!(text.lines().find(|line| line.starts_with("folio_spans_lost")), told);
             }
         }

@@ -1,5 +1,6 @@
 //! The protocol over HTTP, at `/mcp`: behind the same guard as everything else, with limits of its own.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -7,7 +8,11 @@ use axum::extract::{DefaultBodyLimit, FromRequest as _, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
+use axum::routing::any;
 use axum::{Extension, Json, Router};
+use folio::SpaceName;
+use parking_lot::Mutex;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +20,8 @@ use super::conversations::{self, Conversations};
 use super::input::Line;
 use super::{Mcp, input};
 use crate::http::problem::Problem;
-use crate::http::{BodyLimit, encoded, refused};
+use crate::http::{BodyLimit, Permit, encoded, refused};
+use crate::spaces::Spaces;
 
 /// The path of the endpoint.
 const PATH: &str = "/mcp";
@@ -26,10 +32,11 @@ const MAX_WORDS_BYTES: usize = 4 * 1024;
 /// The origins of web pages that may make requests: those of this machine.
 const ORIGINS: [&str; 3] = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
 
-/// Returns the routes of the endpoint. When `stopping` is cancelled, the open sessions end. If a token is required, the
-/// transport checks neither the host nor the origin of a request.
+/// Returns the routes of the endpoint, which answer in the space that the caller may use. When `stopping` is cancelled,
+/// the open sessions end. If a token is required, the transport checks neither the host nor the origin of a request.
 pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
     mcp: Mcp,
+    spaces: Spaces,
     needs_token: bool,
     stopping: CancellationToken,
 ) -> Router<S> {
@@ -42,9 +49,16 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
         config.allowed_origins.clear();
     }
     let open = Conversations::default();
-    let service = StreamableHttpService::new(move || Ok(mcp.another()), Arc::clone(&open.sessions), config);
+    let services = Services {
+        mcp,
+        spaces,
+        config,
+        open: open.clone(),
+        made: Arc::default(),
+    };
     Router::new()
-        .route_service(PATH, service)
+        .route(PATH, any(answered))
+        .with_state(services)
         .layer(middleware::from_fn(told_as_problems))
         .layer(middleware::from_fn_with_state(open.clone(), kept_whole))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
@@ -54,6 +68,49 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
             conversations::of_their_own,
         ))
         .layer(middleware::from_fn_with_state(open, conversations::not_too_many))
+}
+
+/// The service of each space. Cheap to clone.
+#[derive(Clone)]
+struct Services {
+    mcp: Mcp,
+    spaces: Spaces,
+    config: StreamableHttpServerConfig,
+    /// The sessions of all spaces. Each belongs to the token that opened it, and so to one space.
+    open: Conversations,
+    /// The services that were used already, at most one for each served space.
+    made: Arc<Mutex<HashMap<SpaceName, Service>>>,
+}
+
+type Service = StreamableHttpService<Mcp, LocalSessionManager>;
+
+impl Services {
+    /// Returns the service of the space that `permit` opens.
+    fn for_space_of(&self, permit: &Permit) -> Result<Service, Problem> {
+        let runner = self.spaces.runner_in(&permit.space)?;
+        let mut made = self.made.lock();
+        let service = made.entry(permit.space.clone()).or_insert_with(|| {
+            let mcp = self.mcp.in_space(runner);
+            StreamableHttpService::new(
+                move || Ok(mcp.another()),
+                Arc::clone(&self.open.sessions),
+                self.config.clone(),
+            )
+        });
+        Ok(service.clone())
+    }
+}
+
+/// Answers a request in the space that the caller may use.
+async fn answered(
+    State(services): State<Services>,
+    Extension(permit): Extension<Permit>,
+    request: Request,
+) -> Response {
+    match services.for_space_of(&permit) {
+        Ok(service) => service.handle(request).await.into_response(),
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Passes a message on after preparing it in the same way as a line of input, since the transport would silently round

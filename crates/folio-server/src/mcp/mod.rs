@@ -124,6 +124,22 @@ impl Mcp {
         }
     }
 
+    /// Returns a server for the space of `runner`, with the same offer and the same shared limits.
+    fn in_space(&self, runner: Runner) -> Self {
+        let shared = &self.shared;
+        Self {
+            shared: Arc::new(Shared {
+                runner,
+                options: shared.options.clone(),
+                turns: shared.turns.clone(),
+                driving: Arc::clone(&shared.driving),
+            }),
+            followed: Arc::default(),
+            open_forms: OpenForms::default(),
+            is_over: CancellationToken::new(),
+        }
+    }
+
     /// Returns the same server for another conversation.
     fn another(&self) -> Self {
         Self {
@@ -185,12 +201,20 @@ impl Mcp {
         permit: Option<&Permit>,
     ) -> Result<Caller, folio::memory::Invalid> {
         let options = &self.shared.options;
+        let here = self.shared.runner.workspace();
+        // A conversation is kept to its token, and so to one space. Should it ever not be, nothing is read or written.
+        if let Some(permit) = permit
+            && permit.space != *here.space()
+        {
+            let message = format!("this conversation is in another space than {}", permit.space);
+            return Err(folio::memory::Invalid::new("token_of_another_space", "space", message));
+        }
         let actor = match permit.filter(|permit| permit.has_token()) {
             Some(permit) => permit.actor.clone(),
             None => options.actor(client.unwrap_or_default()),
         };
         let thread = options.thread_of(thread)?;
-        let workspace = self.shared.runner.workspace().asked_by(&actor).in_thread(&thread);
+        let workspace = here.asked_by(&actor).in_thread(&thread);
         Ok(Caller {
             actor,
             thread,

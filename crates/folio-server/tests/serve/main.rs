@@ -19,6 +19,7 @@ mod refusals;
 mod roles;
 mod scratchbook;
 mod server;
+mod spaces;
 mod start;
 mod steer;
 mod transfer;

@@ -15,7 +15,10 @@ async fn other_addresses_than_loopback_need_a_token() {
         let options = ServeOptions::at(address.parse().unwrap());
         let error = Server::bind(&options, house.runner.clone()).await.unwrap_err();
         assert!(matches!(error, ServeError::NoToken { .. }), "{error}");
-        assert!(error.to_string().contains("access token for the space main"), "{error}");
+        assert!(
+            error.to_string().contains("no valid access token for any space"),
+            "{error}"
+        );
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aide::axum::ApiRouter;
 use aide::axum::routing::get_with;
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
@@ -13,6 +14,7 @@ use folio::store::RunQuery;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::http::access::Permit;
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::describe::{about, giving};
@@ -52,9 +54,14 @@ pub(super) fn routes() -> ApiRouter<App> {
 const METRICS: &str = "application/openmetrics-text";
 
 /// Returns the current metrics.
-async fn counts(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+async fn counts(
+    State(app): State<App>,
+    Extension(permit): Extension<Permit>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    let text = app.metrics.text(&app.runner).await?;
+    let runner = app.runner_for(&permit)?;
+    let text = app.metrics.text(&runner, app.spaces.is_first(&permit.space)).await?;
     Ok(metrics::answer(text, accept.unwrap_or_default()))
 }
 
@@ -68,7 +75,7 @@ struct Alive {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Ready {
     status: &'static str,
-    /// The space that the server serves.
+    /// The space that the caller may use.
     space: String,
     /// The last commit of that space.
     head: u64,
@@ -80,8 +87,9 @@ async fn alive() -> Answer<Alive> {
 }
 
 /// Answers whether the store responds.
-async fn ready(State(app): State<App>) -> Result<Answer<Ready>, Problem> {
-    let workspace = app.runner.workspace();
+async fn ready(State(app): State<App>, Extension(permit): Extension<Permit>) -> Result<Answer<Ready>, Problem> {
+    let runner = app.runner_for(&permit)?;
+    let workspace = runner.workspace();
     let head = head_of(workspace).await?;
     Ok(Answer::of(Ready {
         status: "ok",

@@ -238,7 +238,7 @@ async fn events(
     let row = caller.run_row().await?;
     let after = sse::last_event(&headers)?.or(asked.after).unwrap_or(0);
     let (watcher, stopping) = (app.0.metrics.watcher(), app.0.stopping);
-    let feed = app.0.feeds.of(watch_of(&caller, &row));
+    let feed = app.0.feeds.of(caller.workspace.space(), watch_of(&caller, &row));
     Ok(sse::stream(feed, caller.permit, (after, row.head), stopping, watcher).into_response())
 }
 

@@ -39,13 +39,14 @@ struct SpaceShape {
     name: String,
 }
 
-/// Returns the one space that is served.
+/// Returns the one space that the caller may use.
 async fn spaces(
     State(app): State<App>,
     Extension(permit): Extension<Permit>,
     _: Asked<Nothing>,
 ) -> Result<Answer<List<SpaceShape>>, Problem> {
-    let workspace = app.runner.workspace();
+    let runner = app.runner_for(&permit)?;
+    let workspace = runner.workspace();
     let as_of = workspace.head().await?.0;
     let served = SpaceShape {
         space: workspace.space().to_string(),

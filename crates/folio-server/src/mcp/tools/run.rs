@@ -444,7 +444,7 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
         // Whoever started the run knows its inputs.
         fields.remove("inputs");
     }
-    let is_driven = row.driven || run.result().is_none() && mcp.shared.driving.drives(id);
+    let is_driven = row.driven || run.result().is_none() && mcp.shared.driving.drives(caller.workspace.space(), id);
     structured["driven"] = is_driven.into();
     let mut text = run_brief(&row, &run, is_driven, report.as_deref(), &caller.tokens);
     let waiting = approvals(&row, &run, &caller.tokens);

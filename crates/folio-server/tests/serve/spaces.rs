@@ -1,0 +1,370 @@
+//! Several spaces of one server: each token opens its own, and nothing of another.
+
+use folio::store::AccessToken;
+use folio::{Folio, Role, SpaceName, ThreadKey, Workspace};
+use folio_server::{McpOptions, ServeOptions, ToolSet};
+use serde_json::{Value, json};
+
+use crate::client::{Answer, Events, get, send};
+use crate::house::{ECHO, House, SLOW, is_problem};
+
+/// A server that was started for the space `main`, and a token of that and one of another.
+struct Shared {
+    house: House,
+    folio: Folio,
+    main: AccessToken,
+    other: AccessToken,
+}
+
+impl Shared {
+    async fn new() -> Self {
+        let folio = Folio::open("memory:").await.unwrap();
+        let runner = House::runner_on(&folio, true);
+        let (main, _) = House::token(&runner, "main", Role::Human).await;
+        let (other, _) = House::token(&runner, "other", Role::Human).await;
+        let mut mcp = McpOptions::of(ThreadKey::main());
+        mcp.sets = ToolSet::ALL.to_vec();
+        let options = ServeOptions::at("127.0.0.1:0".parse().unwrap());
+        let house = House::serving(runner, Some(mcp), options).await;
+        Self {
+            house,
+            folio,
+            main,
+            other,
+        }
+    }
+
+    /// The two spaces, each with its token and the other space.
+    fn both(&self) -> [(&'static str, &AccessToken, &'static str); 2] {
+        [("main", &self.main, "other"), ("other", &self.other, "main")]
+    }
+
+    /// The space as another process sees it.
+    fn space(&self, name: &str) -> Workspace {
+        self.folio.workspace(SpaceName::parse(name).unwrap())
+    }
+
+    async fn ask(&self, token: &AccessToken, method: &str, path: &str, more: &[&str], body: Option<Value>) -> Answer {
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let first = format!("{method} {path} HTTP/1.1");
+        let length = format!("Content-Length: {}", body.len());
+        let shown = format!("Authorization: Bearer {}", token.reveal());
+        let mut lines = vec![&*first, "Host: localhost", "Connection: close", &length, &shown];
+        if !body.is_empty() {
+            lines.push("Content-Type: application/json");
+        }
+        lines.extend(more);
+        send(self.house.at, &lines, &body).await
+    }
+
+    async fn gets(&self, token: &AccessToken, path: &str) -> Answer {
+        self.ask(token, "GET", path, &[], None).await
+    }
+
+    /// The result of a request of the Model Context Protocol that needs no session.
+    async fn mcp(&self, token: &AccessToken, method: &str, name: &str, mut params: Value) -> Value {
+        let key = params["key"].take();
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "folio/idempotencyKey": key,
+        });
+        let (method_header, name) = (format!("Mcp-Method: {method}"), format!("Mcp-Name: {name}"));
+        let headers = [
+            "Accept: application/json, text/event-stream",
+            "MCP-Protocol-Version: 2026-07-28",
+            &method_header,
+            &name,
+        ];
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let answer = self.ask(token, "POST", "/mcp", &headers, Some(body)).await;
+        let data = answer.body.lines().rev().find_map(|line| line.strip_prefix("data: "));
+        serde_json::from_str(data.unwrap_or(&answer.body)).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
+    }
+
+    async fn calls(&self, token: &AccessToken, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        let answer = self.mcp(token, "tools/call", tool, params).await;
+        answer["result"].clone()
+    }
+
+    /// Begins a run of `plan` in `space`, and returns its id.
+    async fn begins(&self, space: &str, token: &AccessToken, plan: &str) -> String {
+        let path = format!("/v1/spaces/{space}/runs");
+        let begun = self.ask(token, "POST", &path, &[], Some(json!({"plan": plan}))).await;
+        assert_eq!(begun.status, 201, "{begun:?}");
+        begun.json()["run_id"].as_str().unwrap().to_owned()
+    }
+
+    async fn ended(&self, space: &str, token: &AccessToken, run: &str) -> Value {
+        loop {
+            let seen = self.gets(token, &format!("/v1/spaces/{space}/runs/{run}")).await;
+            assert_eq!(seen.status, 200, "{seen:?}");
+            if seen.json()["status"] != "running" {
+                return seen.json();
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_shows_a_token_sees_and_changes_its_space_and_no_other() {
+    let shared = Shared::new().await;
+    for (space, token, _) in shared.both() {
+        let path = format!("/v1/spaces/{space}/observations");
+        let body = json!({"content": format!("known in {space}")});
+        // One key, and another request with it in each space: neither knows of the other.
+        let made = shared
+            .ask(token, "POST", &path, &["Idempotency-Key: k"], Some(body))
+            .await;
+        assert_eq!((made.status, &made.json()["handle"]), (201, &json!("e1")), "{made:?}");
+    }
+    for (space, token, another) in shared.both() {
+        let spaces = shared.gets(token, "/v1/spaces").await.json();
+        let only = json!([{"space": space, "role": "human", "name": "ci"}]);
+        assert_eq!(spaces["items"], only);
+        let ready = shared.gets(token, "/readyz").await.json();
+        assert_eq!((&ready["space"], &ready["head"]), (&json!(space), &spaces["as_of"]));
+        for path in [
+            "/observations",
+            "/export",
+            "/search?text=known",
+            "/trace",
+            "/pages",
+            "/context",
+        ] {
+            let method = if path == "/context" { "POST" } else { "GET" };
+            let body = (path == "/context").then(|| json!({"thread": "main"}));
+            let own = shared
+                .ask(token, method, &format!("/v1/spaces/{space}{path}"), &[], body.clone())
+                .await;
+            assert_eq!(own.status, 200, "{path}: {own:?}");
+            assert!(!own.body.contains(&format!("known in {another}")), "{path}: {own:?}");
+            let refused = shared
+                .ask(token, method, &format!("/v1/spaces/{another}{path}"), &[], body)
+                .await;
+            is_problem(&refused, 403, "token_of_another_space");
+            assert!(
+                refused.body.contains(&format!("opens only the space {space}")),
+                "{refused:?}"
+            );
+        }
+    }
+    // What cannot be read is noted where it was to be written.
+    let path = "/v1/spaces/other/observations";
+    let unread = shared.ask(&shared.other, "POST", path, &[], Some(json!([]))).await;
+    assert!(unread.status >= 400, "{unread:?}");
+    let told = async |space: &str, token| {
+        let trace = shared.gets(token, &format!("/v1/spaces/{space}/trace")).await;
+        trace.body.contains("\"failed\"")
+    };
+    assert!(told("other", &shared.other).await && !told("main", &shared.main).await);
+}
+
+#[tokio::test]
+async fn without_a_token_only_the_space_of_the_server_is_there() {
+    let shared = Shared::new().await;
+    let path = "/v1/spaces/other/observations";
+    assert_eq!(shared.gets(&shared.other, path).await.status, 200);
+    let refused = get(shared.house.at, path).await;
+    is_problem(&refused, 404, "space_not_served");
+    assert!(refused.body.contains("/v1/spaces/main") && refused.body.contains("token new"));
+    let spaces = get(shared.house.at, "/v1/spaces").await.json();
+    assert_eq!(spaces["items"][0]["space"], "main");
+    assert_eq!(spaces["items"].as_array().unwrap().len(), 1);
+    assert_eq!(get(shared.house.at, "/readyz").await.json()["space"], "main");
+}
+
+#[tokio::test]
+async fn who_listens_in_one_space_hears_nothing_of_another() {
+    let shared = Shared::new().await;
+    let mut events = Events::open(shared.house.at, "/v1/spaces/main/events", None).await;
+    for (space, token) in [
+        ("other", &shared.other),
+        ("other", &shared.other),
+        ("main", &shared.main),
+    ] {
+        let path = format!("/v1/spaces/{space}/observations");
+        let body = json!({"content": format!("said in {space}")});
+        let made = shared.ask(token, "POST", &path, &[], Some(body)).await;
+        assert_eq!(made.status, 201, "{made:?}");
+    }
+    let heard = events.next().await.unwrap();
+    assert_eq!((&*heard.event, &*heard.id), ("commit", "1"), "{heard:?}");
+}
+
+#[tokio::test]
+async fn what_is_counted_is_that_of_the_own_space() {
+    let shared = Shared::new().await;
+    for _ in 0..3 {
+        let body = json!({"content": "x"});
+        shared
+            .ask(&shared.main, "POST", "/v1/spaces/main/observations", &[], Some(body))
+            .await;
+    }
+    let run = shared.begins("other", &shared.other, ECHO).await;
+    shared.ended("other", &shared.other, &run).await;
+    let has = |counted: &Answer, line: &str| counted.body.lines().any(|found| found == line);
+    let main = shared.gets(&shared.main, "/metrics").await;
+    assert!(
+        has(&main, "folio_commits 3") && has(&main, "folio_runs{status=\"ok\"} 0"),
+        "{main:?}"
+    );
+    assert!(main.body.contains("folio_http_requests_total"));
+    let other = shared.gets(&shared.other, "/metrics").await;
+    assert!(
+        !has(&other, "folio_commits 3") && has(&other, "folio_runs{status=\"ok\"} 1"),
+        "{other:?}"
+    );
+    assert!(!other.body.contains("folio_http") && has(&other, "# EOF"), "{other:?}");
+}
+
+#[tokio::test]
+async fn runs_of_each_space_are_driven_and_told_there_only() {
+    let shared = Shared::new().await;
+    let mut runs = Vec::new();
+    for (space, token, _) in shared.both() {
+        runs.push(shared.begins(space, token, ECHO).await);
+    }
+    for ((space, token, another), run) in shared.both().into_iter().zip(&runs) {
+        let ended = shared.ended(space, token, run).await;
+        assert_eq!(
+            (&ended["status"], &ended["handle"]),
+            (&json!("ok"), &json!("r1")),
+            "{ended}"
+        );
+        let told = shared
+            .gets(token, &format!("/v1/spaces/{space}/runs/{run}/events"))
+            .await;
+        assert!(
+            told.body.contains("run_started") && told.body.contains("event: end"),
+            "{told:?}"
+        );
+        let strange = if another == "main" { &runs[0] } else { &runs[1] };
+        for path in ["", "/events", "/tree", "/plan", "/limits", "/questions"] {
+            let refused = shared
+                .gets(token, &format!("/v1/spaces/{space}/runs/{strange}{path}"))
+                .await;
+            is_problem(&refused, 404, "not_found");
+        }
+        for verb in ["cancel", "pause", "fork"] {
+            let path = format!("/v1/spaces/{space}/runs/{strange}/{verb}");
+            let refused = shared.ask(token, "POST", &path, &[], Some(json!({}))).await;
+            assert!(refused.status == 404 || refused.status == 422, "{refused:?}");
+        }
+        let task = shared
+            .mcp(token, "tasks/get", strange, json!({"taskId": strange}))
+            .await;
+        assert!(task.get("error").is_some(), "{task}");
+        let listed = shared.gets(token, &format!("/v1/spaces/{space}/runs")).await.json();
+        assert_eq!(listed["returned"], 1, "{listed}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_reads_and_writes_in_the_space_of_its_token() {
+    let shared = Shared::new().await;
+    for (space, token, _) in shared.both() {
+        let arguments = json!({"kind": "todo", "title": format!("due in {space}")});
+        let params = json!({"name": "scratch_add", "arguments": arguments, "key": "k"});
+        let added = shared.mcp(token, "tools/call", "scratch_add", params).await;
+        assert_eq!(added["result"]["structuredContent"]["handle"], "e1", "{added}");
+        let ran = shared
+            .calls(token, "run_start", json!({"plan": ECHO, "wait_seconds": 20}))
+            .await;
+        assert_eq!(ran["structuredContent"]["status"], "ok", "{ran}");
+    }
+    for (space, token, another) in shared.both() {
+        let (own, strange) = (format!("due in {space}"), format!("due in {another}"));
+        let read = shared.calls(token, "scratch_read", json!({})).await.to_string();
+        assert!(read.contains(&own) && !read.contains(&strange), "{read}");
+        let uri = "folio://view/main";
+        let read = shared
+            .mcp(token, "resources/read", uri, json!({"uri": uri}))
+            .await
+            .to_string();
+        assert!(read.contains(&own) && !read.contains(&strange), "{read}");
+        let listed = shared.mcp(token, "resources/list", "", json!({})).await.to_string();
+        assert!(!listed.contains(&strange), "{listed}");
+        assert_eq!(
+            shared
+                .space(space)
+                .observations(Default::default())
+                .await
+                .unwrap()
+                .total,
+            0
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_in_the_space_of_the_token_that_began_it() {
+    let shared = Shared::new().await;
+    let kind = "Accept: application/json, text/event-stream";
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+    let mut sessions = Vec::new();
+    for (_, token, _) in shared.both() {
+        let began = shared.ask(token, "POST", "/mcp", &[kind], Some(begin.clone())).await;
+        sessions.push(format!("Mcp-Session-Id: {}", began.header("mcp-session-id")));
+    }
+    let version = "MCP-Protocol-Version: 2025-11-25";
+    for ((space, token, another), session) in shared.both().into_iter().zip(&sessions) {
+        let headers = [kind, version, session];
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        assert_eq!(
+            shared.ask(token, "POST", "/mcp", &headers, Some(told)).await.status,
+            202
+        );
+        let arguments = json!({"kind": "note", "title": format!("said in {space}")});
+        let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": {"name": "scratch_add", "arguments": arguments}});
+        let added = shared.ask(token, "POST", "/mcp", &headers, Some(call)).await;
+        assert!(added.body.contains("e1"), "{added:?}");
+        let read = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call",
+            "params": {"name": "scratch_read", "arguments": {}}});
+        let seen = shared.ask(token, "POST", "/mcp", &headers, Some(read.clone())).await;
+        assert!(seen.body.contains(&format!("said in {space}")), "{seen:?}");
+        assert!(!seen.body.contains(&format!("said in {another}")), "{seen:?}");
+        let stranger = if space == "main" { &shared.other } else { &shared.main };
+        let refused = shared.ask(stranger, "POST", "/mcp", &headers, Some(read)).await;
+        is_problem(&refused, 404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_ends_gives_up_the_runs_of_all_its_spaces() {
+    let Shared {
+        house,
+        folio,
+        main,
+        other,
+    } = Shared::new().await;
+    let shared = Shared {
+        house,
+        folio: folio.clone(),
+        main,
+        other,
+    };
+    let mut runs = Vec::new();
+    for (space, token, _) in shared.both() {
+        let run = shared.begins(space, token, SLOW).await;
+        let path = format!("/v1/spaces/{space}/runs/{run}");
+        while shared.gets(token, &path).await.json()["driven"] != json!(true) {
+            tokio::task::yield_now().await;
+        }
+        runs.push((SpaceName::parse(space).unwrap(), run));
+    }
+    shared.house.stop().await.unwrap();
+    for (space, run) in runs {
+        let row = folio.workspace(space).run(run.parse().unwrap()).await.unwrap();
+        assert_eq!(
+            (&*row.status, row.driven),
+            ("running", false),
+            "somebody else goes on with it"
+        );
+    }
+}
