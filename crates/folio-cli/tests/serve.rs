@@ -19,7 +19,7 @@ fn an_address_that_others_reach_is_taken_when_there_is_a_token_and_answers_who_s
     let refused = folio.call(&["--store", "sqlite:f.db", "serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.code, 2, "{refused}");
     assert!(
-        refused.stderr.contains("no valid access token of any space"),
+        refused.stderr.contains("no valid access token for any space"),
         "{refused}"
     );
     let made = folio.call(&[
