@@ -315,7 +315,7 @@ async fn workers_that_restate_was_made_to_forget_tell_it_of_themselves_again() {
     // Who is put out by another one says so, and does not put that one out.
     shared.moves();
     let _second = worker(&shared).await;
-    tells(&working, &format!("calls workers at http://{}/ now", shared.listen())).await;
+    tells(&working, &format!("now calls workers at http://{}/", shared.listen())).await;
     assert_eq!(shared.known().await, [format!("http://{}/", shared.listen())]);
 }
 
