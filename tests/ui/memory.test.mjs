@@ -337,19 +337,27 @@ describe('where a token is demanded', () => {
     await page.done();
   });
 
-  it('asks for another one where that opens another space', async () => {
+  it('shows the space that it opens, and asks for another one where that is not the one on the page', async () => {
     const other = house.folio('--space', 'other', 'token', 'new', '--role', 'human').trim().split('\n').pop();
     const page = await house.page('/turns', { quiet: true });
     const asked = [];
     page.on('request', (request) => asked.push(request.url()));
     const field = page.getByRole('textbox', { name: 'Token' });
+    const keep = (token) => page.evaluate((kept) => sessionStorage.setItem('folio.token', kept), token);
     await field.fill(other);
     await field.press('Enter');
-    await page.getByText('opens only the space other').waitFor();
+    await page.getByRole('heading', { name: 'Turns', level: 1 }).waitFor();
+    await page.locator('#space').getByText('space other').waitFor();
+    await keep(house.token);
     await page.reload();
+    await page.locator('#space').getByText('space main').waitFor();
+    await keep(other);
+    await page.getByRole('link', { name: 'Runs', exact: true }).click();
+    await page.getByText('opens only the space other').waitFor();
     await field.fill(house.token);
     await field.press('Enter');
-    await page.getByRole('heading', { name: 'Turns', level: 1 }).waitFor();
+    await page.locator('#unlock').waitFor({ state: 'hidden' });
+    await page.getByRole('heading', { name: 'Runs', level: 1 }).waitFor();
     await page.locator('#space').getByText('space main').waitFor();
     assert.deepEqual(asked.filter((url) => url.includes('null')), []);
     await page.done();

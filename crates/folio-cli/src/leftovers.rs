@@ -160,8 +160,8 @@ impl Leftovers {
     }
 
     /// Drives these runs and, from now on, every other one that loses its process in a space of `runners`, up to `most`
-    /// of them at a time, until `end`. There may be more runners each time; one that is there stays. At the end nothing more is begun, work under way has ten seconds to finish, and each run is given up
-    /// where it is.
+    /// of them at a time, until `end`. There may be more runners each time; one that is there stays. At the end nothing
+    /// more is begun, work under way has ten seconds to finish, and each run is given up where it is.
     ///
     /// A run is resumed if no process drives it, and nothing happens in it, between two looks; a run that was
     /// submitted but never driven, fifteen seconds after its submission.

@@ -166,9 +166,9 @@ impl Driving {
     }
 
     /// Waits up to five seconds for the runs that were taken back. Then `runner`, and with it those that it made for
-    /// other spaces ([`Runner::in_space`]), begins nothing more: what is under way in the others has as long to end, and
-    /// then each run is given up where it is, for another process to resume. When this returns, no run is driven here any
-    /// more.
+    /// other spaces ([`Runner::in_space`]), begins nothing more: what is under way in the other runs has as long to
+    /// end, and then each run is given up where it is, for another process to resume. When this returns, no run is
+    /// driven here any more.
     pub(crate) async fn wind_down(&self, runner: &Runner) {
         let runs = std::mem::take(&mut *self.runs.lock());
         let (taken_back, others): (Vec<_>, _) = runs.into_iter().partition(|(_, token, _)| token.is_cancelled());

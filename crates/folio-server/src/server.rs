@@ -100,7 +100,7 @@ impl Default for ServeOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// A token is required, but there is no valid token for the space.
+    /// A token is required, but the store has no valid token for any space.
     #[error(
         "cannot listen at {address}: requests there need a token, and the store has no valid access token for any space"
     )]
@@ -141,9 +141,9 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// `NoToken` if a token is required, by the options or because the address is not a loopback address, and there is
-    /// no valid token for the space; `Store` if the tokens cannot be read; `Bind` if the address is in use or does not
-    /// belong to this machine.
+    /// `NoToken` if a token is required, by the options or because the address is not a loopback address, and the
+    /// store has no valid token for any space; `Store` if the tokens cannot be read; `Bind` if the address is in use or
+    /// does not belong to this machine.
     pub async fn bind(options: &ServeOptions, runner: Runner) -> Result<Self, ServeError> {
         let address = options.listen;
         let needs_token = options.require_token || !address.ip().is_loopback();

@@ -1,4 +1,5 @@
-//! The spaces that a server serves: the one that it was started for, and each space for which a caller has shown a token.
+//! The spaces that a server serves: the one that it was started for, and each space for which a caller has shown a
+//! token.
 //!
 //! Each has its own runner, which is created at the first request and kept until the server ends: two runners of one
 //! space would refuse each other their runs.

@@ -99,7 +99,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         served = &mut serving => served?,
         () = &mut keeping => serving.await?,
     }
-    // Every command writes the notes of the space in the settings at its end; those of the other spaces are written here.
+    // Every command writes the notes of its workspaces at its end: those of the other spaces are to be among them.
     let others = spaces.runners().into_iter().skip(1);
     let mut opened = context.opened.borrow_mut();
     opened.extend(others.map(|runner| runner.workspace().clone()));
@@ -127,14 +127,26 @@ fn connections() -> usize {
 /// Does what `folio tidy` does at intervals, in each of `spaces`, until it is dropped.
 async fn keep_small(context: &Context<'_>, spaces: &Spaces) {
     let mut again = tokio::time::interval(BETWEEN);
+    // Many spaces may take longer than that.
+    again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         again.tick().await;
         for runner in spaces.runners() {
             let workspace = runner.workspace();
             match workspace.tidy(workspace.now()).await {
                 Ok(done) if done.is_nothing() => {}
-                Ok(_) => context.output.detail("archived or erased what was due"),
-                Err(error) => context.output.detail(format_args!("tidying is postponed: {error}")),
+                Ok(_) => {
+                    let space = workspace.space();
+                    context
+                        .output
+                        .detail(format_args!("space {space}: archived or erased what was due"));
+                }
+                Err(error) => {
+                    let space = workspace.space();
+                    context
+                        .output
+                        .detail(format_args!("space {space}: tidying is postponed: {error}"));
+                }
             }
         }
     }

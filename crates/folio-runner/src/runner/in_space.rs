@@ -10,9 +10,9 @@ impl Runner {
     /// Returns a runner for another space of the same store.
     ///
     /// The two share tools, models, options, templates, the places for model calls and steps, the cache of runs that
-    /// were read, and their end: [`Runner::leave`] on either stops both. Everything about runs and memory belongs to one
-    /// of them: its workspace, the runs that it drives and has submitted, what these wait for, and what the policy of
-    /// the space offers to models.
+    /// were read, and their end: [`Runner::leave`] on either stops both. Everything about runs and memory belongs to
+    /// one of them: its workspace, the runs that it drives and has submitted, what these wait for, and what the policy
+    /// of the space offers to models.
     ///
     /// Create one for each space and keep it: two runners of one space refuse each other the runs that they drive.
     #[must_use]

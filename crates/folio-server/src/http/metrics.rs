@@ -120,8 +120,8 @@ impl Metrics {
         Watcher(self.streams.clone())
     }
 
-    /// Returns the current metrics of the space of `runner` in the text format of OpenMetrics, and, if `of_server`, those
-    /// of the server as well: its request counts would tell clients of one space what those of others do.
+    /// Returns the current metrics of the space of `runner` in the text format of OpenMetrics, and, if `of_server`,
+    /// those of the server as well: its request counts would tell clients of one space what those of others do.
     pub(crate) async fn text(&self, runner: &Runner, of_server: bool) -> Result<String, Problem> {
         let of_space = of_space(runner).await?;
         let mut text = String::new();

@@ -121,7 +121,7 @@ export async function patiently(ask, signal, { isOver = () => false, waits = pas
   }
 }
 
-/** Returns the name of the served space, asking the server for it the first time; waits until the server responds. */
+/** Returns the name of the space that is open, asking the server the first time; waits until the server responds. */
 export async function begin() {
   if (space !== null) return space;
   const { items: [served] } = await patiently(async () => (await raw('/v1/spaces')).json());

@@ -189,8 +189,9 @@ impl Workspace {
                 .write_items(&spooled.actor, &ready, spooled.thread.as_ref(), at)
                 .await
                 .inspect_err(|error| {
+                    // In the trace of its own space: no other learns who noticed something there.
                     let note = TraceNote::new(self.now(), &spooled.actor, "scratch_page", "deliver_observations");
-                    self.note(note.with_status(FAILED).with_detail(why(error)));
+                    space.note(note.with_status(FAILED).with_detail(why(error)));
                 })?;
             delivered.items += batch.stored.len() - batch.replayed;
             delivered.replayed += batch.replayed;
