@@ -125,12 +125,17 @@ impl Mcp {
     }
 
     /// Returns a server for the space of `runner`, with the same offer and the same shared limits.
+    ///
+    /// Its runs call no tool without approval: whoever allowed that (E9.14) did so for the space that the server was
+    /// started for, and not for the holders of every token.
     fn in_space(&self, runner: Runner) -> Self {
         let shared = &self.shared;
+        let mut options = shared.options.clone();
+        options.allow_tools = Vec::new();
         Self {
             shared: Arc::new(Shared {
                 runner,
-                options: shared.options.clone(),
+                options,
                 turns: shared.turns.clone(),
                 driving: Arc::clone(&shared.driving),
             }),

@@ -24,6 +24,7 @@ impl Shared {
         let (other, _) = House::token(&runner, "other", Role::Human).await;
         let mut mcp = McpOptions::of(ThreadKey::main());
         mcp.sets = ToolSet::ALL.to_vec();
+        mcp.allow_tools = vec!["shell".to_owned()];
         let options = ServeOptions::at("127.0.0.1:0".parse().unwrap());
         let house = House::serving(runner, Some(mcp), options).await;
         Self {
@@ -367,5 +368,27 @@ async fn a_server_that_ends_gives_up_the_runs_of_all_its_spaces() {
             ("running", false),
             "somebody else goes on with it"
         );
+    }
+}
+
+#[tokio::test]
+async fn what_models_may_call_without_approval_holds_in_the_space_of_the_server_only_e9_14() {
+    let shared = Shared::new().await;
+    let shell = json!({"tool": "shell", "args": {"argv": ["true"]}});
+    let plan = json!({"title": "Build", "steps": [{"id": "sh", "do": shell}]});
+    for (space, token, _) in shared.both() {
+        let answer = shared
+            .calls(token, "run_start", json!({"plan": plan, "wait_seconds": 20}))
+            .await;
+        let status = &answer["structuredContent"]["status"];
+        assert_eq!(status == "ok", space == "main", "{space}: {answer}");
+        let refused = shared
+            .calls(
+                token,
+                "run_start",
+                json!({"plan": plan, "allow_tools": ["shell"], "wait_seconds": 0}),
+            )
+            .await;
+        assert_eq!(refused["isError"] == true, space == "other", "{space}: {refused}");
     }
 }
