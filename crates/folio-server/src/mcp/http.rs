@@ -90,7 +90,10 @@ impl Services {
         let runner = self.spaces.runner_in(&permit.space)?;
         let mut made = self.made.lock();
         let service = made.entry(permit.space.clone()).or_insert_with(|| {
-            let mcp = self.mcp.in_space(runner);
+            let mcp = match self.spaces.is_first(&permit.space) {
+                true => self.mcp.another(),
+                false => self.mcp.in_space(runner),
+            };
             StreamableHttpService::new(
                 move || Ok(mcp.another()),
                 Arc::clone(&self.open.sessions),
