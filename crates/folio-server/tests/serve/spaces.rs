@@ -383,13 +383,5 @@ async fn what_models_may_call_without_approval_holds_in_the_space_of_the_server_
             .await;
         let approvals = &answer["structuredContent"]["approvals"];
         assert_eq!(approvals.is_null(), space == "main", "{space}: {answer}");
-        let refused = shared
-            .calls(
-                token,
-                "run_start",
-                json!({"plan": plan, "allow_tools": ["shell"], "wait_seconds": 0}),
-            )
-            .await;
-        assert_eq!(refused["isError"] == true, space == "other", "{space}: {refused}");
     }
 }
