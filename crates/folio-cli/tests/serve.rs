@@ -73,7 +73,7 @@ fn a_token_can_be_demanded_of_those_on_this_machine_too() {
     assert_eq!(served.status(LIST, None), "401");
     assert_eq!(served.status(LIST, Some(made.stdout.trim())), "200");
     let of_a_tool = folio.call(&["--store", "sqlite:f.db", "token", "new", "--role", "tool"]);
-    assert!(!of_a_tool.stderr.contains("begin runs"), "{of_a_tool}");
+    assert!(!of_a_tool.stderr.contains("start runs"), "{of_a_tool}");
 }
 
 #[test]
