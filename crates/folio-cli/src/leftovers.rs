@@ -184,7 +184,7 @@ impl Leftovers {
     async fn go_on(&mut self, runners: impl Fn() -> Vec<Runner>, output: &Output) {
         let mut again = tokio::time::interval(LOOK_EVERY);
         again.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut seen: HashMap<Named, Seq> = HashMap::new();
+        let mut seen: HashMap<SpaceName, HashMap<RunId, Seq>> = HashMap::new();
         // Runs that cannot be resumed here: they need a model, or a folder, that only another machine has.
         let mut given_up: HashSet<Named> = HashSet::new();
         // Spaces in which the turns of runs that have ended were ended.
@@ -206,7 +206,8 @@ impl Leftovers {
                         if !put_right.contains(space) && runner.end_leftover_turns().await.is_ok() {
                             put_right.insert(space.clone());
                         }
-                        self.look(&runner, output, &mut seen, &given_up).await;
+                        let seen = seen.entry(space.clone()).or_default();
+                        self.look(&runner, output, seen, &given_up).await;
                     }
                 }
             }
@@ -219,22 +220,20 @@ impl Leftovers {
         &mut self,
         runner: &Runner,
         output: &Output,
-        seen: &mut HashMap<Named, Seq>,
+        seen: &mut HashMap<RunId, Seq>,
         given_up: &HashSet<Named>,
     ) {
         let workspace = runner.workspace();
-        let named = |row: &RunRow| (workspace.space().clone(), row.id);
         let Ok(mut rows) = runner.unfinished().await else {
             return;
         };
         let now = workspace.now();
         rows.retain(|row| !is_being_begun(row, now));
-        let (before, others): (HashMap<_, _>, _) = std::mem::take(seen)
-            .into_iter()
-            .partition(|((space, _), _)| space == workspace.space());
-        *seen = others;
-        seen.extend(rows.iter().map(|row| (named(row), row.head)));
-        let is_left = |row: &RunRow| before.get(&named(row)) == Some(&row.head) && !given_up.contains(&named(row));
+        let before = std::mem::replace(seen, rows.iter().map(|row| (row.id, row.head)).collect());
+        let is_left = |row: &RunRow| {
+            let named = (workspace.space().clone(), row.id);
+            before.get(&row.id) == Some(&row.head) && !given_up.contains(&named)
+        };
         let rows: Vec<_> = rows.into_iter().filter(is_left).collect();
         let Ok(said) = workspace.runs_so_far(&rows).await else {
             return;
@@ -243,7 +242,7 @@ impl Leftovers {
             if said.get(&row.id).is_some_and(SoFar::is_left_alone) {
                 self.leave_alone(runner, &row, output);
             } else if let Some(busy) = self.place() {
-                seen.remove(&named(&row));
+                seen.remove(&row.id);
                 self.go_on_with(row, busy, runner, output);
             }
         }

@@ -133,21 +133,13 @@ async fn keep_small(context: &Context<'_>, spaces: &Spaces) {
         again.tick().await;
         for runner in spaces.runners() {
             let workspace = runner.workspace();
-            match workspace.tidy(workspace.now()).await {
-                Ok(done) if done.is_nothing() => {}
-                Ok(_) => {
-                    let space = workspace.space();
-                    context
-                        .output
-                        .detail(format_args!("space {space}: archived or erased what was due"));
-                }
-                Err(error) => {
-                    let space = workspace.space();
-                    context
-                        .output
-                        .detail(format_args!("space {space}: tidying is postponed: {error}"));
-                }
-            }
+            let told = match workspace.tidy(workspace.now()).await {
+                Ok(done) if done.is_nothing() => continue,
+                Ok(_) => "archived or erased what was due".to_owned(),
+                Err(error) => format!("tidying is postponed: {error}"),
+            };
+            let space = workspace.space();
+            context.output.detail(format_args!("space {space}: {told}"));
         }
     }
 }

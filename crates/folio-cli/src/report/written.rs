@@ -2,37 +2,14 @@
 
 use std::fmt;
 
-use folio::memory::scratchbook::ScratchItem;
-use folio::memory::{Entry, EntryKind, Timestamp};
-pub(crate) use folio_server::wire::Written;
+pub(crate) use folio_server::wire::{AnyEntry, Written};
 use serde::Serialize;
 
-use super::observation::Observation;
 use crate::output::{Report, Style};
 
 impl<T: Report> Report for Written<T> {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         self.item.text(out, style)
-    }
-}
-
-/// An entry of any kind, in the shape that its kind has everywhere.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum AnyEntry {
-    /// An observation.
-    Observation(Box<Observation>),
-    /// Anything else.
-    Item(Box<ScratchItem>),
-}
-
-impl AnyEntry {
-    /// Describes `entry` as it is at `now`.
-    pub(crate) fn of(entry: &Entry, now: Timestamp) -> Self {
-        match entry.kind {
-            EntryKind::Observation => Self::Observation(Box::new(Observation::of(entry, now))),
-            _ => Self::Item(Box::new(ScratchItem::of(entry))),
-        }
     }
 }
 

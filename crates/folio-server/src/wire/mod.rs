@@ -3,6 +3,7 @@
 //! Domain types are not sent where a stable wire type exists: names inside the program may change, these names may not.
 //! Each wire type has a JSON schema, and the description of the interface is built from these schemas.
 
+pub mod any_entry;
 pub mod commit;
 pub(crate) mod event;
 pub mod exchange;
@@ -21,6 +22,7 @@ pub mod turn;
 pub mod view;
 pub mod written;
 
+pub use self::any_entry::AnyEntry;
 pub use self::commit::{ChangeShape, CommitShape};
 pub use self::exchange::{Seen, TakenIn};
 pub use self::export::{manifest_line, touched_line};

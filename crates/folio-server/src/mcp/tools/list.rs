@@ -2,15 +2,14 @@
 //! too long for one answer, only what the line does not say.
 
 use folio::Timestamp;
-use folio::memory::scratchbook::ScratchItem;
 use folio::memory::tokens::{Counter, Tokens};
 use folio::memory::view::candidate;
-use folio::memory::{Entry, EntryKind, ListAnswer, Seq};
+use folio::memory::{Entry, ListAnswer, Seq};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::mcp::answer::Answer;
-use crate::wire::observation::Observation;
+use crate::wire::AnyEntry;
 
 /// The most lines of one answer, however short they are.
 pub(super) const LINES: u32 = 100;
@@ -113,10 +112,7 @@ pub(super) fn frame(
 
 /// Returns `entry` in the shape that programs get on every surface.
 pub(super) fn shape(entry: &Entry, now: Timestamp) -> Value {
-    match entry.kind {
-        EntryKind::Observation => json!(Observation::of(entry, now)),
-        _ => json!(ScratchItem::of(entry)),
-    }
+    json!(AnyEntry::of(entry, now))
 }
 
 /// Returns the empty list as of commit `as_of`, for filters that nothing can match.
