@@ -231,26 +231,36 @@ fn a_migration_that_is_killed_goes_on_where_it_was() {
     let all = stores.folio.json(&["--store", FILE, "observe", "list"])["as_of"]
         .as_u64()
         .unwrap();
-    // The tables first, so that it can be seen how far it is: who may write makes them, and of what is small nothing
-    // is written.
+    // The tables first, so that triggers can be created: the first writer creates them, and a small text is not evicted.
     stores.folio.file("small.txt", "all is well\n");
     stores.folio.ok(&["--store", &url, "evict", "small.txt"]);
-    let head = || -> u64 {
-        let head = stores.database.ask("SELECT coalesce(max(head), 0) FROM space_end");
-        head.unwrap().parse().unwrap()
+    let ask = |sql: &str| stores.database.ask(sql).unwrap();
+    ask("CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(600); RETURN NEW; END'");
+    let of_held = |what: &str| {
+        let held = "FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()";
+        ask(&format!("SELECT {what} {held}"))
     };
-    let mut broken_off = 0;
+    let mut heads = vec![0];
     for part in 1..=4 {
+        ask(&format!(
+            "CREATE TRIGGER held BEFORE INSERT ON log FOR EACH ROW WHEN (NEW.seq = {}) EXECUTE FUNCTION hold()",
+            all * part / 5
+        ));
         let copying = stores.folio.spawn(&["--store", FILE, "migrate", "--to", &url]);
-        for _ in 0..100 {
-            if head() >= all * part / 5 {
-                break;
-            }
-        }
+        let is_held = (0..2_000).any(|_| of_held("count(*)") != "0");
+        assert!(is_held, "the copy did not reach commit {}", all * part / 5);
         copying.kill();
-        broken_off += u32::from(head() < all);
+        // The server would notice only with its answer that the client is gone.
+        of_held("pg_terminate_backend(pid, 60000)");
+        ask("DROP TRIGGER held ON log");
+        let head: u64 = ask("SELECT coalesce(max(head), 0) FROM space_end").parse().unwrap();
+        assert!(head < all * part / 5, "{head} of {all}, part {part}");
+        heads.push(head);
     }
-    assert!(broken_off > 0, "each of them was over before it was killed");
+    assert!(
+        heads.is_sorted() && heads[4] > heads[1],
+        "none of them continued an earlier one: {heads:?}"
+    );
     stores.migrate(FILE, &url);
     assert_eq!(stores.everything(&url), stores.everything(FILE));
 }
