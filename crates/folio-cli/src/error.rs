@@ -303,6 +303,9 @@ fn hint_of(code: &str) -> Option<&'static str> {
         "store_damaged" => "restore the file from a backup, or name another one with --store",
         "run_unreadable" => "`folio doctor` looks for damage",
         "needs_model" => "set one with --model, FOLIO_MODEL or model = \"…\" in folio.toml, or give the task a `do:`",
+        "not_equipped" => {
+            "name the servers and agents in folio.toml, or use the folder, or the process, in which the run was started"
+        }
         "answer_empty" => {
             "write the answer, or `failed: …` with the reason; to drop the task, use `folio cancel RUN --node PATH`"
         }

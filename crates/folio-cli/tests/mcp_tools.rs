@@ -133,6 +133,39 @@ fn a_call_that_only_looks_is_made_again_after_a_kill_e9_12() {
 }
 
 #[test]
+fn run_is_resumed_only_where_its_tools_are_configured_e9_17() {
+    let folio = folio_with("allow = [\"*\"]\n");
+    folio.file("plan.yaml", plan("desk.wait", "{}"));
+    let mut running = folio.process(&["run", "--plan", "plan.yaml", "--quiet"]);
+    let mut running = running.env("PATH", PATH).spawn().unwrap();
+    assert!(line_of(&folio, "asked").contains("wait"));
+    running.kill().unwrap();
+    running.wait().unwrap();
+    is_gone(&line_of(&folio, "pid"));
+    let (here, away) = (folio.path().join("folio.toml"), folio.path().join("away.toml"));
+    std::fs::rename(&here, &away).unwrap();
+    assert_snapshot!(folio.seen(&["resume", "r1"]), @r"
+    ! error[not_equipped]: steps of the run need the tool desk.wait, which this process does not have
+    !   hint: name the servers and agents in folio.toml, or use the folder, or the process, in which the run was started
+    = 2
+    ");
+    folio.file("other.yaml", plan("text", "{op: echo, value: a}"));
+    let beside = folio.call(&["run", "--plan", "other.yaml"]);
+    assert_eq!(beside.code, 0, "{beside}");
+    assert!(
+        beside
+            .stderr
+            .contains("r1 cannot be resumed: steps of the run need the tool desk.wait"),
+        "{beside}"
+    );
+    assert_eq!(folio.json(&["show", "r1"])["status"], "running");
+    // To stop it, nothing is needed.
+    folio.ok(&["cancel", "r1"]);
+    let stopped = folio.call(&["resume", "r1"]);
+    assert_eq!(folio.json(&["show", "r1"])["status"], "cancelled", "{stopped}");
+}
+
+#[test]
 fn a_tool_of_a_server_does_a_task_if_the_run_allows_it_e9_17() {
     let folio = folio_with("time_s = 600\n[agents.mender]\nform = \"tool\"\ntool = \"desk.mend\"\n");
     let run = [

@@ -168,6 +168,8 @@ impl Drive {
             // Another process that has a model can continue the run; here it would only fail.
             return Err(RunnerError::NeedsModel { tasks });
         }
+        // The same holds for tools, and for executors: the default model is no substitute for the one that is named.
+        shared.must_have(&run.needs())?;
         let roots = grants::roots_of(&run)?;
         let run_folder = grants::run_folder(shared.options.run_folders.as_deref(), &run);
         let mut context = ToolContext::new(roots, run_folder);

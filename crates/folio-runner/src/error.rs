@@ -33,6 +33,17 @@ pub enum RunnerError {
         /// The names of these tasks.
         tasks: Vec<String>,
     },
+    /// Steps that are still to come need tools or executors that this process does not have.
+    #[error(
+        "steps of the run need {}, which this process does not have",
+        missing(tools, executors)
+    )]
+    NotEquipped {
+        /// The tools that are missing.
+        tools: Vec<String>,
+        /// The executors that are missing.
+        executors: Vec<String>,
+    },
     /// The inputs do not fit the plan.
     #[error("the inputs do not fit the plan: {}", problems.join("; "))]
     Inputs {
@@ -122,6 +133,7 @@ impl RunnerError {
             Self::Refused(_) | Self::NotAPerson { .. } => Denied::CODE,
             Self::Journal { source, .. } => source.code(),
             Self::NeedsModel { .. } => "needs_model",
+            Self::NotEquipped { .. } => "not_equipped",
             Self::Inputs { .. } => "inputs_invalid",
             Self::NoQuestion { .. } => "no_question",
             Self::NotAnOption { .. } => "not_an_option",
@@ -148,6 +160,7 @@ impl RunnerError {
                 ErrorKind::NotFound
             }
             Self::NeedsModel { .. }
+            | Self::NotEquipped { .. }
             | Self::Inputs { .. }
             | Self::NotAnOption { .. }
             | Self::EmptyAnswer { .. }
@@ -167,6 +180,16 @@ impl RunnerError {
             },
         }
     }
+}
+
+/// What is missing, in words: "the tool a.b, and the executors x, y".
+fn missing(tools: &[String], executors: &[String]) -> String {
+    let kinds = [("tool", tools), ("executor", executors)].into_iter();
+    let named = kinds.filter(|(_, names)| !names.is_empty()).map(|(kind, names)| {
+        let plural = if names.len() == 1 { "" } else { "s" };
+        format!("the {kind}{plural} {}", names.join(", "))
+    });
+    named.collect::<Vec<_>>().join(" and ")
 }
 
 impl From<WorkspaceError> for RunnerError {

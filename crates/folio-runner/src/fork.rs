@@ -53,7 +53,7 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Fork` if there is no such moment; `NeedsModel` if it cannot be driven here and is not to be paused;
+    /// `Fork` if there is no such moment; `NeedsModel` or `NotEquipped` if it cannot be driven here and is not to be paused;
     /// `NotAPerson` if `source` may do what only people allow, and `actor` is not a person; `Store`, `Journal`.
     pub async fn fork(
         &self,
@@ -87,6 +87,9 @@ impl Runner {
             && let Some(tasks) = needed_model(&moment.run)
         {
             return Err(RunnerError::NeedsModel { tasks });
+        }
+        if !paused && !self.is_elsewhere() {
+            self.shared.must_have(&moment.run.needs())?;
         }
         roles::may_steer(&actor)?;
         let folders = self.shared.options.run_folders.as_deref();

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use folio_engine::event::FORMAT;
-use folio_engine::plan;
-use folio_engine::run::Judging;
+use folio_engine::plan::{self, Plan};
+use folio_engine::run::{Judging, Needs};
 use folio_engine::template::{Scope, Templates};
 use folio_engine::{Event, NodeResult, Run, projection};
 use folio_memory::id::{Ref, RunHandle};
@@ -151,6 +151,23 @@ impl Shared {
         Ok((watch.into_run(), head))
     }
 
+    /// Refuses `needs` of which this process does not have everything. A tool of a server that cannot be reached at the
+    /// moment counts as there: its call fails with the reason, and may be retried.
+    pub(crate) fn must_have(&self, needs: &Needs) -> Result<(), RunnerError> {
+        let executors = self.options.models.as_ref().map(|models| &models.executors);
+        let has_executor = |name: &str| executors.is_some_and(|executors| executors.contains_key(name));
+        let tools = needs
+            .tools
+            .iter()
+            .filter(|name| self.registry.check_name(name).is_err());
+        let executors = needs.executors.iter().filter(|name| !has_executor(name));
+        let (tools, executors): (Vec<_>, Vec<_>) = (tools.cloned().collect(), executors.cloned().collect());
+        if tools.is_empty() && executors.is_empty() {
+            return Ok(());
+        }
+        Err(RunnerError::NotEquipped { tools, executors })
+    }
+
     /// A watch of run `id`, with nothing read yet.
     pub(crate) fn watch(&self, id: RunId) -> Watch {
         let (store, space) = (self.workspace.store(), self.workspace.space());
@@ -249,11 +266,23 @@ impl Runner {
         self.shared.options.models.is_some() || self.shared.options.dispatch.is_some()
     }
 
+    /// Refuses a plan for which whoever drives the runs has no model, or this process not the tools and executors.
+    fn can_drive(&self, plan: &Plan) -> Result<(), RunnerError> {
+        if self.is_elsewhere() {
+            return Ok(());
+        }
+        let tasks = model_tasks(&plan.steps);
+        if !self.has_model() && !tasks.is_empty() {
+            return Err(RunnerError::NeedsModel { tasks });
+        }
+        self.shared.must_have(&Needs::of_plan(plan))
+    }
+
     /// Records a new run; durable when this returns. Nobody drives it yet.
     ///
     /// # Errors
     ///
-    /// `Inputs` or `NeedsModel` if the plan cannot be run like this; `Store`.
+    /// `Inputs`, `NeedsModel` or `NotEquipped` if the plan cannot be run like this; `Store`.
     pub async fn submit(&self, new: NewRun) -> Result<(RunId, RunHandle), RunnerError> {
         let submitted = self.submit_once(new).await?;
         Ok((submitted.id, submitted.handle))
@@ -266,12 +295,11 @@ impl Runner {
     ///
     /// As [`Runner::submit`].
     pub async fn submit_once(&self, new: NewRun) -> Result<Submitted, RunnerError> {
-        if !self.has_model() {
-            let tasks = model_tasks(&new.plan.steps);
+        if let Err(error) = self.can_drive(&new.plan)
             // Whether the same request was made under this key before is checked where it is recorded.
-            if !tasks.is_empty() && !self.was_asked(&new.actor).await? {
-                return Err(RunnerError::NeedsModel { tasks });
-            }
+            && !self.was_asked(&new.actor).await?
+        {
+            return Err(error);
         }
         let inputs = plan::check_inputs(&new.plan, &new.inputs).map_err(|errors| RunnerError::Inputs {
             problems: errors.iter().map(ToString::to_string).collect(),

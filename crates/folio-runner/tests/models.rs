@@ -11,7 +11,7 @@ use folio_engine::{NodeId, Outcome, StopReason};
 use folio_memory::passage::Part;
 use folio_memory::{EntryQuery, PageQuery, PageRole, RunId, ThreadKey};
 use folio_model::{ModelErrorKind, Role, ScriptedModel, When};
-use folio_runner::{Runner, RunnerError, RunnerModel, RunnerModels, RunnerOptions};
+use folio_runner::{Runner, RunnerError, RunnerExecutor, RunnerModel, RunnerModels, RunnerOptions};
 use folio_store::RunQuery;
 use folio_tools::Registry;
 use models_support::*;
@@ -260,6 +260,70 @@ async fn a_run_that_needs_a_model_is_left_alone_by_who_has_none() {
         Outcome::Ok,
         "it was not harmed"
     );
+}
+
+#[tokio::test]
+async fn run_is_left_alone_where_tools_or_executors_of_coming_steps_are_missing_e9_17() {
+    let house = House::new(vec![doing("judge it", "finish", json!({"notes": "fine"})).always()]);
+    let steps = json!([
+        {"id": "first", "do": {"tool": "text", "args": {"op": "echo", "value": "a"}}},
+        {"id": "part", "plan": {"steps": [{"id": "door", "do": {"tool": "mend", "args": {"what": "door"}}}]}},
+        {"id": "judge", "title": "judge it", "executor": "reviewer"},
+    ]);
+    let named = |tools: &[&str], executors: &[&str]| {
+        let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        (owned(tools), owned(executors))
+    };
+    let workspace = house.runner.workspace().clone();
+    let equipped = |tools: Registry, executors: &[&str]| {
+        let mut models = RunnerModels::one(RunnerModel::new("scripted", Arc::clone(&house.model) as _));
+        for name in executors {
+            let model = RunnerModel::new("scripted", Arc::clone(&house.model) as _);
+            let about = "something is to be reviewed".to_owned();
+            models
+                .executors
+                .insert((*name).to_owned(), RunnerExecutor { model, about });
+        }
+        let options = RunnerOptions {
+            models: Some(models),
+            ..RunnerOptions::default()
+        };
+        Runner::new(workspace.clone(), tools, options)
+    };
+    let whole = equipped(registry(&house.effects), &["reviewer"]);
+    let new = of_goal("see to the door", json!({"steps": steps}));
+    let missing = |error: RunnerError| match error {
+        RunnerError::NotEquipped { tools, executors } => (tools, executors),
+        error => panic!("{error}"),
+    };
+    let without = equipped(Registry::with_builtins(), &[]);
+    let refused = without.submit(new.clone()).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "steps of the run need the tool mend and the executor reviewer, which this process does not have"
+    );
+    assert_eq!(missing(refused), named(&["mend"], &["reviewer"]));
+    let run = submit(&whole, new).await;
+    let head = async || {
+        let row = workspace
+            .store()
+            .run(workspace.space(), folio_memory::id::Ref::Id(run))
+            .await;
+        row.unwrap().head
+    };
+    let before = head().await;
+    for (tools, executors, lacks) in [
+        (Registry::with_builtins(), &[][..], named(&["mend"], &["reviewer"])),
+        (Registry::with_builtins(), &["reviewer"], named(&["mend"], &[])),
+        (registry(&house.effects), &["another"], named(&[], &["reviewer"])),
+    ] {
+        let refused = equipped(tools, executors).drive(run).await.unwrap_err();
+        assert_eq!(missing(refused), lacks);
+        assert_eq!(head().await, before, "nothing was written");
+    }
+    assert_eq!(whole.drive(run).await.unwrap().status, Outcome::Ok);
+    // What has ended needs nothing any more.
+    assert_eq!(without.drive(run).await.unwrap().status, Outcome::Ok);
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@
 //! - `conclude`: from the answer of a tool to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent; `late`: what remains of it when its time
 //!   is over
+//! - `needs`: what the steps to come need of the process that drives it
 //! - `scope`: what the templates of a node see; `bodies`: the cache of large outputs
 //! - `criteria`: what can be checked without a model, and what the runner has to check
 
@@ -34,6 +35,7 @@ mod late;
 mod limit_met;
 mod limits;
 mod narrow;
+mod needs;
 mod purses;
 mod raise;
 mod ready;
@@ -62,6 +64,7 @@ pub use edit::{EditError, ShownPlan};
 pub use fork::{ForkAt, ForkError, Forking, Moment, Search, Searched};
 pub use limit_met::{LimitKind, LimitMet};
 pub use limits::Limits;
+pub use needs::Needs;
 pub use raise::LimitError;
 pub use resources::{OnlyLooks, WritesOf, WrittenElsewhere};
 pub use state::{JournalError, Run};

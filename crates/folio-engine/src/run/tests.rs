@@ -38,6 +38,7 @@ pub(super) mod models;
 mod models_limits;
 mod moments;
 mod narrow;
+mod needs;
 mod observed;
 mod order;
 mod pages;

@@ -1,0 +1,92 @@
+//! What the steps that are still to come need of the process that drives a run.
+
+use std::collections::BTreeSet;
+
+use super::state::Run;
+use crate::plan::{HUMAN, Plan, Step, Task, Work};
+
+/// What the steps of a run without a result need of the process that drives it. A process that lacks some of it can
+/// only fail these steps; another one may be able to do them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// The tools that tasks call.
+    pub tools: BTreeSet<String>,
+    /// The executors that tasks for models name, without people.
+    pub executors: BTreeSet<String>,
+}
+
+impl Needs {
+    /// What the tasks that are written out in `plan` need.
+    #[must_use]
+    pub fn of_plan(plan: &Plan) -> Self {
+        let mut needs = Self::default();
+        needs.add_steps(&plan.steps);
+        needs
+    }
+
+    fn add_task(&mut self, task: &Task) {
+        match &task.work {
+            Work::Do(call) => {
+                self.tools.insert(call.tool.clone());
+            }
+            Work::Model => {
+                self.executors
+                    .extend(task.executor.iter().filter(|name| *name != HUMAN).cloned());
+            }
+            Work::Plan(_) => {}
+        }
+    }
+
+    /// Adds what `steps` and everything written out below them need.
+    fn add_steps<'s>(&mut self, steps: impl IntoIterator<Item = &'s Step>) {
+        let mut stack: Vec<&Step> = steps.into_iter().collect();
+        while let Some(step) = stack.pop() {
+            match step {
+                Step::Task(task) => {
+                    self.add_task(task);
+                    if let Work::Plan(plan) = &task.work {
+                        stack.extend(&plan.steps);
+                    }
+                }
+                Step::Parallel(group) => stack.extend(&group.steps),
+                Step::Sequence(sequence) => stack.extend(&sequence.steps),
+                Step::ForEach(for_each) => stack.push(&for_each.body),
+            }
+        }
+    }
+}
+
+impl Run {
+    /// What the steps without a result need of the process that drives the run; nothing if it has ended or is being
+    /// cancelled. Each node is looked at once.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        let Some(root) = self.nodes.first() else {
+            return needs;
+        };
+        if root.is_terminal() || root.cancel.is_some() {
+            return needs;
+        }
+        if root.children.is_empty() {
+            needs.add_steps(&self.plan().steps);
+        }
+        let is_to_come = |index: &usize| {
+            let node = &self.nodes[*index];
+            !node.is_terminal() && node.cancel.is_none() && node.superseded_by == 0 && !node.replaced
+        };
+        let mut stack: Vec<usize> = root.children.iter().copied().filter(is_to_come).collect();
+        while let Some(index) = stack.pop() {
+            let node = &self.nodes[index];
+            match &node.step {
+                // What it consists of has nodes of its own once it has begun.
+                Some(Step::Task(task)) if !node.children.is_empty() => needs.add_task(task),
+                Some(Step::Parallel(_) | Step::Sequence(_)) if !node.children.is_empty() => {}
+                Some(step) => needs.add_steps([step]),
+                None => {}
+            }
+            stack.extend(node.children.iter().copied().filter(is_to_come));
+        }
+        needs
+    }
+}

@@ -1,0 +1,54 @@
+//! What the steps to come need of the process that drives the run (E9.17).
+
+use super::*;
+
+fn tools(sim: &Sim) -> Vec<String> {
+    sim.run.needs().tools.into_iter().collect()
+}
+
+#[test]
+fn run_needs_only_the_tools_of_steps_without_a_result_e9_17() {
+    let mut sim = Sim::new(
+        "steps:
+  - {id: one, do: {tool: one, args: {}}}
+  - {id: part, plan: {steps: [{id: in, do: {tool: nested, args: {}}}]}}
+  - [{id: left, do: {tool: left, args: {}}}, {id: right, do: {tool: right, args: {}}}]
+  - {id: each, for_each: [1, 2], step: {id: item, do: {tool: item, args: {}}}}",
+    );
+    assert_eq!(tools(&sim), ["item", "left", "nested", "one", "right"]);
+    sim.concurrency = 1;
+    for left in [
+        &["item", "left", "nested", "one", "right"][..],
+        &["item", "left", "nested", "right"],
+        &["item", "left", "right"],
+        &["item", "right"],
+        &["item"],
+        &["item"],
+        &[],
+    ] {
+        sim.derive();
+        assert_eq!(tools(&sim), left);
+        assert_eq!(Sim::resumed(&sim.journal).run.needs(), sim.run.needs());
+        sim.end_one();
+    }
+    assert_eq!(sim.status(""), Outcome::Ok);
+}
+
+#[test]
+fn cancelled_run_needs_nothing_e9_17() {
+    let mut sim = Sim::new("steps: [{id: a, do: {tool: a, args: {}}}, {id: b, do: {tool: b, args: {}}}]");
+    sim.derive();
+    assert_eq!(tools(&sim), ["a", "b"]);
+    sim.record(Event::CancelRequested {
+        node: None,
+        by: "ada".to_owned(),
+    });
+    assert!(tools(&sim).is_empty(), "{:?}", sim.run.needs());
+}
+
+#[test]
+fn executors_of_people_are_not_needed_of_the_process_e9_17() {
+    let sim = Sim::new("steps: [{title: sign it, executor: human}, {title: review it, executor: reviewer}, look]");
+    let executors: Vec<_> = sim.run.needs().executors.into_iter().collect();
+    assert_eq!(executors, ["reviewer"]);
+}
