@@ -34,7 +34,7 @@ fn printed(answer: &Value) -> String {
 /// A script that does something, and then prints the answer.
 fn answering(answer: &Value) -> String {
     format!(
-        "cat > task\necho \"$TICKET\" > ticket\necho begun >> begun\ncat <<'END'\n{}\nEND\n",
+        "cat > task\necho \"$TICKET\" > ticket\necho \"${{OTHER-none}}\" > other\necho begun >> begun\ncat <<'END'\n{}\nEND\n",
         printed(answer)
     )
 }
@@ -58,6 +58,7 @@ fn a_program_does_a_goal_in_the_folder_of_the_run() {
     let run = folio.json(&["show", "r1"]);
     assert_eq!(run["status"], "ok", "{run}");
     assert_eq!(line_of(&folio, "ticket"), "7");
+    assert_eq!(line_of(&folio, "other"), "none");
     let task = std::fs::read_to_string(folio.path().join("task")).unwrap();
     assert!(task.contains("# Task\nMend the clock\n"), "{task}");
     let budget = folio.json(&["budget", "r1"]);
@@ -83,6 +84,12 @@ fn a_secret_that_a_program_is_given_and_tells_is_written_nowhere() {
         said.contains("the key is [redacted:own_secret]") && !said.contains(key),
         "{said}"
     );
+    for entry in std::fs::read_dir(folio.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        let has_key = bytes.windows(key.len()).any(|window| window == key.as_bytes());
+        assert!(!has_key, "{}", path.display());
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A closed terminal, and a limit on the size of files.
+//! A closed terminal.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -17,6 +17,14 @@ fn tokens_says_what_each_section_costs_and_which_entries_are_the_dearest_m7_8_v3
     assert_eq!(entries.len(), 2);
     assert_eq!(entries[0]["handle"], "e2", "the dearest first: {told}");
     assert!(entries[0]["tokens"].as_u64() > entries[1]["tokens"].as_u64());
+    for (name, handle) in [("notes", "e1"), ("todos", "e2")] {
+        let sections = told["sections"].as_array().unwrap();
+        let section = sections.iter().find(|section| section["section"] == name).unwrap();
+        let shown = section["shown"].as_array().unwrap().iter();
+        let shown = shown.chain(section["shortened"].as_array().unwrap());
+        assert!(shown.into_iter().any(|shown| shown == handle), "{section}");
+        assert!(section["tokens"].as_u64() > Some(0), "{section}");
+    }
     assert_eq!(
         folio.json(&["tokens", "--limit", "1"])["entries"]
             .as_array()

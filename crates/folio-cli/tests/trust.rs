@@ -87,11 +87,11 @@ fn every_key_but_those_that_can_do_no_harm_needs_trust() {
         "agents.a.command = [\"a\"]",
         "http.allow = [\"example.com\"]",
         "telemetry.endpoint = \"http://127.0.0.1:1\"",
-        "lost_calls.default = \"again\"",
-        "mcp = {}",
+        "lost_calls.\"desk.*\" = \"rerun\"",
+        "mcp.desk.command = [\"a\"]",
     ] {
         let called = repository(settings).call(&["tree"]);
-        let is_refused = called.stderr.contains("settings_untrusted") || called.stderr.contains("settings_invalid");
+        let is_refused = called.stderr.contains("settings_untrusted");
         assert!(is_refused && called.code == 2, "{settings}: {called}");
     }
     let folio = repository("space = \"work\"\nthread = \"t\"\ncolor = \"never\"\n");

@@ -180,11 +180,15 @@ fn what_the_environment_says_for_a_collector_and_nobody_can_read_is_told_without
 #[test]
 fn two_worktrees_are_two_threads_m7_4_38() {
     let folder = tempfile::tempdir().unwrap();
-    let inner = folder.path().join("tree/src");
-    std::fs::create_dir_all(&inner).unwrap();
-    std::fs::write(folder.path().join("tree/.git"), "gitdir: elsewhere").unwrap();
     let thread = |folder: &Path| resolve(&Global::default(), &[], folder).unwrap().thread.0;
-    assert_eq!(thread(&inner), folder.path().join("tree").to_string_lossy());
+    for name in ["one", "two"] {
+        let worktree = folder.path().join(name);
+        let inner = worktree.join("src");
+        std::fs::create_dir_all(&inner).unwrap();
+        // What a worktree of the same repository has instead of a folder.
+        std::fs::write(worktree.join(".git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(thread(&inner), worktree.to_string_lossy());
+    }
 }
 
 #[test]
