@@ -47,7 +47,7 @@ fn a_plan_is_checked_against_the_schema_of_the_tool() {
     let text = "title: Ask\nsteps:\n  - {id: a, do: {tool: desk.echo, args: {text: 5}}}\n  - {id: b, do: {tool: desk.echo, args: {texts: 'a'}}}\n  - {id: c, do: {tool: desk.ecco}}\n  - {id: d, do: {tool: desk.echo, args: {text: '{{ results.a.output.text }}'}}}\n";
     folio.file("plan.yaml", text);
     assert_snapshot!(folio.seen(&["plan", "check", "plan.yaml"]), @r#"
-    ! plan.yaml:3:48: P029 the tool `desk.echo` does not take this: 5 is not of type "string" [steps[0].do.args.text]
+    ! plan.yaml:3:48: P029 the tool `desk.echo` does not accept this: 5 is not of type "string" [steps[0].do.args.text]
     ! plan.yaml:4:41: P016 the tool `desk.echo` needs the argument `text` [steps[1].do.args]
     ! plan.yaml:5:24: P004 unknown tool "desk.ecco" [steps[2].do.tool]
     !   hint: did you mean `desk.echo`?

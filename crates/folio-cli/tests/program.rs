@@ -484,7 +484,7 @@ fn every_mistake_of_a_plan_is_named_with_its_place() {
     folio.file("plan.yaml", plan);
     assert_snapshot!(folio.seen(&["plan", "check", "plan.yaml"]), @r#"
     ! plan.yaml:4:17: P007 "way" is not one of the choices [inputs.where.type]
-    !   hint: there is string, integer, number, boolean, path, list, object
+    !   hint: use one of: string, integer, number, boolean, path, list, object
     ! plan.yaml:7:5: P003 a task has no key `titel` [steps[0].titel]
     !   hint: did you mean `title`?
     ! plan.yaml:8:16: P004 unknown tool "lst" [steps[0].do.tool]

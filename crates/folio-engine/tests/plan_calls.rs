@@ -84,7 +84,7 @@ fn a_number_that_would_be_another_text_is_refused_where_a_text_is_meant_e9_1() {
 
 #[test]
 fn bounds_and_lists_of_texts_are_told_item_by_item_e9_1() {
-    let refused = "P029 the tool `write` does not take this: ";
+    let refused = "P029 the tool `write` does not accept this: ";
     for (args, why) in [
         ("{argv: sleep}", "`argv` is a list of strings, not \"sleep\""),
         (
@@ -127,7 +127,7 @@ fn what_a_tool_finds_in_arguments_that_are_known_is_told_at_its_place_e9_1() {
         place("{content: '('}"),
         (
             "[0].do.args.content".to_owned(),
-            "the tool `write` does not take this: `content` is not closed".to_owned()
+            "the tool `write` does not accept this: `content` is not closed".to_owned()
         )
     );
     assert_eq!(place("{glob: x}").0, "[0].do.args");

@@ -136,7 +136,10 @@ fn what_a_step_adds_is_still_found_by_its_number_e9_6() {
         by(name).unwrap();
     }
     let told = by("c3").unwrap_err().to_string();
-    assert!(told.contains("satisfies names \"c3\", which is no criterion"), "{told}");
+    assert!(
+        told.contains("satisfies names \"c3\", which is not a criterion"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn ten_mistakes_are_told_at_once_each_with_its_place_e9_1() {
         7:9 steps[1].id: P008 "Scan 2" is not a slug: 1 to 64 characters out of a-z, 0-9, `-` and `_`, the first of them a letter or a digit (write `scan-2`)
         8:28 steps[1].do.args: P016 the tool `grep` needs the argument `pattern`
         8:37 steps[1].do.args.patern: P017 the tool `grep` has no argument `patern` (did you mean `pattern`?)
-        11:22 steps[2].parallel[0].description: P020 `right` runs at the same time as this step (say `needs: [right]`, or move this step behind the group)
+        11:22 steps[2].parallel[0].description: P020 `right` runs at the same time as this step (write `needs: [right]`, or move this step behind the group)
         12:21 steps[2].parallel[1].tiemout: P003 a task has no key `tiemout` (did you mean `timeout`?)
         13:11 steps[2].join: P027 a quorum of 3 out of 2 branches (write a number from 1 to 2)
         14:15 steps[3].for_each: P021 "some files" is a text, not a list (write a list, a reference such as `results.scan.output.files`, or one `{{ expression }}`)
@@ -164,7 +164,7 @@ fn unknown_keys_are_mistakes_with_a_suggestion() {
         mistakes("{titel: x, steps: [{id: a, description: b, maxItems: 3}, {id: c, depends_on: [a]}, {parallel: [d], onHard: hold}]}"),
         @r#"
         1:2 titel: P003 a plan has no key `titel` (did you mean `title`?)
-        1:44 steps[0].maxItems: P003 a task has no key `maxItems` (there is id, title, description, reason, criteria, satisfies, needs, executor, optional, atomic, do, plan, observe, retry, timeout, budget, budget_share)
+        1:44 steps[0].maxItems: P003 a task has no key `maxItems` (its keys: id, title, description, reason, criteria, satisfies, needs, executor, optional, atomic, do, plan, observe, retry, timeout, budget, budget_share)
         1:66 steps[1].depends_on: P003 a task has no key `depends_on` (write `needs`)
         1:100 steps[2].onHard: P003 a parallel group has no key `onHard` (did you mean `on_hard`?)
         "#
@@ -191,8 +191,8 @@ fn needs_name_steps_of_the_same_plan() {
     insta::assert_snapshot!(
         mistakes("steps:\n  - {id: a, plan: [{id: inner}, {id: other, needs: [b]}]}\n  - {id: b, needs: [inner, aa]}\n"),
         @r#"
-        2:53 steps[0].plan[1].needs[0]: P011 `b` is a step of another plan; `needs` stays within its own (need the step that contains it, or that this step is part of)
-        3:21 steps[1].needs[0]: P011 `inner` is a step of another plan; `needs` stays within its own (need the step that contains it, or that this step is part of)
+        2:53 steps[0].plan[1].needs[0]: P011 `b` is a step of another plan; `needs` stays within its own (name the step that contains it, or the one that contains this step)
+        3:21 steps[1].needs[0]: P011 `inner` is a step of another plan; `needs` stays within its own (name the step that contains it, or the one that contains this step)
         3:28 steps[1].needs[1]: P010 there is no step `aa` (did you mean `a`?)
         "#
     );
@@ -213,13 +213,13 @@ fn steps_that_wait_for_one_another_are_named_e9_1() {
         .map(mistakes)
         .join("\n"),
         @r#"
-        1:17 [0].needs: P012 steps wait for one another: `a` needs `b`, `b` comes after `a`
-        1:17 [0].needs: P012 steps wait for one another: `a` needs `c`, `c` needs `b`, `b` needs `a`
-        1:17 [0].needs: P012 steps wait for one another: `a` needs `a`
-        1:36 [0].parallel[0].needs: P012 steps wait for one another: `g` ends with `x`, `x` needs `g`
-        1:84 [1].needs: P012 steps wait for one another: `p` needs `q`, `q` needs `p`
-        1:31 [1].needs: P012 steps wait for one another: `a` needs `c`, `c` comes after `b`, `b` comes after `a`
-        1:49 [1].needs: P012 steps wait for one another: `a` needs `c`, `c` comes after `b`, `b` comes after `a`
+        1:17 [0].needs: P012 steps wait for each other: `a` needs `b`, `b` comes after `a`
+        1:17 [0].needs: P012 steps wait for each other: `a` needs `c`, `c` needs `b`, `b` needs `a`
+        1:17 [0].needs: P012 steps wait for each other: `a` needs `a`
+        1:36 [0].parallel[0].needs: P012 steps wait for each other: `g` ends with `x`, `x` needs `g`
+        1:84 [1].needs: P012 steps wait for each other: `p` needs `q`, `q` needs `p`
+        1:31 [1].needs: P012 steps wait for each other: `a` needs `c`, `c` comes after `b`, `b` comes after `a`
+        1:49 [1].needs: P012 steps wait for each other: `a` needs `c`, `c` comes after `b`, `b` comes after `a`
         "#
     );
 }
@@ -238,7 +238,7 @@ fn a_step_whose_name_cannot_be_read_is_told_by_its_number_e9_1() {
     3:9 steps[0].parallel[0]: P005 `id` is missing: a task needs an id, or a title to make one from
     4:14 steps[0].parallel[1].id: P008 "5x!" is not a slug: 1 to 64 characters out of a-z, 0-9, `-` and `_`, the first of them a letter or a digit (write `5x`)
     5:11 steps[0].join: P022 several branches may write (step 1 of steps[0].parallel: write, step 2 of steps[0].parallel: shell), and the one that loses may have written already (let the branches only read, and write afterwards)
-    6:20 steps[1].needs: P012 steps wait for one another: `a` needs `c`, `c` comes after step 4, step 4 comes after step 3, step 3 needs `a`
+    6:20 steps[1].needs: P012 steps wait for each other: `a` needs `c`, `c` comes after step 4, step 4 comes after step 3, step 3 needs `a`
     7:5 steps[2]: P005 `id` is missing: a task needs an id, or a title to make one from
     8:5 steps[3]: P005 `id` is missing: a task needs an id, or a title to make one from
     "#);
@@ -305,7 +305,7 @@ fn a_plan_may_not_be_larger_than_the_limits() {
         deep = format!("[{{id: p{level}, plan: {deep}}}]");
     }
     assert_eq!(codes(&deep).len(), 1, "{}", mistakes(&deep));
-    assert!(mistakes(&deep).contains("more than 8 deep"));
+    assert!(mistakes(&deep).contains("more than 8 levels deep"));
     let mut deepest = "x".to_owned();
     for level in 0..31 {
         deepest = format!("[{{id: p{level}, plan: {deepest}}}]").replace("plan: x", "plan: [x]");
@@ -389,21 +389,21 @@ report: "{{ results.later.notes }} {{ results.gone.notes }}"
 "#
         ),
         @r#"
-        3:7 goal: P020 `results.a` cannot be read before the plan has begun
+        3:7 goal: P020 `results.a` cannot be read before the plan begins
         5:26 steps[0].description: P018 `{{ inputs.repo }} {{ itm }} {{ inputs.repo | shout }}`: there is no filter `shout`
         6:26 steps[1].description: P019 there is no `result` here (a step's own `result` is known only in its `criteria` and `observe`)
         6:26 steps[1].description: P020 `b` is this step itself, which has no result yet (in `criteria` and `observe` it is called `result`)
         6:26 steps[1].description: P020 `d` comes after this step (change the order)
-        9:30 steps[2].parallel[0].description: P020 `d` runs at the same time as this step (say `needs: [d]`, or move this step behind the group)
+        9:30 steps[2].parallel[0].description: P020 `d` runs at the same time as this step (write `needs: [d]`, or move this step behind the group)
         9:30 steps[2].parallel[0].description: P020 `g` contains this step, so it has no result yet
         10:50 steps[2].parallel[1].do.args.pattern: P019 there is no `resluts` here (did you mean `results`?)
         10:74 steps[2].parallel[1].do.args.path[0]: P018 `{{ unclosed`: unexpected end of input, expected end of variable block
-        11:38 steps[3].description: P019 there is no step `inner` to read a result of (`inner` is a step inside another step; read the result of that one)
+        11:38 steps[3].description: P019 there is no step `inner` whose result could be read (`inner` is a step inside another step; read the result of that one)
         11:38 steps[3].description: P020 `b` is not among the steps that this one needs (add `b` to `needs`)
         14:34 steps[4].plan[0].description: P019 there is no `repo` here (write `inputs.repo`)
         14:34 steps[4].plan[0].description: P020 `f` is this step itself, which has no result yet (in `criteria` and `observe` it is called `result`)
         14:34 steps[4].plan[0].description: P020 `later` comes after this step (change the order)
-        17:9 report: P019 there is no step `gone` to read a result of
+        17:9 report: P019 there is no step `gone` whose result could be read
         "#
     );
 }
@@ -417,7 +417,7 @@ fn of_a_result_templates_name_what_every_result_has() {
               {id: c, description: '{{ results.a.x | default(1) }} {{ results.a.x is defined }} {{ results.a.items() }}'}]"
         ),
         @r#"
-        1:50 [1].description: P019 `results.a` has no `files`; it has task_id, status, notes, output, severity, stop_reason (what its tool or plan gives stands in `results.a.output`)
+        1:50 [1].description: P019 `results.a` has no `files`; it has task_id, status, notes, output, severity, stop_reason (the output of its tool or plan is `results.a.output`)
         1:50 [1].description: P019 `results.a` has no `outptu`; it has task_id, status, notes, output, severity, stop_reason (did you mean `output`?)
         "#
     );
@@ -483,7 +483,7 @@ fn a_for_each_goes_over_nothing_that_is_declared_to_be_no_list_e9_1() {
         ),
         (
             "results.l.output.count.of",
-            "the tool `list` says that this would be inside of a number",
+            "the tool `list` says that this would be inside a number",
         ),
         (
             "results.m.output.who",
@@ -495,7 +495,7 @@ fn a_for_each_goes_over_nothing_that_is_declared_to_be_no_list_e9_1() {
         ),
         (
             "results.g.output",
-            "`results.g.output` has the outputs of its steps by their names; it is not a list",
+            "`results.g.output` has the outputs of its steps by name; it is not a list",
         ),
     ] {
         assert_eq!(of_list(wrong), said, "{wrong}");
@@ -613,11 +613,11 @@ steps:
         4:31 inputs.n.default: P026 the default is a text, the input is an integer (write 5)
         5:3 inputs.bad-name: P007 `bad-name` cannot be the name of an input (use letters, digits and `_`, so that a template can say `inputs.name`)
         6:13 inputs.k.type: P007 "strng" is not one of the choices (did you mean `string`?)
-        7:17 budget.depth: P007 -1 is not a whole number from 0 on
+        7:17 budget.depth: P007 -1 is not a whole number of 0 or more
         7:31 budget.deadline: P025 "long" is not a duration (write `500ms`, `30s`, `5m`, `2h`, or a number of seconds)
         7:44 budget.nodes: P007 5000000000 is more than 4294967295
         9:37 criteria[0].check.regex: P023 unclosed group
-        10:10 criteria[1].id: P028 the id `x` is already that of another criterion
+        10:10 criteria[1].id: P028 another criterion already has the id `x`
         10:43 criteria[1].check.json_schema.schema: P024 at /type: "nothing" is not valid under any of the schemas listed in the 'anyOf' keyword
         11:5 criteria[2]: P005 `text` is missing: what must hold, in words
         11:13 criteria[2].check: P007 the check `file_exists` needs more than its name (write `{file_exists: …}`)
@@ -640,7 +640,7 @@ steps:
         19:58 steps[3].criteria: P006 expected a list of criteria, found an object
         20:32 steps[4].as: P007 an item cannot be called "results" (use letters, digits and `_`, and none of inputs, results, result, run, goal, index, loop, self, true, false, none, not, in, is)
         20:52 steps[4].max_items: P007 `max_items` must be at least 1
-        20:64 steps[4].on_item: P007 "stop" is not one of the choices (there is hold, cancel, continue)
+        20:64 steps[4].on_item: P007 "stop" is not one of the choices (use one of: hold, cancel, continue)
         21:5 steps[5]: P005 `id` is missing: a task needs an id, or a title to make one from
         22:5 steps[6]: P006 expected a step: a task, a list of steps that run together, or a text, found a boolean
         "#
@@ -654,9 +654,9 @@ fn a_task_with_a_plan_has_no_timeout_and_no_retry_of_its_own_e9_1() {
           {id: c, for_each: [1], plan: [{id: d, do: {tool: list}}], timeout: 1m}]",
     );
     insta::assert_snapshot!(told, @r"
-    1:77 [0].timeout: P007 `timeout` is of a call; this task has a plan of its own (write `budget: {deadline: …}`, which is how long all of it may take)
-    1:88 [0].retry: P007 `retry` is of a call; this task has a plan of its own (write it at the steps of the plan)
-    2:78 [1].timeout: P007 `timeout` is of a call; this task has a plan of its own (write `budget: {deadline: …}`, which is how long all of it may take)
+    1:77 [0].timeout: P007 `timeout` applies to a call; this task has a plan of its own (write `budget: {deadline: …}`, which limits the task as a whole)
+    1:88 [0].retry: P007 `retry` applies to a call; this task has a plan of its own (write it in the steps of the plan)
+    2:78 [1].timeout: P007 `timeout` applies to a call; this task has a plan of its own (write `budget: {deadline: …}`, which limits the task as a whole)
     ");
 }
 
@@ -713,13 +713,13 @@ fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
 fn arguments_that_a_tool_would_not_take_are_mistakes_of_the_plan_e9_1() {
     let plan = |args: &str| format!("[{{id: a, do: {{tool: wait, args: {args}}}}}]");
     insta::assert_snapshot!(mistakes(&plan("{ms: abc, quiet: perhaps, until: dusk, note: [a], names: [1]}")), @r#"
-    1:38 [0].do.args.ms: P029 the tool `wait` does not take this: `ms` is a whole number that is not negative, not "abc"
-    1:50 [0].do.args.quiet: P029 the tool `wait` does not take this: `quiet` is true or false, not "perhaps"
-    1:66 [0].do.args.until: P029 the tool `wait` does not take this: `until` is one of dawn or noon, not "dusk"
-    1:78 [0].do.args.note: P029 the tool `wait` does not take this: `note` is a string, not a list
-    1:90 [0].do.args.names: P029 the tool `wait` does not take this: `names` is a string or a list of strings, and its item 1 is 1
+    1:38 [0].do.args.ms: P029 the tool `wait` does not accept this: `ms` is a whole number that is not negative, not "abc"
+    1:50 [0].do.args.quiet: P029 the tool `wait` does not accept this: `quiet` is true or false, not "perhaps"
+    1:66 [0].do.args.until: P029 the tool `wait` does not accept this: `until` is one of dawn or noon, not "dusk"
+    1:78 [0].do.args.note: P029 the tool `wait` does not accept this: `note` is a string, not a list
+    1:90 [0].do.args.names: P029 the tool `wait` does not accept this: `names` is a string or a list of strings, and its item 1 is 1
     "#);
-    insta::assert_snapshot!(mistakes(&plan("{ms: 1, days: 8}")), @"1:47 [0].do.args.days: P029 the tool `wait` does not take this: `days` is a whole number from 0 to 7, not 8");
+    insta::assert_snapshot!(mistakes(&plan("{ms: 1, days: 8}")), @"1:47 [0].do.args.days: P029 the tool `wait` does not accept this: `days` is a whole number from 0 to 7, not 8");
     for wrong in ["'8'", "-1", "7.5", "8.0"] {
         assert_eq!(
             codes(&plan(&format!("{{ms: 1, days: {wrong}}}"))),
@@ -788,7 +788,7 @@ fn mistakes_of_a_plan_in_markdown_stand_in_the_order_of_the_text_e9_1() {
 fn in_a_plan_without_a_text_a_place_is_a_path_e9_1() {
     let twice = json!({"steps": [{"id": "a", "title": "look"}, {"id": "a", "title": "look again"}]});
     let found = from_value(&twice, &Known::default()).unwrap_err().0;
-    assert_eq!(found[0].message, "the id `a` is already that of the step at steps[0]");
+    assert_eq!(found[0].message, "the step at steps[0] already has the id `a`");
     let found = parse(&twice.to_string(), &Known::default()).unwrap_err().0;
-    assert_eq!(found[0].message, "the id `a` is already that of the step at 1:11");
+    assert_eq!(found[0].message, "the step at 1:11 already has the id `a`");
 }

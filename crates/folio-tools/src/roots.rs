@@ -259,7 +259,7 @@ impl Roots {
         let in_run = format!("{RUN}:{path}");
         let found = self.find(&in_run, run_folder);
         if found.is_ok_and(|located| located.metadata().is_ok()) {
-            return error.hint(format!("there is {in_run}"));
+            return error.hint(format!("{in_run} exists"));
         }
         error
     }

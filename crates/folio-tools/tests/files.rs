@@ -302,7 +302,7 @@ async fn a_file_that_is_not_there_is_named_with_what_to_try() {
         .outputs("write", json!({"path": "report.md", "content": "x"}))
         .await;
     let error = world.error("read", json!({"path": "report.md"})).await;
-    assert!(error.hints.contains(&"there is run:report.md".to_owned()));
+    assert!(error.hints.contains(&"run:report.md exists".to_owned()));
     world.file("src/a.rs", "");
     let error = world.error("read", json!({"path": "src"})).await;
     assert_eq!(error.message, "src is a folder");
@@ -364,7 +364,7 @@ async fn what_is_in_the_folder_of_the_run_is_told_where_nothing_is_found_beside_
         ("grep", json!({"pattern": "x", "path": "report.md"})),
     ] {
         let error = world.error(tool, args).await;
-        assert!(error.hints.contains(&"there is run:report.md".to_owned()), "{tool}");
+        assert!(error.hints.contains(&"run:report.md exists".to_owned()), "{tool}");
     }
     let other = world.error("list", json!({"path": "other.md"})).await;
     assert!(!other.hints.iter().any(|hint| hint.contains("run:")), "{other:?}");

@@ -143,7 +143,7 @@ impl Faults {
             error.hint = super::keys::advice(key, what)
                 .map(str::to_owned)
                 .or_else(|| did_you_mean(key, recommended()))
-                .or_else(|| Some(format!("there is {}", recommended().collect::<Vec<_>>().join(", "))));
+                .or_else(|| Some(format!("its keys: {}", recommended().collect::<Vec<_>>().join(", "))));
         }
     }
 }

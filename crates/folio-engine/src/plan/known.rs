@@ -162,7 +162,7 @@ mod tests {
         );
         assert_eq!(
             told(json!({"argv": ["ls"], "command": "ls"})),
-            ["P029 the tool `sh` does not take this: only one of `argv` or `command` can be given"]
+            ["P029 the tool `sh` does not accept this: only one of `argv` or `command` can be given"]
         );
         // A template may evaluate to null.
         assert_eq!(

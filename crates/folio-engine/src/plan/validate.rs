@@ -103,13 +103,13 @@ impl<'a> Validator<'a> {
         }
         let (nodes, budget) = (count_nodes(&plan.steps), plan.budget.nodes);
         if let Some(limit) = budget.filter(|limit| nodes > *limit) {
-            let message = format!("{nodes} steps are written here, and the budget of the plan has {limit} nodes");
+            let message = format!("{nodes} steps are written out, and the budget of the plan allows {limit} nodes");
             let nodes_at = at.follow_near(&[Segment::Key("budget"), Segment::Key("nodes")]);
             self.faults.add(&nodes_at, code::OVER_CAP, message);
         }
         let limit = self.known.limits.depth;
         if let Some(depth) = plan.budget.depth.filter(|depth| *depth > limit) {
-            let message = format!("plans {depth} deep; at most {limit} are allowed");
+            let message = format!("plans are nested {depth} levels deep; at most {limit} are allowed");
             let depth_at = at.follow_near(&[Segment::Key("budget"), Segment::Key("depth")]);
             self.faults.add(&depth_at, code::OVER_CAP, message);
         }
@@ -139,14 +139,14 @@ impl<'a> Validator<'a> {
         let limit = self.deepest;
         // Reported only once: anything deeper is inside this plan.
         if depth == limit.max(1) {
-            let message = format!("here plans inside plans become more than {limit} deep");
+            let message = format!("plans are nested more than {limit} levels deep here");
             self.faults.add(at, code::OVER_CAP, message);
         }
         let (count, most) = (steps.len(), self.children);
         if self.is_of_model() && count > most as usize {
             let message = format!("a plan inside the plan has {count} steps; at most {most} are allowed");
             let error = self.faults.add(at, code::OVER_CAP, message);
-            error.with_hint("put together what belongs together");
+            error.with_hint("combine steps that belong together");
         }
         self.scope(steps, Some(outer), &[], depth + 1)
     }
@@ -176,13 +176,13 @@ impl<'a> Validator<'a> {
                 }
                 Some(earlier) => {
                     let at = origin.follow_near(&[Segment::Key("id")]);
-                    let message = format!("the id `{id}` is already that of the step at {}", earlier.named());
+                    let message = format!("the step at {} already has the id `{id}`", earlier.named());
                     let error = self.faults.add(&at, code::DUPLICATE_ID, message);
                     if origin
                         .follow(&[Segment::Key("id")])
                         .is_none_or(|id| id.path == origin.path)
                     {
-                        error.with_hint("it was made from the title; write an `id`");
+                        error.with_hint("the id comes from the title; write an `id`");
                     }
                 }
             }
@@ -218,7 +218,7 @@ impl<'a> Validator<'a> {
                 if self.ids.contains(need.as_str()) {
                     let message = format!("`{need}` is a step of another plan; `needs` stays within its own");
                     let error = self.faults.add(&at, code::FOREIGN_NEED, message);
-                    error.with_hint("need the step that contains it, or that this step is part of");
+                    error.with_hint("name the step that contains it, or the one that contains this step");
                 } else if !self.origins.may_be_lost(need.as_str()) {
                     let hint = self.meant(need.as_str(), here.iter().copied());
                     let message = format!("there is no step `{need}`");
@@ -241,7 +241,7 @@ impl<'a> Validator<'a> {
                 continue;
             };
             let at = origin.follow_near(&[Segment::Key("needs")]);
-            let message = format!("steps wait for one another: {}", cycle.reasons.join(", "));
+            let message = format!("steps wait for each other: {}", cycle.reasons.join(", "));
             self.faults.add(&at, code::CYCLE, message);
         }
     }

@@ -301,12 +301,12 @@ struct Missing {
     hint: Option<String>,
 }
 
-fn there_is<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+fn names_in_words<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let names: Vec<String> = names.into_iter().map(str::to_owned).collect();
     if names.is_empty() {
-        Some("nothing is there".to_owned())
+        Some("it has nothing".to_owned())
     } else {
-        Some(format!("there is {}", some_of(&names)))
+        Some(format!("it has {}", some_of(&names)))
     }
 }
 
@@ -324,7 +324,7 @@ fn first_missing(path: &[String], scope: &Scope) -> Option<Missing> {
                     result
                 }
                 None => {
-                    let hint = there_is(scope.results.keys().map(String::as_str));
+                    let hint = names_in_words(scope.results.keys().map(String::as_str));
                     return Some(Missing {
                         parent: "`results`".to_owned(),
                         name: slug.clone(),
@@ -339,9 +339,9 @@ fn first_missing(path: &[String], scope: &Scope) -> Option<Missing> {
             None if below.next().is_some() => return None,
             None => {
                 let variables = scope.variables.iter().map(|(name, _)| name.as_str());
-                let hint = there_is(["inputs", "results"].into_iter().chain(variables));
+                let hint = names_in_words(["inputs", "results"].into_iter().chain(variables));
                 return Some(Missing {
-                    parent: "what a template sees here".to_owned(),
+                    parent: "the scope of the template".to_owned(),
                     name: root.clone(),
                     hint,
                 });
@@ -357,7 +357,7 @@ fn first_missing(path: &[String], scope: &Scope) -> Option<Missing> {
         let (found, hint) = match value {
             Value::Object(entries) => (
                 entries.get(name),
-                there_is(entries.keys().map(String::as_str).collect::<BTreeSet<_>>()),
+                names_in_words(entries.keys().map(String::as_str).collect::<BTreeSet<_>>()),
             ),
             Value::Array(items) => {
                 let found = name.parse::<usize>().ok().and_then(|at| items.get(at));

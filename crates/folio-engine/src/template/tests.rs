@@ -144,11 +144,11 @@ fn an_error_says_which_expression_why_and_what_exists() {
         .map(error)
         .join("\n"),
         @r#"
-        `inputs.repoo`: there is no `repoo` in `inputs`; there is `limit`, `repo`
-        `results.list-files.outptu.items`: there is no `outptu` in `results.list-files`; there is `notes`, `output`, `severity`, `status`, `stop_reason`, `task_id`
-        `results.list_files.output`: there is no `list_files` in `results`; there is `list-files`
+        `inputs.repoo`: there is no `repoo` in `inputs`; it has `limit`, `repo`
+        `results.list-files.outptu.items`: there is no `outptu` in `results.list-files`; it has `notes`, `output`, `severity`, `status`, `stop_reason`, `task_id`
+        `results.list_files.output`: there is no `list_files` in `results`; it has `list-files`
         `results.list-files.output.items.first`: there is no `first` in `results.list-files.output.items`; it is a list of 2
-        `nothing`: there is no `nothing` in what a template sees here; there is `inputs`, `results`, `item`
+        `nothing`: there is no `nothing` in the scope of the template; it has `inputs`, `results`, `item`
         `item.path.name`: there is no `name` in `item.path`, which is a text
         `inputs.limit + 'a'`: invalid operation: tried to use + operator on unsupported types number and string
         `a {{ inputs. }}` on line 2: unexpected end of variable block, expected identifier or integer
@@ -362,7 +362,7 @@ fn what_bounds_a_template_changes_nothing_that_it_gives() {
     }
     assert_eq!(
         text("{{ inputs.limit + (inputs.repo ~ inputs.gone) }}"),
-        "! `inputs.repo ~ inputs.gone`: there is no `gone` in `inputs`; there is `limit`, `repo`"
+        "! `inputs.repo ~ inputs.gone`: there is no `gone` in `inputs`; it has `limit`, `repo`"
     );
 }
 

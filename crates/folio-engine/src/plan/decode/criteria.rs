@@ -44,8 +44,7 @@ impl<'a> Decoder<'a> {
         };
         if let Tree::String(text) = &at.node.tree {
             if text.is_empty() {
-                self.faults
-                    .bad_value(at, "a criterion is empty: what must hold, in words");
+                self.faults.bad_value(at, "a criterion is empty; say what must hold");
             }
             criterion.text.clone_from(text);
             return Some(criterion);

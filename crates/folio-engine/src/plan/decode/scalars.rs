@@ -19,7 +19,7 @@ impl<'a> Decoder<'a> {
             let Some(value) = at.key(name) else { continue };
             match &found {
                 Some(first) => {
-                    let message = format!("`{name}` says the same as `{key}` at {}", first.node.place);
+                    let message = format!("`{name}` means the same as `{key}` at {}", first.node.place);
                     self.faults.add(&value, code::DUPLICATE_KEY, message);
                 }
                 None => found = Some(value),
@@ -123,7 +123,7 @@ impl<'a> Decoder<'a> {
         };
         if number.as_u64().is_none() {
             self.faults
-                .bad_value(at, format!("{number} is not a whole number from 0 on"));
+                .bad_value(at, format!("{number} is not a whole number of 0 or more"));
         }
         number.as_u64()
     }
@@ -192,8 +192,8 @@ impl<'a> Decoder<'a> {
             .map(|(_, choice)| *choice);
         if found.is_none() {
             let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            let hint =
-                did_you_mean(&text, names.iter().copied()).unwrap_or_else(|| format!("there is {}", names.join(", ")));
+            let hint = did_you_mean(&text, names.iter().copied())
+                .unwrap_or_else(|| format!("use one of: {}", names.join(", ")));
             self.faults
                 .bad_value(at, format!("{text:?} is not one of the choices"))
                 .with_hint(hint);

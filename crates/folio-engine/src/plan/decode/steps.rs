@@ -43,7 +43,7 @@ impl<'a> Decoder<'a> {
                     let message = format!("a step cannot be both `{first}` and `{second}`");
                     self.faults
                         .add(at, code::TWO_WAYS, message)
-                        .with_hint("put one into the other");
+                        .with_hint("nest one inside the other");
                 }
                 match kinds.first() {
                     Some(&"parallel") => self.group(at),

@@ -36,7 +36,7 @@ impl<'a> Validator<'a> {
                 self.faults.add(args_at, code::MISSING_ARGUMENT, message);
             }
             Err(Choice::Several(why)) => {
-                let message = format!("the tool `{}` does not take this: {why}", call.tool);
+                let message = format!("the tool `{}` does not accept this: {why}", call.tool);
                 self.faults.add(args_at, code::BAD_ARGUMENT, message);
             }
         }
@@ -49,7 +49,7 @@ impl<'a> Validator<'a> {
                 let kind = tool.kinds.get(name).filter(|_| !is_none && !holds_template(value));
                 if let Some(kind) = kind.filter(|kind| kind.fit(value) == Fit::Wrong) {
                     let message = format!(
-                        "the tool `{}` does not take this: {}",
+                        "the tool `{}` does not accept this: {}",
                         call.tool,
                         kind.refusal(name, value)
                     );
@@ -62,7 +62,7 @@ impl<'a> Validator<'a> {
             let message = format!("the tool `{}` has no argument `{name}`", call.tool);
             let hint = self.meant(name, known()).unwrap_or_else(|| match known().count() {
                 0 => "it takes none".to_owned(),
-                _ => format!("there is {}", known().collect::<Vec<_>>().join(", ")),
+                _ => format!("its arguments: {}", known().collect::<Vec<_>>().join(", ")),
             });
             self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
         }
@@ -94,7 +94,7 @@ impl<'a> Validator<'a> {
         };
         for mistake in check.mistakes(Written::in_plan(args)) {
             let at = args_at.key(&mistake.argument).unwrap_or_else(|| args_at.clone());
-            let message = format!("the tool `{}` does not take this: {}", call.tool, mistake.why);
+            let message = format!("the tool `{}` does not accept this: {}", call.tool, mistake.why);
             self.faults.add(&at, code::BAD_ARGUMENT, message);
         }
     }
@@ -140,7 +140,7 @@ impl<'a> Validator<'a> {
                     let message = format!("the tool `{}` has no argument `{name}`", call.tool);
                     let hint = self.meant(name, names()).unwrap_or_else(|| match names().count() {
                         0 => "it takes none".to_owned(),
-                        _ => format!("there is {}", names().collect::<Vec<_>>().join(", ")),
+                        _ => format!("its arguments: {}", names().collect::<Vec<_>>().join(", ")),
                     });
                     self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
                 }
@@ -157,7 +157,7 @@ impl<'a> Validator<'a> {
                     let Some(inner) = inner else { break };
                     at = inner;
                 }
-                let message = format!("the tool `{}` does not take this: {error}", call.tool);
+                let message = format!("the tool `{}` does not accept this: {error}", call.tool);
                 self.faults.add(&at, code::BAD_ARGUMENT, message);
             }
         }

@@ -79,8 +79,7 @@ impl<'a> Validator<'a> {
                     (format!("{who} says that {why}"), hint)
                 }),
             Step::Parallel(_) | Step::Sequence(_) if output.is_empty() => {
-                let why =
-                    format!("`results.{name}.output` has the outputs of its steps by their names; it is not a list");
+                let why = format!("`results.{name}.output` has the outputs of its steps by name; it is not a list");
                 Some((why, None))
             }
             Step::Parallel(_) | Step::Sequence(_) | Step::ForEach(_) => None,
@@ -148,7 +147,7 @@ fn wrong<'s>(schema: &'s Value, path: &[Part<'_>]) -> Option<(String, Option<&'s
                 }
                 None => return None,
             },
-            Part::Index | Part::Key(_) => return Some((format!("this would be inside of {}", kind(at)?), None)),
+            Part::Index | Part::Key(_) => return Some((format!("this would be inside {}", kind(at)?), None)),
         };
     }
     if is_open(at) || may_be(at, "array") {

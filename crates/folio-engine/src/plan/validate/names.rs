@@ -97,14 +97,14 @@ impl<'a> Validator<'a> {
         }
         let Some(frame) = frame else {
             for name in &read.results {
-                let message = format!("`results.{name}` cannot be read before the plan has begun");
+                let message = format!("`results.{name}` cannot be read before the plan begins");
                 self.faults.add(at, code::NOT_VISIBLE, message);
             }
             for name in read.variables.iter().filter(|name| *name != "run") {
                 let error = self
                     .faults
                     .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"));
-                error.with_hint("only `inputs` and `run` are known before the plan has begun");
+                error.with_hint("only `inputs` and `run` are known before the plan begins");
             }
             return;
         };
@@ -118,7 +118,7 @@ impl<'a> Validator<'a> {
         {
             let hint = match self.meant(field, FIELDS) {
                 Some(hint) => hint,
-                None => format!("what its tool or plan gives stands in `results.{name}.output`"),
+                None => format!("the output of its tool or plan is `results.{name}.output`"),
             };
             let message = format!("`results.{name}` has no `{field}`; it has {}", listed(FIELDS));
             self.faults.add(at, code::UNKNOWN_NAME, message).with_hint(hint);
@@ -151,7 +151,7 @@ impl<'a> Validator<'a> {
         } else {
             known.extend(["inputs", "results"]);
             let meant = self.meant(name, known.iter().copied());
-            meant.unwrap_or_else(|| format!("there is {}", listed(known)))
+            meant.unwrap_or_else(|| format!("known here: {}", listed(known)))
         };
         self.faults
             .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"))
@@ -177,7 +177,7 @@ impl<'a> Validator<'a> {
             } else {
                 self.meant(name, known.map(AsRef::as_ref))
             };
-            let message = format!("there is no step `{name}` to read a result of");
+            let message = format!("there is no step `{name}` whose result could be read");
             self.faults.add(at, code::UNKNOWN_NAME, message).hint = hint;
             return;
         };
@@ -234,7 +234,7 @@ fn why_hidden(graph: &Graph, reader: usize, target: usize) -> (String, Option<St
         .flatten()
         .is_some_and(|at| matches!(graph.nodes[at].step, Step::Parallel(_)));
     if is_parallel {
-        let hint = format!("say `needs: [{name}]`, or move this step behind the group");
+        let hint = format!("write `needs: [{name}]`, or move this step behind the group");
         return (format!("`{name}` runs at the same time as this step"), Some(hint));
     }
     (

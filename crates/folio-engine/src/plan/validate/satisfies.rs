@@ -23,7 +23,7 @@ impl<'a> Validator<'a> {
                 _ => format!("the criteria are {}", listed(known())),
             });
             let at = item.unwrap_or_else(|| satisfies_at.clone());
-            let message = format!("satisfies names {id:?}, which is no criterion");
+            let message = format!("satisfies names {id:?}, which is not a criterion");
             self.faults.add(&at, code::UNKNOWN_CRITERION, message).with_hint(hint);
         }
     }
@@ -34,7 +34,7 @@ impl<'a> Validator<'a> {
         let has_some = !task.criteria.is_empty() || !task.satisfies.is_empty();
         if self.known.to_meet.is_some() && !has_some && task.work == Work::Model {
             let task = self.origins.called(&task.id);
-            let message = format!("{task} has no criteria; say how one can tell that it is done");
+            let message = format!("{task} has no criteria; say how to tell that it is done");
             self.faults.add(origin, code::MISSING, message);
         }
     }

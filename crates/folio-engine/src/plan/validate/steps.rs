@@ -86,13 +86,13 @@ impl<'a> Validator<'a> {
         let hints = [
             (
                 "timeout",
-                "write `budget: {deadline: …}`, which is how long all of it may take",
+                "write `budget: {deadline: …}`, which limits the task as a whole",
             ),
-            ("retry", "write it at the steps of the plan"),
+            ("retry", "write it in the steps of the plan"),
         ];
         for (key, hint) in hints {
             if let Some(at) = origin.key(key) {
-                let message = format!("`{key}` is of a call; this task has a plan of its own");
+                let message = format!("`{key}` applies to a call; this task has a plan of its own");
                 self.faults.add(&at, code::BAD_VALUE, message).with_hint(hint);
             }
         }
@@ -117,7 +117,7 @@ impl<'a> Validator<'a> {
             let message = format!("a lifetime is at most {MAX_TTL_MINUTES} minutes, which is a year");
             self.faults
                 .bad_value(&at, message)
-                .with_hint("leave it out for the usual time of its type");
+                .with_hint("leave it out for the default lifetime of its type");
         }
     }
 
@@ -206,7 +206,7 @@ impl<'a> Validator<'a> {
         let limit = self.known.limits.items;
         if for_each.max_items > limit {
             let at = origin.follow_near(&[Segment::Key("max_items")]);
-            let message = format!("{} items; at most {limit} are allowed", for_each.max_items);
+            let message = format!("`max_items` is {}; at most {limit} is allowed", for_each.max_items);
             self.faults.add(&at, code::OVER_CAP, message);
         }
         let variables = [for_each.item_name.clone(), "index".to_owned()];
@@ -263,12 +263,12 @@ impl<'a> Validator<'a> {
         let at = origin.follow_near(&[Segment::Key("executor")]);
         let names: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
         let hint = self.meant(name, names.iter().copied()).unwrap_or_else(|| {
-            let there_is = match names.as_slice() {
-                [] => "leave it out: there is only the usual one".to_owned(),
-                names => format!("there is {}", names.join(", ")),
+            let executors = match names.as_slice() {
+                [] => "leave it out: there is only the default executor".to_owned(),
+                names => format!("the executors are {}", names.join(", ")),
             };
             let person = format!(", and `{HUMAN}` for a person");
-            there_is + if has_person { &person } else { "" }
+            executors + if has_person { &person } else { "" }
         });
         let message = format!("unknown executor {name:?}");
         self.faults.add(&at, code::UNKNOWN_EXECUTOR, message).with_hint(hint);
@@ -311,7 +311,7 @@ impl<'a> Validator<'a> {
                 origin.follow_near(&path)
             };
             if !ids.insert(&criterion.id) {
-                let message = format!("the id `{}` is already that of another criterion", criterion.id);
+                let message = format!("another criterion already has the id `{}`", criterion.id);
                 self.faults
                     .add(&at(&[Segment::Key("id")]), code::DUPLICATE_CRITERION, message);
             }

@@ -231,7 +231,7 @@ fn a_task_is_done_by_whom_it_names_e9_17() {
     );
     let again = format!("{:?}", sim.asks[1].messages);
     assert!(
-        again.contains("unknown executor") && again.contains("there is mender, quick"),
+        again.contains("unknown executor") && again.contains("the executors are mender, quick"),
         "{again}"
     );
 }

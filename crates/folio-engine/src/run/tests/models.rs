@@ -473,8 +473,8 @@ fn a_wrong_plan_is_told_with_all_its_mistakes_and_after_two_the_task_is_done_dir
     This answer cannot be used:
     - steps: no step satisfies c1 (it shines)
     - steps[0].needs[0]: there is no step `nobody`
-    - steps[1]: `a` has no criteria; say how one can tell that it is done
-    - steps[1].id: the id `a` is already that of the step at steps[0]
+    - steps[1]: `a` has no criteria; say how to tell that it is done
+    - steps[1].id: the step at steps[0] already has the id `a`
     The required form, as JSON Schema: {"properties":{"steps":{"description":"With plan: the steps in order; an inner list runs in parallel.","items":{"anyOf":[{"properties":{"as":{"type":"string"},"atomic":{"type":"boolean"},"budget_share":{"type":"number"},"criteria":{"items":{"type":"string"},"type":"array"},"description":{"type":"string"},"for_each":{"type":"string"},"id":{"type":"string"},"needs":{"items":{"type":"string"},"type":"array"},"optional":{"type":"boolean"},"satisfies":{"items":{"type":"string"},"type":"array"},"step":{"type":"object"},"title":{"type":"string"}},"required":["id","title"],"type":"object"},{"description":"Parallel steps.","type":"array"}]},"type":"array"}}}
     Answer again with every problem fixed.
     "#);
@@ -562,7 +562,7 @@ fn a_criterion_that_no_step_is_there_to_meet_is_a_mistake_e9_6() {
     let told = read_by(&sim, 1);
     assert!(
         told.contains("no step satisfies c1 (it shines)")
-            && told.contains("satisfies names \"c9\", which is no criterion"),
+            && told.contains("satisfies names \"c9\", which is not a criterion"),
         "{told}"
     );
 }

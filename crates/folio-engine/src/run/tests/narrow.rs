@@ -450,7 +450,7 @@ fn whoever_plans_is_told_of_plans_inside_its_plan_that_are_too_deep_e9_1() {
         assert_eq!((told, sim.status("")), (vec![], Outcome::Ok), "{budget}");
         let (told, sim) = told_of(&budget, levels(deepest + 1));
         let [told] = told.as_slice() else { panic!("{told:?}") };
-        let words = format!("here plans inside plans become more than {deepest} deep");
+        let words = format!("plans are nested more than {deepest} levels deep here");
         assert!(told.contains(&words), "{told}");
         let too_deep = |node: &NodeView<'_>| {
             let result = node.result.unwrap();
@@ -474,7 +474,7 @@ fn whoever_plans_is_told_of_what_its_own_steps_may_not_have_with_all_else_e9_1()
     let (told, _) = told_of(&json!({}), inner(json!({"children": 1, "depth": 1}), levels(2)));
     let told = told.join("\n");
     assert!(
-        told.contains("has 2 steps; at most 1 are allowed") && told.contains("more than 2 deep"),
+        told.contains("has 2 steps; at most 1 are allowed") && told.contains("more than 2 levels deep"),
         "{told}"
     );
     // What a person writes goes as far as its budgets say when it is carried out.
