@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { House, counts, hindrances, LONG } from './house.mjs';
 
-describe('limits', () => {
+describe('run limits', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -28,7 +28,7 @@ describe('limits', () => {
   };
   const MINUTES = 'Deadline, in minutes from now';
 
-  it('offers of a part the limits that it has, be it time alone, and no time where it has none', async () => {
+  it('offers only the limits that a part has, and no deadline where it has none', async () => {
     const part = (id, title, budget) => ({ id, title, budget, plan: [{ id: 'a', title: `In ${title}`, do: LONG }] });
     const run = await house.run({ plan: { title: 'Of parts', steps: [{ id: 'all', parallel: [part('timed', 'Short of time', { deadline: '10m' }), part('small', 'Short of nodes', { nodes: 5 }), part('free', 'Free', undefined)] }] } });
     const page = await house.page(`/runs/${run}`);
@@ -52,7 +52,7 @@ describe('limits', () => {
     await page.done();
   });
 
-  it('changes one limit where more is used up of another than that allows', async () => {
+  it('changes one limit while another is already exceeded', async () => {
     const run = await house.run({ plan: { title: 'Beyond it', budget: { tokens: 1000, tool_calls: 10 }, steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
     const page = await house.page(`/runs/${run}`);
     await node(page, 'Begin, running').waitFor();
@@ -71,7 +71,7 @@ describe('limits', () => {
     await page.done();
   });
 
-  it('reckons the end of a run, and how long it takes, by the clock of the server', async () => {
+  it('computes deadlines and durations with the clock of the server', async () => {
     for (const minutes of [-20, 20]) {
       const run = await house.run({ plan: { title: 'Elsewhere', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
       const page = await house.page('/');

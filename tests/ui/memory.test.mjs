@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { House, counts, fits, hindrances, LONG, until } from './house.mjs';
 
-describe('memory', () => {
+describe('memory pages', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -14,7 +14,7 @@ describe('memory', () => {
 
   const card = (page, text) => page.getByRole('listitem').filter({ hasText: text });
 
-  it('says what to do where nothing is yet', async () => {
+  it('names the command to begin with on every empty page', async () => {
     for (const [path, command] of [['/observations', 'folio observe add'], ['/threads', 'folio book add'], ['/turns', 'folio turn begin'], ['/', 'folio run']]) {
       const page = await house.page(path);
       await page.locator('.empty').filter({ hasText: command }).waitFor();
@@ -22,7 +22,7 @@ describe('memory', () => {
     }
   });
 
-  it('shows what is noticed while it is looked at, with how sure it is and when it ends', async () => {
+  it('shows new observations live with confidence and expiry', async () => {
     const page = await house.page('/observations');
     await page.locator('.empty').waitFor();
     await house.ask('POST', '/observations', { type: 'risk_alert', content: 'The key is checked in', confidence: 0.9, tags: ['key'], ttl_minutes: 90 });
@@ -35,7 +35,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('leads from a tag to all that have it, whatever signs it has', async () => {
+  it('links a tag with special characters to all observations that have it', async () => {
     for (const tag of ['one,two', '#number', '#one,#two']) await house.ask('POST', '/observations', { content: `Noticed for ${tag}.`, tags: [tag] });
     const page = await house.page('/observations');
     for (const tag of ['one,two', '#number', '#one,#two']) {
@@ -48,7 +48,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('looks again when the time of what it shows is over, though nothing else happens', async () => {
+  it('refreshes an observation when its expiry time passes without other changes', async () => {
     const { handle } = await house.ask('POST', '/observations', { content: 'Holds for some time.', ttl_minutes: 60 });
     const page = await house.page('/');
     // The first answer is that of long ago.
@@ -77,7 +77,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('sifts what was noticed, and the address says how', async () => {
+  it('filters observations and keeps the filters in the URL', async () => {
     const page = await house.page('/observations');
     const [key, tests] = [card(page, 'The key is checked in'), card(page, 'The tests need a database')];
     await tests.waitFor();
@@ -109,7 +109,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('shows one with its versions and how they differ, and puts it away', async () => {
+  it('shows the versions and differences of an observation, archives it and reports unknown handles', async () => {
     const { handle } = await house.ask('POST', '/observations', { content: 'The door is red\nand open', confidence: 0.5 });
     await house.ask('PATCH', `/observations/${handle}`, { content: 'The door is blue\nand open', confidence: 0.7 });
     const page = await house.page(`/observations/${handle}`);
@@ -144,7 +144,7 @@ describe('memory', () => {
     await page99.done();
   });
 
-  it('shows exactly what a model reads of a scratchbook, and the receipt of it', async () => {
+  it('shows exactly the scratchbook view that a model reads, with its receipt', async () => {
     house.folio('book', 'add', 'task', 'Write the tests', '--phase', 'draft', '--progress', '0.2');
     house.folio('book', 'add', 'note', 'Long words', '--body', 'are '.repeat(60));
     const page = await house.page('/threads');
@@ -164,7 +164,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('shows a turn as a timeline with what was decided and what a model was shown', async () => {
+  it('shows a turn as a timeline with receipts and filters it by component', async () => {
     house.folio('turn', 'begin', '--input', 'Rotate the key before the release');
     const page = await house.page('/turns');
     await page.getByRole('link', { name: /Rotate the key before the release/ }).click();
@@ -184,7 +184,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('shows all items of a large scratchbook on request, and the one that a decision was made because of', async () => {
+  it('shows all items of a large scratchbook on request and highlights the linked item', async () => {
     const item = (n) => house.ask('POST', '/threads/large/scratchbook/items', { kind: 'note', title: `Item number ${n}.` });
     const { handle } = await item(0);
     for (let n = 1; n < 202; n += 20) await Promise.all(Array.from({ length: Math.min(20, 202 - n) }, (_, at) => item(n + at)));
@@ -202,7 +202,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('writes numbers, times and states as people do', async () => {
+  it('formats numbers, sizes, costs, times and expiry for people', async () => {
     const page = await house.page('/');
     const made = await page.evaluate(async () => {
       const { bytes, few, dollars, span, meter, moment } = await import('/ui/format.js');
@@ -219,7 +219,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('finds everything by its words while they are written', async () => {
+  it('searches memory while the query is typed and filters by kind', async () => {
     const page = await house.page('/');
     await page.getByRole('link', { name: 'Search' }).press('Enter');
     await page.getByRole('searchbox', { name: 'Search memory' }).and(page.locator(':focus')).waitFor();
@@ -239,14 +239,14 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('says what programs can ask for, at 400 pixels too', async () => {
+  it('shows the API documentation within a width of 400 pixels', async () => {
     const page = await house.page('/docs', { width: 400 });
     await page.getByText('OpenAPI 3').waitFor();
     assert.ok(await fits(page), 'the list is wider than the window');
     await page.done();
   });
 
-  it('has one stream open, whichever way somebody goes through the parts', async () => {
+  it('keeps exactly one event stream open while the user navigates', async () => {
     const streams = async () => Number(/folio_event_streams (\d+)/.exec(await (await fetch(`${house.base}/metrics`)).text())[1]);
     await until(async () => (await streams()) === 0, 'pages that were closed leave no stream');
     const page = await house.page('/');
@@ -260,7 +260,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('does not ask for what happened while nobody looked at it: all that is shown is looked at again', async () => {
+  it('refreshes a page that becomes visible again instead of replaying missed events', async () => {
     const page = await house.page('/observations');
     const asked = [];
     page.on('request', (request) => { if (request.url().endsWith('/main/events')) asked.push(request.headers()['last-event-id']); });
@@ -280,7 +280,7 @@ describe('memory', () => {
     await page.done();
   });
 
-  it('is readable at 400 pixels, light and dark, by the rules for those who see little', async () => {
+  it('fits 400 pixels and passes accessibility checks on all memory pages, light and dark', async () => {
     await house.ask('POST', '/observations', { content: `A word without an end: ${'x'.repeat(300)}`, tags: ['a-tag-that-is-rather-long-for-a-tag'] });
     for (const path of ['/observations', '/observations/e1', '/threads', '/threads/main', '/turns', '/turns/t1', '/search?q=key', '/pages/p1']) {
       for (const look of [{ width: 400 }, { width: 400, dark: true }]) {
@@ -295,7 +295,7 @@ describe('memory', () => {
   });
 });
 
-describe('where a token is demanded', () => {
+describe('on a server that requires a token', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -305,7 +305,7 @@ describe('where a token is demanded', () => {
   });
   after(() => house?.close());
 
-  it('asks for one, says that a wrong one is, and then shows everything as it happens', async () => {
+  it('asks for a token, rejects invalid ones, then shows live updates', async () => {
     const page = await house.page('/observations', { quiet: true });
     const field = page.getByRole('textbox', { name: 'Token' });
     await field.fill('wrong');
@@ -337,7 +337,7 @@ describe('where a token is demanded', () => {
     await page.done();
   });
 
-  it('shows the space that it opens, and asks for another one where that is not the one on the page', async () => {
+  it('shows the space of a token and asks for another token when the space differs', async () => {
     const other = house.folio('--space', 'other', 'token', 'new', '--role', 'human').trim().split('\n').pop();
     const page = await house.page('/turns', { quiet: true });
     const asked = [];
@@ -364,7 +364,7 @@ describe('where a token is demanded', () => {
   });
 });
 
-describe('where the beginning is refused', () => {
+describe('when the first request fails', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -372,7 +372,7 @@ describe('where the beginning is refused', () => {
   });
   after(() => house?.close());
 
-  it('begins once more with the next part that somebody goes to', async () => {
+  it('recovers when the user navigates to another page', async () => {
     const page = await house.page('/docs', { quiet: true });
     await page.route(/\/v1\/spaces$/, (route) => route.fulfill({ status: 500, json: { detail: 'It broke.' } }), { times: 1 });
     await page.goto(`${house.base}/`);
@@ -384,7 +384,7 @@ describe('where the beginning is refused', () => {
   });
 });
 
-describe('where a token runs out', () => {
+describe('when a token is revoked', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -394,7 +394,7 @@ describe('where a token runs out', () => {
   });
   after(() => house?.close());
 
-  it('asks for another one, and goes on telling what happens', async () => {
+  it('asks for a new token and resumes live updates', async () => {
     const run = await house.run({ plan: { title: 'Longer than the token', steps: [{ id: 'a', title: 'Wait', do: LONG }] } });
     const page = await house.page(`/runs/${run}`, { quiet: true });
     const field = page.getByRole('textbox', { name: 'Token' });
@@ -414,7 +414,7 @@ describe('where a token runs out', () => {
   });
 });
 
-describe('letters of every script', () => {
+describe('right-to-left scripts', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -422,7 +422,7 @@ describe('letters of every script', () => {
   });
   after(() => house?.close());
 
-  it('begins at the right what is read from there', async () => {
+  it('aligns right-to-left text to the right', async () => {
     // In Hebrew, the final question mark is on the left.
     const hebrew = 'האם המפתח עדיין שם?', english = 'Is the key still there?';
     for (const content of [hebrew, english]) await house.ask('POST', '/observations', { content, tags: ['מפתח'] });

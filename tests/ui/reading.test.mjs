@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { House, counts, echo, fits, hindrances, LONG, until } from './house.mjs';
 
-describe('reading', () => {
+describe('reading a run', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -19,7 +19,7 @@ describe('reading', () => {
     await ended(handle, 'cancelled');
   };
 
-  it('looks once more for what changed while a look was refused', async () => {
+  it('refreshes again for changes that arrived during a failed refresh', async () => {
     // Only the module is loaded, and time stands still.
     const page = await house.page('/ui/ask.js');
     const looks = await page.evaluate(async () => {
@@ -40,7 +40,7 @@ describe('reading', () => {
     await page.done();
   });
 
-  it('puts the messages of a stream together, wherever their pieces end', async () => {
+  it('parses event stream messages whatever their chunk boundaries', async () => {
     const page = await house.page('/ui/ask.js');
     const told = await page.evaluate(async () => {
       document.body.append(Object.assign(document.createElement('p'), { id: 'connection' }));
@@ -62,7 +62,7 @@ describe('reading', () => {
     await page.done();
   });
 
-  it('finds what failed among many with one press, says why, and shows all again', async () => {
+  it('filters a large tree to failed nodes with one button and shows why they failed', async () => {
     const numbers = Array.from({ length: 120 }, (_, n) => n);
     const criteria = [{ text: 'It is another one.', check: { json_schema: { schema: { properties: { value: { not: { enum: [77, '77'] } } } } } } }];
     const step = { id: 'part', title: 'Part {{ n }}.', do: echo('{{ n }}'), criteria };
@@ -102,7 +102,7 @@ describe('reading', () => {
     }
   });
 
-  it('says in words that it waits for somebody, and for which other run', async () => {
+  it('says that a run waits for approval, or which other run it waits for', async () => {
     const command = (title, seconds) => ({ title, steps: [{ id: 'a', title: 'A command', do: { tool: 'shell', args: { argv: ['sleep', String(seconds)], cwd: house.folder } } }] });
     const approved = async (run) => {
       const asks = await until(async () => (await house.ask('GET', `/runs/${run}/questions`)).items[0], 'it asks');
@@ -130,7 +130,7 @@ describe('reading', () => {
     await waiting.done();
   });
 
-  it('shows what reports are made of: tables with whole words that move by themselves, lists, what is quoted', async () => {
+  it('renders scrollable tables, lists and quotes of a report within the window', async () => {
     const row = (of) => `|${Array.from({ length: 24 }, (_, n) => ` ${of} ${n} `).join('|')}|\n`;
     const body = `${row('Heading')}${'|---:'.repeat(24)}|\n${row('words')}\n> What somebody said.\n\n1. first\n2. second\n\n---\n\n| small |\n|---|\n| table |\n`;
     const run = await house.run({ plan: { title: 'With a report', steps: [{ id: 'a', title: 'Begin', do: echo(1) }], report: { title: 'What came of it', body } } });
@@ -157,7 +157,7 @@ describe('reading', () => {
     }
   });
 
-  it('reads code where it begins and ends, however long a line is, and leads elsewhere only as that', async () => {
+  it('renders code blocks in Markdown, marks external links and handles huge input quickly', async () => {
     const page = await house.page('/');
     const made = (text) => page.evaluate(async (text) => {
       const { markdown } = await import('/ui/markdown.js');
@@ -180,7 +180,7 @@ describe('reading', () => {
     await page.done();
   });
 
-  it('leaves what somebody reads, and the focus, where they are while the run goes on', async () => {
+  it('keeps text selection and focus while a run progresses', async () => {
     const steps = [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'more', title: 'More', do: echo(2) }, { id: 'last', title: 'Last', do: LONG }];
     const run = await house.run({ plan: { title: 'Read meanwhile', goal: 'To be read while it is written', steps } });
     const page = await house.page(`/runs/${run}`);
@@ -207,7 +207,7 @@ describe('reading', () => {
     await page.done();
   });
 
-  it('leaves a plan that is read as it is, with what was opened and closed in it, while its steps go on', async () => {
+  it('keeps opened and closed sections of a plan while its steps progress', async () => {
     const steps = [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'more', title: 'More', do: echo(2) }, { id: 'last', title: 'Last', do: LONG }];
     const run = await house.run({ plan: { title: 'A plan that is read', steps } });
     const { markdown } = await house.ask('GET', `/runs/${run}/plan`);
@@ -236,7 +236,7 @@ describe('reading', () => {
     await page.done();
   });
 
-  it('goes with the arrows through what was found in a tree, and leaves the rest out', async () => {
+  it('navigates a filtered tree with the arrow keys', async () => {
     const parts = Array.from({ length: 30 }, (_, n) => ({ id: `s${n}`, title: `Number ${n}.`, do: echo(n) }));
     const run = await house.run({ plan: { title: 'Found among many', steps: [{ id: 'all', title: 'All of them', parallel: parts }] } });
     await ended(run, 'ok');
@@ -258,7 +258,7 @@ describe('reading', () => {
     await page.done();
   });
 
-  it('is where somebody left it who comes back', async () => {
+  it('restores the scroll position of the run list on going back', async () => {
     const page = await house.page('/', { height: 300 });
     await page.getByRole('link', { name: 'With a report' }).waitFor();
     const last = page.locator('.cards a').last();
@@ -272,7 +272,7 @@ describe('reading', () => {
     await page.done();
   });
 
-  it('leads from a page to those below it', async () => {
+  it('links a memory page to its child pages', async () => {
     const run = await house.run({ plan: { title: 'With pages', steps: [{ id: 'a', title: 'A branch of it', do: echo('leaf') }] } });
     await ended(run, 'ok');
     const { pages } = await house.ask('GET', `/runs/${run}`);
@@ -284,7 +284,7 @@ describe('reading', () => {
     await page.done();
   });
 
-  it('gives the end of a long trace, what came before it on request, and leaves a receipt open', async () => {
+  it('shows the end of a long trace, loads earlier lines on request and keeps a receipt open', async () => {
     const steps = Array.from({ length: 90 }, (_, n) => ({ id: `s${n}`, title: `Step ${n}`, do: echo(n) }));
     const run = await house.run({ plan: { title: 'A long turn', steps } });
     await ended(run, 'ok');

@@ -32,7 +32,7 @@ describe('runs', () => {
   const node = (page, title) => page.getByRole('treeitem', { name: title });
   const ended = (handle, status) => until(async () => (await house.ask('GET', `/runs/${handle}`)).status === status, `${handle} ${status}`);
 
-  it('shows what is begun while the list is looked at', async () => {
+  it('adds a new run to the open list', async () => {
     const page = await house.page('/');
     await page.getByText('No runs yet').waitFor();
     const run = await house.run({ plan: { ...PLAN, title: 'Seen at once', steps: [PLAN.steps[0]] } });
@@ -44,7 +44,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('shows a run as it happens, a branch that is clicked, and its end when it is cancelled', async () => {
+  it('shows a live run, its branches and results, and the cancellation of a part', async () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page(`/runs/${run}`);
     await node(page, 'Note what is here, done').waitFor();
@@ -70,7 +70,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('pauses a part and has it go on', async () => {
+  it('pauses and continues a run', async () => {
     const run = await house.run({ plan: { title: 'Slowly', steps: [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Go on', do: echo(1) }] } });
     const page = await house.page(`/runs/${run}`);
     await node(page, 'Begin, running').waitFor();
@@ -85,7 +85,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('takes the answer to a question', async () => {
+  it('sends a multi-line answer to a question with Control and Enter', async () => {
     const run = await house.run({ goal: 'Paint the door' });
     const page = await house.page(`/runs/${run}`);
     const field = page.getByRole('textbox', { name: 'Answer to: Which colour?' });
@@ -99,7 +99,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('shows a question of several lines as they are, and takes such an answer', async () => {
+  it('shows a multi-line question unchanged and accepts a multi-line answer', async () => {
     const steps = [{ id: 'look', title: 'Measure', executor: 'human', description: 'First the length\n- then the width' }];
     const run = await house.run({ plan: { title: 'By hand', steps } });
     const page = await house.page(`/runs/${run}`, { width: 400 });
@@ -117,7 +117,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('asks for a yes, takes a no with its reason, and takes a yes', async () => {
+  it('asks for approval of a call and accepts rejection with a reason or approval', async () => {
     for (const [says, status] of [['Reject', 'failed'], ['Approve', 'ok']]) {
       const run = await house.run({ plan: COMMAND });
       const page = await house.page(`/runs/${run}`);
@@ -131,7 +131,7 @@ describe('runs', () => {
     }
   });
 
-  it('takes Enter in the reason for a no, of a call and of a plan, and without a reason for nothing', async () => {
+  it('rejects a call or a plan on Enter in the reason field only if a reason is given', async () => {
     for (const body of [{ plan: COMMAND }, { goal: 'Tidy the shed', plan_gate: 'root' }]) {
       const run = await house.run(body);
       const page = await house.page(`/runs/${run}`);
@@ -150,7 +150,7 @@ describe('runs', () => {
     }
   });
 
-  it('writes out what is not seen of a command, or turns it around', async () => {
+  it('escapes invisible and direction-changing characters of a command', async () => {
     const argv = ['echo', 'a\u202etxt.exe', 'b\u200bc\u{e0041}', '\u3164'];
     const run = await house.run({ plan: { title: 'Not what it seems', steps: [{ id: 'say', title: 'Say\u202e it', do: { tool: 'shell', args: { argv } } }] } });
     const page = await house.page(`/runs/${run}`);
@@ -167,7 +167,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('lists what a run has used up, and leads from it to the trace of its turn', async () => {
+  it('lists the usage of a run and links it to the trace of its turn', async () => {
     const run = await house.run({ goal: 'Paint the door' });
     const page = await house.page('/');
     await page.getByRole('link', { name: /Paint the door.*waiting for you/ }).waitFor();
@@ -187,7 +187,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('leads back who is at an address that nothing has', async () => {
+  it('shows a not-found page with a link to all runs', async () => {
     for (const look of [{}, { width: 400, dark: true }]) {
       const page = await house.page('/nothing/here', { quiet: true, ...look });
       await page.getByRole('heading', { name: 'Page not found' }).waitFor();
@@ -199,7 +199,7 @@ describe('runs', () => {
     }
   });
 
-  it('lists the runs that the filters say, and those that ask somebody', async () => {
+  it('filters the list of runs by status and title and marks runs that wait for approval', async () => {
     const slow = await house.run({ plan: { title: 'Still at it', steps: [{ id: 'a', do: LONG }] } });
     const asks = await house.run({ plan: { ...COMMAND, title: 'Wants a yes' } });
     const page = await house.page('/');
@@ -215,7 +215,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('shows what a part came to, its criteria, its cost, and evidence that leads to its source', async () => {
+  it('shows result, criteria, usage and linked evidence of a part', async () => {
     const steps = [
       { id: 'look', title: 'Look around', plan: { steps: [{ id: 'deep', title: 'Look inside', criteria: [{ text: 'Something is said.', check: 'result_nonempty' }], do: echo('what is inside') }] } },
     ];
@@ -237,7 +237,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('changes limits while the run goes on, never below what is used up', async () => {
+  it('changes limits of a running run but never below what is used', async () => {
     const run = await house.run({ plan: { title: 'Short of calls', budget: { tool_calls: 10 }, steps: PLAN.steps } });
     const page = await house.page(`/runs/${run}`);
     const about = page.getByRole('article');
@@ -271,7 +271,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('changes the plan while the run goes on, shows both versions and how they differ, and refuses a stale one', async () => {
+  it('edits the plan of a running run, shows the difference between versions and refuses a stale edit', async () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page(`/runs/${run}`);
     await node(page, 'Look to the left, running').waitFor();
@@ -298,7 +298,7 @@ describe('runs', () => {
     await page.done().catch((error) => assert.match(error.message, /409/));
   });
 
-  it('has the tree in the order of the plan that was changed', async () => {
+  it('orders the tree like the edited plan', async () => {
     const steps = ['one', 'two', 'three'].map((title, at) => ({ id: title, title, do: at === 0 ? LONG : echo(at) }));
     const run = await house.run({ plan: { title: 'Another order', steps } });
     const page = await house.page(`/runs/${run}`);
@@ -319,7 +319,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('asks before a changed plan is thrown away', async () => {
+  it('asks for confirmation before discarding plan edits', async () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page('/');
     await page.locator(`a[href="/runs/${run}"]`).click();
@@ -350,7 +350,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('says in every place that a run is paused, and how much of its budget a part has used as it does', async () => {
+  it('shows a paused run everywhere and updates the budget meter of a part live', async () => {
     const part = { id: 'part', title: 'A part', budget: { tool_calls: 4 }, plan: [{ id: 'a', title: 'a', do: echo(1) }, { id: 'b', title: 'b', do: echo(2) }, { id: 'c', title: 'c', do: LONG }] };
     const run = await house.run({ plan: { title: 'With a budget', steps: [{ id: 'gate', title: 'Gate', executor: 'human' }, part] } });
     const page = await house.page(`/runs/${run}`);
@@ -372,7 +372,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('begins another run from a part of this one', async () => {
+  it('forks a run from one of its parts', async () => {
     const run = await house.run({ plan: { title: 'Once more', steps: [{ id: 'a', title: 'Before', do: echo(1) }, { id: 'b', title: 'After', do: echo(2) }] } });
     await ended(run, 'ok');
     const page = await house.page(`/runs/${run}`);
@@ -384,7 +384,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('goes on with more where a limit stopped it', async () => {
+  it('forks a run that a limit stopped, with higher limits', async () => {
     const steps = [1, 2].map((n) => ({ id: `s${n}`, title: `Say ${n}`, do: echo(n) }));
     const run = await house.run({ plan: { title: 'Too much', budget: { tool_calls: 1 }, steps } });
     await ended(run, 'partial');
@@ -401,7 +401,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('is used with the keyboard alone', async () => {
+  it('supports navigating the tree by keyboard alone', async () => {
     const run = await house.run({ plan: PLAN });
     const page = await house.page(`/runs/${run}`);
     await node(page, 'Look to the right, running').waitFor();
@@ -425,7 +425,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('is readable at 400 pixels, light and dark, by the rules for those who see little', async () => {
+  it('fits its window and passes accessibility checks on run pages, light and dark', async () => {
     const run = await house.run({ plan: { ...PLAN, title: `A title without an end ${'and on '.repeat(20)}${'x'.repeat(80)}`, steps: [PLAN.steps[0]] } });
     await ended(run, 'ok');
     for (const look of [{ width: 400 }, { width: 1280, dark: true }]) {
@@ -456,7 +456,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('shows a tree of ten thousand nodes with the rows that are in sight, and reaches the last one', async () => {
+  it('renders only the visible rows of a tree of ten thousand nodes', async () => {
     const items = Array.from({ length: 9_998 }, (_, at) => at + 1);
     const plan = { title: 'Many', budget: { nodes: 10_000, children: 10_000 }, steps: [{ id: 'each', title: 'Each of them', for_each: items, as: 'n', max_items: 10_000, step: { id: 'one', title: 'Number {{ n }}', do: echo('{{ n }}') } }] };
     house.file('many.json', plan);
@@ -482,7 +482,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('finds a run by its title, however far back it is', async () => {
+  it('finds an old run by its title', async () => {
     // After those that the list shows at first.
     const end = Date.now() + 60_000;
     for (let known = 0; known <= 50 && Date.now() < end;) {
@@ -498,7 +498,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('marks every run that waits for somebody, however many', async () => {
+  it('marks every run that waits for an answer', async () => {
     const asks = (at) => ({ title: `In line ${at}.`, steps: [{ id: 'look', title: 'Look', executor: 'human' }] });
     const page = await house.page('/');
     await page.getByRole('searchbox').fill('In line');
@@ -519,7 +519,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('says that the server is gone, and goes on when it is back', async () => {
+  it('announces a lost connection and reconnects', async () => {
     const page = await house.page('/', { quiet: true });
     await page.getByRole('link').first().waitFor();
     await house.stop();
@@ -543,7 +543,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('shows a run that was opened while the server was away', async () => {
+  it('shows a run that was opened during a server outage', async () => {
     const run = await house.run({ plan: { title: 'Opened too early', steps: [PLAN.steps[0]] } });
     await ended(run, 'ok');
     const page = await house.page('/', { quiet: true });
@@ -558,7 +558,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('says that a task waits for a yes to what it wants, and not that it is at work', async () => {
+  it('shows a task that awaits approval as waiting instead of running', async () => {
     const run = await house.run({ goal: 'Fetch the milk' });
     const page = await house.page(`/runs/${run}`);
     await node(page, 'shell, waiting for').waitFor();
@@ -567,7 +567,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('says of what was begun just now that somebody may still come to drive it, and not of what is older', async () => {
+  it('shows a new run without a driver as starting and an older one as not driven', async () => {
     const run = await house.run({ plan: { title: 'Not yet driven', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
     const page = await house.page(`/runs/${run}`);
     await node(page, 'Begin, running').waitFor();
@@ -587,7 +587,7 @@ describe('runs', () => {
     await page.done();
   });
 
-  it('says that nobody drives a run any more whose process died', async () => {
+  it('shows a run as not driven after its process died', async () => {
     house.file('long.json', { title: 'Left alone', steps: [{ id: 'a', title: 'Begin', do: LONG }] });
     await house.stop();
     await house.serve('--no-resume');

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { House, counts, echo, fits, hindrances, LONG, until } from './house.mjs';
 
-describe('standing', () => {
+describe('run state', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -20,7 +20,7 @@ describe('standing', () => {
     await ended(handle, 'cancelled');
   };
 
-  it('has the tree be as it is after what happened', async () => {
+  it('derives node states and the run state from events', async () => {
     const page = await house.page('/');
     const told = await page.evaluate(async () => {
       const [{ happen }, { Tree, stateOf }, { countsOf, standingOf }] = await Promise.all(['happened', 'tree', 'standing'].map((name) => import(`/ui/${name}.js`)));
@@ -64,7 +64,7 @@ describe('standing', () => {
     await page.done();
   });
 
-  it('takes a limit that is changed for nothing that a part does', async () => {
+  it('leaves node states unchanged when a limit changes', async () => {
     const page = await house.page('/');
     const told = await page.evaluate(async () => {
       const [{ happen }, { Tree }] = await Promise.all(['happened', 'tree'].map((name) => import(`/ui/${name}.js`)));
@@ -80,7 +80,7 @@ describe('standing', () => {
     await page.done();
   });
 
-  it('says of a run how long it took as everybody else does, in its list and in its tree, too', async () => {
+  it('shows the same duration of a run in its header and its tree', async () => {
     const run = await house.run({ plan: { title: 'Of one length', steps: [{ id: 'a', title: 'Begin', do: { tool: 'wait', args: { ms: 200 } } }] } });
     await ended(run, 'ok');
     const page = await house.page('/');
@@ -102,7 +102,7 @@ describe('standing', () => {
     await page.done();
   });
 
-  it('says what a fork has kept of the run that it was forked from, and before which part it began', async () => {
+  it('shows the origin of a fork and which parts it kept', async () => {
     const steps = [{ id: 'a', title: 'Before it', do: { tool: 'wait', args: { ms: 30 } } }, { id: 'b', title: 'A part of the middle', do: echo(2) }];
     const run = await house.run({ plan: { title: 'To be forked', steps } });
     await ended(run, 'ok');
@@ -118,7 +118,7 @@ describe('standing', () => {
     await page.done();
   });
 
-  it('shows a log of what has one, and of a group none', async () => {
+  it('offers a log for calls but not for groups', async () => {
     const steps = [{ id: 'both', title: 'Both of them', parallel: [{ id: 'a', title: 'One', do: echo(1) }, { id: 'inner', title: 'A group in it', sequence: [{ id: 'b', title: 'Other', do: echo(2) }] }] }];
     const run = await house.run({ plan: { title: 'With a group', steps } });
     await ended(run, 'ok');
@@ -136,7 +136,7 @@ describe('standing', () => {
     await page.done();
   });
 
-  it('leaves the field for an answer in sight, however much is asked', async () => {
+  it('keeps the answer field visible below a long question', async () => {
     const steps = [{ id: 'look', title: 'Look', executor: 'human', description: Array.from({ length: 120 }, (_, n) => `Line ${n} of what is to be known`).join('\n') }];
     const run = await house.run({ plan: { title: 'Asks at length', steps } });
     for (const [width, height] of [[1280, 800], [400, 700]]) {
@@ -156,7 +156,7 @@ describe('standing', () => {
     await stopped(run);
   });
 
-  it('names in a receipt how much more was left out than it names', async () => {
+  it('counts omitted entries beyond those named in a receipt', async () => {
     const item = (n) => house.ask('POST', '/threads/much/scratchbook/items', { kind: 'note', title: `Something to be known, number ${n}` });
     for (let n = 0; n < 140; n += 20) await Promise.all(Array.from({ length: 20 }, (_, at) => item(n + at)));
     const { receipt } = await house.ask('GET', '/threads/much/scratchbook');
@@ -167,7 +167,7 @@ describe('standing', () => {
     await page.done();
   });
 
-  it('says how a run goes on that nobody drives, and what was asked of it', async () => {
+  it('explains how to resume a run without a driver and shows its pending cancellation', async () => {
     const steps = [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Not begun', do: echo(1) }];
     house.file('left.json', { title: 'Left by its driver', steps });
     await house.stop();

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { House, echo, LONG, until } from './house.mjs';
 
-describe('trouble', () => {
+describe('temporary failures', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -18,7 +18,7 @@ describe('trouble', () => {
   const refuse = (route, status = 503) => route.fulfill({ status, json: { detail: 'It is too much at a time.' } });
   const asks = (title) => ({ title, steps: [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'more', title: 'More', do: echo(2) }] });
 
-  it('hears of a run again whose events could not be told for some time, and says why until then', async () => {
+  it('reports a failing event stream and reconnects to it', async () => {
     const run = await house.run({ plan: asks('Told of late') });
     const page = await house.page('/', { quiet: true });
     const held = [];
@@ -41,7 +41,7 @@ describe('trouble', () => {
     await page.done();
   });
 
-  it('asks for the questions of a run until it has them, though nothing else happens', async () => {
+  it('retries loading the questions of a run until it succeeds', async () => {
     for (const [missed, times] of [[(route) => refuse(route, 429), 2], [(route) => route.abort(), 2], [(route) => route.fulfill({ json: { items: [] } }), 1]]) {
       const run = await house.run({ plan: asks('Asks at a bad time') });
       await until(async () => (await house.ask('GET', `/runs/${run}`)).asks === 1, 'it asks');
@@ -54,7 +54,7 @@ describe('trouble', () => {
     }
   });
 
-  it('leaves a list that is read while the server has too much to do, and brings it up to date by itself', async () => {
+  it('keeps a list during server overload and updates it afterwards', async () => {
     await house.ask('POST', '/observations', { content: 'Noticed at first' });
     const page = await house.page('/observations', { quiet: true });
     const first = page.locator('.card', { hasText: 'Noticed at first' });
@@ -79,7 +79,7 @@ describe('trouble', () => {
     await page.done();
   });
 
-  it('keeps a plan that is being changed when a look at it is refused', async () => {
+  it('keeps plan edits when refreshing the plan fails', async () => {
     const steps = [...asks('').steps, { id: 'last', title: 'Last', do: LONG }];
     const run = await house.run({ plan: { title: 'Changed at a bad time', steps } });
     const page = await house.page(`/runs/${run}?tab=plan`, { quiet: true });
@@ -104,7 +104,7 @@ describe('trouble', () => {
     await page.done();
   });
 
-  it('says of a run that has ended that the server is gone, and shows what was chosen when it is back', async () => {
+  it('reports a lost connection on an ended run and shows the selected part after reconnecting', async () => {
     const run = await house.run({ plan: { title: 'Of some time ago', steps: [{ id: 'a', title: 'Begin', do: echo('what it said') }] } });
     await ended(run, 'ok');
     const page = await house.page(`/runs/${run}`, { quiet: true });

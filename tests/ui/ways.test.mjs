@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { House, counts, echo, fits, hindrances, LONG, until } from './house.mjs';
 
-describe('ways', () => {
+describe('navigation', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -15,7 +15,7 @@ describe('ways', () => {
   const node = (page, title) => page.getByRole('treeitem', { name: title });
   const ended = (handle, status) => until(async () => (await house.ask('GET', `/runs/${handle}`)).status === status, `${handle} ${status}`);
 
-  it('comes back to the tree as it was left, where that gives way to what is read', async () => {
+  it('restores selection, focus and scroll position of the tree on going back in a narrow window', async () => {
     const plan = { title: 'A tall tree', steps: [{ id: 'each', title: 'Each of them', for_each: Array.from({ length: 120 }, (_, n) => n), as: 'n', max_items: 200, step: { id: 'one', title: 'Number {{ n }}.', do: echo('{{ n }}') } }] };
     const run = await house.run({ plan });
     await ended(run, 'ok');
@@ -43,7 +43,7 @@ describe('ways', () => {
     await page.done();
   });
 
-  it('shows as much of a list as somebody had who comes back to it', async () => {
+  it('restores the loaded length and scroll position of a list on going back', async () => {
     const add = (n) => house.ask('POST', '/observations', { content: `Noticed as number ${n}.` });
     for (let n = 0; n < 65; n += 13) await Promise.all(Array.from({ length: 13 }, (_, at) => add(n + at)));
     const page = await house.page('/observations');
@@ -63,7 +63,7 @@ describe('ways', () => {
     await page.done();
   });
 
-  it('leads from what was found to where it stands, however long that is', async () => {
+  it('scrolls to the search hit in a long scratchbook', async () => {
     const item = (n) => house.ask('POST', '/threads/main/scratchbook/items', { kind: 'note', title: n === 170 ? 'A unicorn.' : `Item ${n}.` });
     for (let n = 0; n < 200; n += 20) await Promise.all(Array.from({ length: 20 }, (_, at) => item(n + at)));
     const page = await house.page('/search?q=unicorn');
@@ -81,7 +81,7 @@ describe('ways', () => {
     await page.done();
   });
 
-  it('goes back to the first line of a trace, however long it is', async () => {
+  it('pages a long trace back to its first line and forward to its end', async () => {
     const steps = Array.from({ length: 60 }, (_, n) => ({ id: `s${n}`, title: `Step ${n}`, do: echo(n) }));
     const run = await house.run({ plan: { title: 'A turn without an end', steps } });
     await ended(run, 'ok');
@@ -130,7 +130,7 @@ describe('ways', () => {
     await page.done();
   });
 
-  it('says that something is on its way, and asks for a run and its tree at once', async () => {
+  it('shows a loading state and requests a run and its tree in parallel', async () => {
     const run = await house.run({ plan: { title: 'From far away', steps: [{ id: 'a', title: 'Begin', do: echo(1) }] } });
     await ended(run, 'ok');
     const page = await house.page('/');
@@ -152,7 +152,7 @@ describe('ways', () => {
     await page.done();
   });
 
-  it('tells who does not see it where back and forward lead, and has the focus there', async () => {
+  it('announces the page title and moves the focus on going back and forward', async () => {
     const page = await house.page('/');
     const is = (title) => until(() => page.evaluate((text) => document.getElementById('announce').textContent === text && document.activeElement.id === 'view', `${title} · Folio`), title);
     await page.getByRole('link', { name: 'Turns', exact: true }).click();
@@ -166,7 +166,7 @@ describe('ways', () => {
     await page.done();
   });
 
-  it('has what is asked in a dialog be left when somebody goes to another part', async () => {
+  it('closes an open dialog on navigation without acting', async () => {
     const run = await house.run({ plan: { title: 'Left in a dialog', steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
     const page = await house.page('/');
     for (const [button, name] of [['Cancel', 'Cancel the run?'], ['Limits', 'Limits of the run']]) {
@@ -183,7 +183,7 @@ describe('ways', () => {
     await page.done();
   });
 
-  it('says that nothing is at addresses that name nothing', async () => {
+  it('reports malformed addresses and unknown parts, and offers a command for an empty thread', async () => {
     const page = await house.page('/runs/%E0%A4%A', { quiet: true });
     await page.getByRole('heading', { name: 'Not found', level: 1 }).waitFor();
     await page.done();
@@ -198,7 +198,7 @@ describe('ways', () => {
     await empty.done();
   });
 
-  it('keeps an observation with a tag without an end within the window, and writes its past as people do', async () => {
+  it('wraps an overlong tag and formats the history of an observation for people', async () => {
     const { handle } = await house.ask('POST', '/observations', { content: 'With a tag', tags: ['x'.repeat(60)], ttl_minutes: 90 });
     await house.ask('PATCH', `/observations/${handle}`, { tags: ['x'.repeat(60), 'a', 'b'] });
     const page = await house.page(`/observations/${handle}`, { width: 360 });

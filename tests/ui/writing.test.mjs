@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { House, counts, echo, hindrances, LONG, until } from './house.mjs';
 
-describe('writing', () => {
+describe('editing and answering', () => {
   let house;
   before(async () => {
     house = await House.open();
@@ -23,7 +23,7 @@ describe('writing', () => {
     assert.equal(put.status, 200);
   };
 
-  it('tells of another version while a plan is changed, keeps what is written, and bases it on that', async () => {
+  it('announces a concurrent plan version, keeps the edits and rebases them on it', async () => {
     const steps = [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Second', do: echo(1) }, { id: 'c', title: 'Third', do: echo(2) }];
     const run = await house.run({ plan: { title: 'Of two minds', steps } });
     const page = await house.page(`/runs/${run}?tab=plan`, { quiet: true });
@@ -62,7 +62,7 @@ describe('writing', () => {
     await page.done();
   });
 
-  it('loses no answer that is written: asks before it is left, and leaves it where somebody else was first', async () => {
+  it('keeps a draft answer on navigation and when somebody else answered first', async () => {
     const run = await house.run({ plan: { title: 'Asks twice', steps: [{ id: 'both', parallel: people('Height', 'Width') }] } });
     const page = await house.page(`/runs/${run}`);
     const height = page.getByRole('textbox', { name: /^Answer to: .*Height/s });
@@ -85,7 +85,7 @@ describe('writing', () => {
     await page.done();
   });
 
-  it('shows some of many questions, leads to what asks, sends an answer once, and goes on to the next', async () => {
+  it('limits the visible questions, sends an answer once and focuses the next question', async () => {
     const run = await house.run({ plan: { title: 'Asks much', steps: [{ id: 'all', parallel: people('One', 'Two', 'Three', 'Four', 'Five') }] } });
     const page = await house.page(`/runs/${run}`);
     const forms = page.locator('form.question');
@@ -117,7 +117,7 @@ describe('writing', () => {
     await page.done();
   });
 
-  it('asks once more before a yes that holds for ever, and gives the focus to the tree when nothing is left to say', async () => {
+  it('confirms a permanent approval and focuses the tree after the last question', async () => {
     const run = await house.run({ plan: { title: 'One command', steps: [{ id: 'say', title: 'Say hello', do: { tool: 'shell', args: { argv: ['echo', 'hello'] } } }, { id: 'b', title: 'After', do: LONG }] } });
     const page = await house.page(`/runs/${run}`);
     await page.getByRole('button', { name: 'Always allow shell' }).click();
@@ -129,7 +129,7 @@ describe('writing', () => {
     await page.done();
   });
 
-  it('goes back from a part to the tree where that gave way to it, keeps the side that is shown in the address, and leads from a fork to its origin', async () => {
+  it('keeps the selected tab in the URL, goes back to the tree and links a fork to its origin', async () => {
     const run = await house.run({ plan: { title: 'There and back', steps: [{ id: 'a', title: 'Before', do: echo(1) }, { id: 'b', title: 'After', do: echo(2) }] } });
     await until(async () => (await house.ask('GET', `/runs/${run}`)).status === 'ok', 'it has ended');
     const page = await house.page('/', { width: 400 });
@@ -165,7 +165,7 @@ describe('writing', () => {
     return sent;
   };
 
-  it('has no key that is pressed once more, or held, say yes to what comes next', async () => {
+  it('ignores repeated or held keys for the next approval', async () => {
     const run = await house.run({ plan: { title: 'Asks for much', steps: [{ id: 'all', parallel: ['one', 'two', 'three', 'four'].map(command) }] } });
     const page = await house.page(`/runs/${run}`);
     const sent = answers(page);
@@ -202,7 +202,7 @@ describe('writing', () => {
     await page.done();
   });
 
-  it('has one answer be that of one question, where another is asked before it is given', async () => {
+  it('sends no approval when navigation interrupts its confirmation', async () => {
     const run = await house.run({ plan: { title: 'Of one yes', steps: [command('one')] } });
     const page = await house.page('/');
     const sent = answers(page);
@@ -219,7 +219,7 @@ describe('writing', () => {
     await page.done();
   });
 
-  it('leaves what is written where it is, with the focus, when other things are asked that come before it', async () => {
+  it('keeps draft and focus when new questions appear above it', async () => {
     const first = { id: 'line', sequence: [{ id: 'gate', title: 'Gate', executor: 'human' }, { id: 'both', parallel: people('Height', 'Width') }] };
     const run = await house.run({ plan: { title: 'Asks more and more', steps: [{ id: 'all', parallel: [first, ...['one', 'two', 'three'].map(command)] }] } });
     const page = await house.page(`/runs/${run}`);
@@ -238,7 +238,7 @@ describe('writing', () => {
     await page.done();
   });
 
-  it('shows a plan that was saved where it belongs, whatever is chosen by then', async () => {
+  it('shows a saved plan in its place after another part was selected', async () => {
     const run = await house.run({ plan: { title: 'Saved slowly', steps: [{ id: 'a', title: 'Begin', do: LONG }, { id: 'b', title: 'Second', do: echo(1) }] } });
     const page = await house.page(`/runs/${run}?tab=plan`);
     const held = [];
@@ -269,7 +269,7 @@ describe('writing', () => {
     await page.done();
   });
 
-  it('leaves who has gone elsewhere there when a fork has begun, and tells of it', async () => {
+  it('announces a started fork without leaving the current page', async () => {
     const run = await house.run({ plan: { title: 'Forked slowly', steps: [{ id: 'a', title: 'Before', do: echo(1) }, { id: 'b', title: 'After', do: echo(2) }] } });
     await until(async () => (await house.ask('GET', `/runs/${run}`)).status === 'ok', 'it has ended');
     const page = await house.page(`/runs/${run}`);

@@ -159,7 +159,7 @@ def operation_of(request: httpx.Request) -> Operation:
 
 
 @pytest.mark.parametrize(("kind", "name"), list(methods()))
-def test_a_method_says_all_that_its_operation_takes_and_nothing_else(kind: type, name: str) -> None:
+def test_method_sends_exactly_the_parameters_of_its_operation(kind: type, name: str) -> None:
     said = said_with(getattr(kind, name))
     request = asked(kind, name, said)
     operation = operation_of(request)
@@ -178,13 +178,13 @@ def test_a_method_says_all_that_its_operation_takes_and_nothing_else(kind: type,
         assert "key" not in said or request.headers["Idempotency-Key"] == "x"
 
 
-def test_each_operation_has_a_method() -> None:
+def test_every_operation_has_a_method() -> None:
     reached = {operation_of(asked(kind, name, said_with(getattr(kind, name)))).name for kind, name in methods()}
     all_of_them = {one.name for of_method in OPERATIONS.values() for one in of_method}
     assert reached == all_of_them - NOT_FOR_AGENTS - SAID_BY_ANOTHER.keys()
 
 
-def test_what_is_said_otherwise_is_still_there() -> None:
+def test_renamed_parameters_and_keyless_operations_still_exist() -> None:
     known = {(one.name, field) for of_method in OPERATIONS.values() for one in of_method for field in one.query | one.body}
     assert SAID_OTHERWISE.keys() <= known
     assert {one.name for one in OPERATIONS["POST"]} >= NEEDS_NO_KEY

@@ -10,7 +10,7 @@ import pytest
 from folio_client import Folio
 
 
-def test_the_plain_agent_goes_on_where_it_was(url: str, folio: Folio, examples: Path, tmp_path: Path) -> None:
+def test_plain_agent_example_resumes_where_it_stopped(url: str, folio: Folio, examples: Path, tmp_path: Path) -> None:
     # Names that no header can carry unchanged, and one that no key can.
     names = ["a.py", "\u00e9t\u00e9.py", "m2.py", f"{'z' * 250}.py"]
     for name in names:
@@ -29,7 +29,7 @@ def test_the_plain_agent_goes_on_where_it_was(url: str, folio: Folio, examples: 
     assert [one["content"] for one in found] == ["m2.py has 1 lines of more than 120 characters"]
 
 
-def test_the_langgraph_agent_keeps_what_it_writes_down(folio: Folio, examples: Path) -> None:
+def test_langgraph_agent_example_remembers_its_scratchbook(folio: Folio, examples: Path) -> None:
     pytest.importorskip("langgraph")
     import langgraph_agent
     from langchain_core.language_models.fake_chat_models import FakeMessagesListChatModel

@@ -10,5 +10,5 @@ TOOLS = Path(__file__).parent.parent / "tools"
 
 
 @pytest.mark.parametrize("tool", ["shapes.py", "unasync.py"])
-def test_what_is_made_is_up_to_date(tool: str) -> None:
+def test_generated_files_are_up_to_date(tool: str) -> None:
     subprocess.run([sys.executable, str(TOOLS / tool), "--check"], check=True)

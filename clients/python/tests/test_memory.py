@@ -8,7 +8,7 @@ import pytest
 from folio_client import AsyncFolio, Conflict, Folio, Invalid, NotFound
 
 
-def test_what_is_noticed_is_found_by_all_that_was_said(folio: Folio) -> None:
+def test_observation_is_found_by_tag_context_confidence_type_and_text(folio: Folio) -> None:
     made = folio.observe(
         "Prefers aisle seats",
         type="contextual_insight",
@@ -28,7 +28,7 @@ def test_what_is_noticed_is_found_by_all_that_was_said(folio: Folio) -> None:
     assert folio.search("AISLE")["items"][0]["handle"] == made["handle"]
 
 
-def test_an_observation_holds_as_long_as_was_said(folio: Folio) -> None:
+def test_observation_expires_as_requested(folio: Folio) -> None:
     assert folio.observe("as its type says")["expires_at"] is not None
     assert folio.observe("for ever", ttl_minutes="never")["expires_at"] is None
     assert folio.observe("not at all", ttl_minutes=0)["state"] == "expired"
@@ -39,7 +39,7 @@ def test_an_observation_holds_as_long_as_was_said(folio: Folio) -> None:
     assert folio.observations(status="pending_review")["items"][0]["handle"] == looked_at["handle"]
 
 
-def test_what_is_forgotten_is_gone_and_turns_keep_what_they_did(folio: Folio) -> None:
+def test_forget_erases_content_and_turns_record_touched_entries(folio: Folio) -> None:
     turn = folio.begin_turn("Look at the cellar", thread="cellar")["handle"]
     noticed = folio.in_turn(turn).observe("the door is open")
     folio.in_turn(turn).thread("cellar").view(limit=100)
@@ -57,7 +57,7 @@ def test_what_is_forgotten_is_gone_and_turns_keep_what_they_did(folio: Folio) ->
     assert folio.observation(noticed["handle"])["content"] == ""
 
 
-def test_one_text_is_one_tag_and_a_text_is_no_number(folio: Folio) -> None:
+def test_tags_may_contain_commas_and_context_values_keep_their_type(folio: Folio) -> None:
     values: list[str | int] = ["7", 7, "true", True, "null", '"', "é, è"]
     for value in values:
         folio.observe(f"{value!r}", tags="one, with a comma", context={"of": {"a": value}})
@@ -70,14 +70,14 @@ def test_one_text_is_one_tag_and_a_text_is_no_number(folio: Folio) -> None:
     assert [one["handle"] for one in book.items(tags="one, with a comma", kind="note")["items"]] == [item["handle"]]
 
 
-def test_all_pages_of_a_list_are_read(folio: Folio) -> None:
+def test_each_observation_reads_all_pages(folio: Folio) -> None:
     for number in range(7):
         folio.observe(f"number {number}", tags=["many"])
     all_of_them = [one["content"] for one in folio.each_observation(tags="many", order="oldest", limit=3)]
     assert all_of_them == [f"number {number}" for number in range(7)]
 
 
-def test_a_change_with_an_old_version_is_a_conflict_that_says_what_is_there(folio: Folio) -> None:
+def test_update_with_stale_version_raises_conflict_with_current_entry(folio: Folio) -> None:
     made = folio.observe("first")
     changed = folio.update_observation(made["handle"], version=made["version"], content="second")
     assert changed["version"] == made["version"] + 1
@@ -88,7 +88,7 @@ def test_a_change_with_an_old_version_is_a_conflict_that_says_what_is_there(foli
     assert caught.value.current["content"] == "second"
 
 
-def test_errors_have_their_code_and_hints(folio: Folio, url: str) -> None:
+def test_errors_carry_code_status_and_details(folio: Folio, url: str) -> None:
     with pytest.raises(NotFound, match="e99999") as missing:
         folio.observation("e99999")
     assert (missing.value.code, missing.value.status) == ("not_found", 404)
@@ -101,7 +101,7 @@ def test_errors_have_their_code_and_hints(folio: Folio, url: str) -> None:
     assert elsewhere.value.code == "space_not_served"
 
 
-def test_a_key_makes_the_second_time_harmless(folio: Folio) -> None:
+def test_observe_with_the_same_key_is_replayed(folio: Folio) -> None:
     first = folio.observe("once", key="k1", tags=["once"])
     second = folio.observe("once", key="k1", tags=["once"])
     assert second["observation_id"] == first["observation_id"]
@@ -109,7 +109,7 @@ def test_a_key_makes_the_second_time_harmless(folio: Folio) -> None:
     assert folio.observations(tags="once")["total"] == 1
 
 
-def test_what_is_made_under_a_key_is_made_once(folio: Folio) -> None:
+def test_turns_pages_and_forget_with_the_same_key_run_once(folio: Folio) -> None:
     began = [folio.begin_turn("Again", thread="again", key="t\u00e9") for _ in range(2)]
     assert began[0]["turn_id"] == began[1]["turn_id"]
     for _ in range(2):
@@ -121,7 +121,7 @@ def test_what_is_made_under_a_key_is_made_once(folio: Folio) -> None:
     assert [len(forgot[0]["forgotten"]), forgot[1].get("replayed")] == [1, True]
 
 
-def test_turns_are_read_page_by_page(folio: Folio) -> None:
+def test_turns_are_paged_with_a_cursor(folio: Folio) -> None:
     for number in range(3):
         folio.begin_turn(f"number {number}", thread="paged", background=True)
     first = folio.turns(thread="paged", limit=2)
@@ -129,7 +129,7 @@ def test_turns_are_read_page_by_page(folio: Folio) -> None:
     assert [turn["input"] for turn in [*first["items"], *rest["items"]]] == ["number 2", "number 1", "number 0"]
 
 
-def test_a_scratchbook_is_read_within_its_limit_and_changed(folio: Folio) -> None:
+def test_scratchbook_view_fits_its_limit_and_items_can_be_updated(folio: Folio) -> None:
     book = folio.thread("a trip/2026")
     flight = book.add("task", "Book the flight", tags=["urgent"])
     book.add("note", "Aisle", body="prefers aisle seats")
@@ -149,7 +149,7 @@ def test_a_scratchbook_is_read_within_its_limit_and_changed(folio: Folio) -> Non
     assert folio.thread("another").items()["items"] == []
 
 
-def test_conversations_and_large_results_are_put_away_and_read_again(folio: Folio) -> None:
+def test_offloaded_messages_and_evicted_results_can_be_read_back(folio: Folio) -> None:
     book = folio.thread("talk")
     messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"message {n}"} for n in range(20)]
     kept = book.offload(messages, keep=4, force=True)
@@ -165,7 +165,7 @@ def test_conversations_and_large_results_are_put_away_and_read_again(folio: Foli
     assert "ref" not in book.evict("x " * 5000, limit=100, of="file")
 
 
-def test_what_is_done_in_a_turn_belongs_to_it(folio: Folio) -> None:
+def test_observation_in_a_turn_records_the_turn_as_source(folio: Folio) -> None:
     turn = folio.begin_turn("Look at the seats", thread="trip", budget=300)
     made = folio.in_turn(turn["handle"]).observe("seen in a turn")
     assert made["source"].get("turn_id") == turn["turn_id"]
@@ -174,26 +174,26 @@ def test_what_is_done_in_a_turn_belongs_to_it(folio: Folio) -> None:
     assert any(line["operation"] for line in folio.trace(turn=turn["handle"])["items"])
 
 
-def test_what_a_tool_answers_is_taken_in_item_by_item(folio: Folio) -> None:
+def test_ingest_stores_valid_items_and_rejects_invalid_ones(folio: Folio) -> None:
     answer = {"tool_id": "scan", "status": "ok", "observations": [{"content": "one"}, {"content": ""}]}
     taken = folio.ingest(answer, tool="scan", call="c1")
     assert ([one["content"] for one in taken["stored"]], len(taken["rejected"])) == (["one"], 1)
 
 
-def test_an_answer_that_is_delivered_twice_in_a_turn_is_taken_in_once(folio: Folio) -> None:
+def test_repeated_ingest_in_a_turn_is_replayed(folio: Folio) -> None:
     turn = folio.in_turn(folio.begin_turn("Scan", thread="scan")["handle"])
     answer = {"tool_id": "scan", "request_id": "q1", "status": "ok", "observations": [{"content": "delivered"}]}
     assert [turn.ingest(answer).get("replayed", 0) for _ in range(2)] == [0, 1]
 
 
-def test_pages_have_entries_and_markdown(folio: Folio) -> None:
+def test_page_returns_its_entries_and_markdown(folio: Folio) -> None:
     page = folio.add_page("Notes of the house")
     folio.append(page["handle"], "The first line", title="One")
     assert [entry["body"] for entry in folio.entries(page["handle"])["items"]] == ["The first line"]
     assert "# Notes of the house" in folio.page_markdown(page["handle"])
 
 
-def test_an_export_brought_in_again_adds_nothing(folio: Folio) -> None:
+def test_importing_an_export_again_adds_no_entries(folio: Folio) -> None:
     folio.observe("kept")
     received = folio.import_(folio.export())
     assert (received["entries"], received["refused"]) == (0, 0)
@@ -204,7 +204,7 @@ def test_an_export_brought_in_again_adds_nothing(folio: Folio) -> None:
     assert folio.import_(folio.export(), distrust=True, dry_run=True)["refused"] == 0
 
 
-def test_the_same_without_waiting(url: str) -> None:
+def test_async_client_runs_requests_concurrently(url: str) -> None:
     async def many() -> tuple[int, str]:
         async with AsyncFolio(url) as folio:
             await asyncio.gather(*(folio.observe(f"at once {n}", tags=["at-once"]) for n in range(20)))

@@ -18,7 +18,7 @@ PLAN: dict[str, Any] = {
 }
 
 
-def test_a_run_tells_each_event_once_and_its_end(folio: Folio) -> None:
+def test_run_events_arrive_once_in_order_and_close_with_end(folio: Folio) -> None:
     run = folio.start(PLAN, inputs={"n": 3}, thread="t", key="three")
     events = list(run.events())
     assert events[-1].name == "end"
@@ -32,7 +32,7 @@ def test_a_run_tells_each_event_once_and_its_end(folio: Folio) -> None:
     assert folio.start(PLAN, inputs={"n": 3}, thread="t", key="three").run == run.run
 
 
-def test_an_event_that_is_not_known_is_a_gap(folio: Folio) -> None:
+def test_events_after_an_unknown_id_begin_with_a_gap(folio: Folio) -> None:
     run = folio.start(PLAN, inputs={"n": 1})
     run.wait(timeout=10)
     names = [event.name for event in run.events(after=10_000)]
@@ -40,7 +40,7 @@ def test_an_event_that_is_not_known_is_a_gap(folio: Folio) -> None:
     assert names[-1] == "end"
 
 
-def test_a_run_is_paused_goes_on_and_is_cancelled(folio: Folio) -> None:
+def test_run_can_be_paused_continued_and_cancelled(folio: Folio) -> None:
     slow = {"steps": [{"id": "a", "do": {"tool": "wait", "args": {"ms": 30_000}}}]}
     run = folio.start(slow)
     run.pause()
@@ -53,7 +53,7 @@ def test_a_run_is_paused_goes_on_and_is_cancelled(folio: Folio) -> None:
     assert "a" in run.plan()["markdown"]
 
 
-def test_a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more(folio: Folio) -> None:
+def test_run_stopped_by_a_limit_continues_in_a_fork(folio: Folio) -> None:
     def echo(n: int) -> dict[str, Any]:
         return {"id": f"s{n}", "do": {"tool": "text", "args": {"op": "echo", "value": n}}}
 
@@ -68,7 +68,7 @@ def test_a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more(folio: Fo
     assert result and result["notes"] == "2 ok"
 
 
-def test_a_plan_is_changed_as_people_read_it_and_its_versions_are_kept(folio: Folio) -> None:
+def test_edited_markdown_plan_makes_a_new_version(folio: Folio) -> None:
     slow = {"id": "a", "do": {"tool": "wait", "args": {"ms": 30_000}}}
     later = {"id": "b", "needs": ["a"], "do": {"tool": "wait", "args": {"ms": 1}}}
     run = folio.start({"steps": [slow, later]}, plan_gate="never", planning="never", judging="wanted")
@@ -82,7 +82,7 @@ def test_a_plan_is_changed_as_people_read_it_and_its_versions_are_kept(folio: Fo
         one.cancel()
 
 
-def test_who_allows_a_command_is_not_asked_and_a_yes_may_hold_for_the_rest(folio: Folio) -> None:
+def test_allow_shell_skips_approval_and_always_covers_later_calls(folio: Folio) -> None:
     def shell(n: int, **more: Any) -> dict[str, Any]:
         return {"id": f"s{n}", "do": {"tool": "shell", "args": {"command": "true"}}, **more}
 
@@ -97,7 +97,7 @@ def test_who_allows_a_command_is_not_asked_and_a_yes_may_hold_for_the_rest(folio
     assert folio.decide(waiting[0]["id"], approve=True, always="tool", key="yes")["run_id"] == waiting[0]["run_id"]
 
 
-def test_what_happens_in_a_space_is_told_as_it_happens(url: str) -> None:
+def test_space_events_are_streamed_live(url: str) -> None:
     async def watch() -> list[int | None]:
         async with AsyncFolio(url) as folio:
             before = (await folio.observations(limit=1))["as_of"]

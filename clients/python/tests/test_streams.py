@@ -104,7 +104,7 @@ def ends(connection: Connection) -> None:
     connection.tell((7, "finished"), (None, "end"))
 
 
-def test_a_stream_that_breaks_goes_on_after_the_last_event(server: Server) -> None:
+def test_broken_stream_resumes_after_the_last_event(server: Server) -> None:
     def breaks(connection: Connection) -> None:
         connection.answer()
         connection.tell((1, "started"), (2, "finished"))
@@ -114,7 +114,7 @@ def test_a_stream_that_breaks_goes_on_after_the_last_event(server: Server) -> No
     assert server.asked == ["0", "2"]
 
 
-def test_breaks_without_news_are_no_end_if_they_are_far_apart(server: Server, clock: Clock) -> None:
+def test_stream_breaks_far_apart_do_not_add_up_to_a_timeout(server: Server, clock: Clock) -> None:
     def quiet(connection: Connection) -> None:
         connection.answer()
         clock.now += 15
@@ -129,7 +129,7 @@ def test_breaks_without_news_are_no_end_if_they_are_far_apart(server: Server, cl
     assert clock.waited == [WAIT_FIRST] * 6
 
 
-def test_a_stream_that_ends_at_once_again_and_again_is_given_up(server: Server, clock: Clock) -> None:
+def test_stream_that_keeps_ending_immediately_is_unreachable(server: Server, clock: Clock) -> None:
     def alive(connection: Connection) -> None:
         connection.answer()
         connection.wfile.write(b": alive\n\n")
@@ -141,7 +141,7 @@ def test_a_stream_that_ends_at_once_again_and_again_is_given_up(server: Server, 
     assert max(clock.waited) == WAIT_MOST
 
 
-def test_a_server_that_is_silent_is_not_one_that_is_there(clock: Clock) -> None:
+def test_silent_server_is_unreachable(clock: Clock) -> None:
     class Silent(httpx.SyncByteStream):
         def __iter__(self) -> Iterator[bytes]:
             clock.now += 45
@@ -159,7 +159,7 @@ def test_a_server_that_is_silent_is_not_one_that_is_there(clock: Clock) -> None:
         list(folio.run("r1").events())
 
 
-def test_a_stream_outlasts_a_server_that_is_away_for_most_of_a_minute(server: Server, clock: Clock) -> None:
+def test_stream_survives_a_server_outage_of_fifty_seconds(server: Server, clock: Clock) -> None:
     later: list[Server] = []
 
     def comes_back() -> None:
@@ -180,7 +180,7 @@ def test_a_stream_outlasts_a_server_that_is_away_for_most_of_a_minute(server: Se
     later[0].leave()
 
 
-def test_how_long_nobody_may_be_there_can_be_said(server: Server, clock: Clock) -> None:
+def test_stream_timeout_limits_reconnecting(server: Server, clock: Clock) -> None:
     server.leave()
     with pytest.raises(Unreachable, match="ConnectError"):
         list(events(server, stream_timeout=3))
@@ -191,7 +191,7 @@ def test_how_long_nobody_may_be_there_can_be_said(server: Server, clock: Clock) 
     assert clock.waited == []
 
 
-def test_a_busy_server_is_asked_again_when_it_says(server: Server, clock: Clock) -> None:
+def test_busy_server_is_retried_after_its_retry_after(server: Server, clock: Clock) -> None:
     def breaks(connection: Connection) -> None:
         connection.answer()
         connection.tell((1, "started"))
@@ -209,7 +209,7 @@ def test_a_busy_server_is_asked_again_when_it_says(server: Server, clock: Clock)
     assert clock.waited == pytest.approx([WAIT_FIRST, 7, WAIT_FIRST, WAIT_FIRST * 8, WAIT_FIRST * 16])
 
 
-def test_a_server_that_is_busy_for_too_long_is_told_as_busy(server: Server, clock: Clock) -> None:
+def test_server_busy_beyond_the_timeout_raises_busy(server: Server, clock: Clock) -> None:
     server.script = [lambda connection: connection.answer(503, "application/problem+json", Retry_After="40")] * 3
     with pytest.raises(Busy) as caught:
         list(events(server))
@@ -217,7 +217,7 @@ def test_a_server_that_is_busy_for_too_long_is_told_as_busy(server: Server, cloc
     assert clock.waited == [40, 20]
 
 
-def test_a_gap_is_the_place_to_go_on_from(server: Server) -> None:
+def test_stream_resumes_from_the_position_of_a_gap(server: Server) -> None:
     def gap(number: int | None, **data: object) -> Callable[[Connection], None]:
         def tells(connection: Connection) -> None:
             connection.answer()
@@ -233,7 +233,7 @@ def test_a_gap_is_the_place_to_go_on_from(server: Server) -> None:
     assert server.asked == ["0", "0"], "all events of the run follow"
 
 
-def test_an_outage_is_counted_from_its_first_break_to_its_last_try() -> None:
+def test_outage_pauses_double_and_end_at_the_time_limit() -> None:
     outage = Outage(10)
     assert [outage.pause(now) for now in (100, 101, 102)] == pytest.approx([0.2, 0.4, 0.8])
     assert outage.pause(109.5) == pytest.approx(0.5), "the last try is at the end"

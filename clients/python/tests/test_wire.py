@@ -33,7 +33,7 @@ def busy(code: str, status: int = 503) -> httpx.Response:
     )
 
 
-def test_a_request_whose_answer_is_lost_is_made_again_under_the_same_name(waits: list[float]) -> None:
+def test_request_with_lost_answer_is_retried_with_the_same_key(waits: list[float]) -> None:
     seen: list[tuple[str, str]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -49,7 +49,7 @@ def test_a_request_whose_answer_is_lost_is_made_again_under_the_same_name(waits:
     assert waits == [WAIT_FIRST, 2.0]
 
 
-def test_an_import_whose_answer_is_lost_is_made_again_under_the_same_name() -> None:
+def test_retried_import_keeps_its_idempotency_key() -> None:
     seen: list[tuple[str, bytes]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -70,7 +70,7 @@ LONG: list[tuple[Callable[[Folio], Any], float]] = [
 
 @pytest.mark.parametrize("too_slow", [httpx.ReadTimeout("nothing came"), busy("too_slow")])
 @pytest.mark.parametrize(("asks", "least"), LONG)
-def test_what_takes_a_server_long_is_waited_for_as_long_and_not_begun_anew_beside_it(
+def test_slow_operations_have_longer_timeouts_and_are_not_retried(
     asks: Callable[[Folio], Any], least: float, too_slow: httpx.Response | httpx.ReadTimeout
 ) -> None:
     waited: list[float] = []
@@ -91,7 +91,7 @@ def test_what_takes_a_server_long_is_waited_for_as_long_and_not_begun_anew_besid
     assert waited[1:] == [None]
 
 
-def test_connections_are_closed_by_whoever_made_them() -> None:
+def test_client_closes_only_connections_it_opened() -> None:
     http = httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200, json={})))
     with Folio("http://folio.test", http=http):
         pass
@@ -104,7 +104,7 @@ def test_connections_are_closed_by_whoever_made_them() -> None:
     assert own._http.is_closed
 
 
-def test_a_stream_that_is_left_half_way_is_closed() -> None:
+def test_abandoned_event_stream_is_closed() -> None:
     class Stream(httpx.SyncByteStream):
         is_closed = False
 
@@ -128,7 +128,7 @@ def test_a_stream_that_is_left_half_way_is_closed() -> None:
         assert stream.is_closed
 
 
-def test_a_name_is_one_part_of_a_path_whatever_it_is() -> None:
+def test_names_are_escaped_into_one_path_segment() -> None:
     asked: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -142,7 +142,7 @@ def test_a_name_is_one_part_of_a_path_whatever_it_is() -> None:
     assert asked == [f"{before}{name}{after}" for name in names]
 
 
-def test_it_is_not_tried_for_ever() -> None:
+def test_unreachable_server_is_tried_three_times() -> None:
     tries = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -154,7 +154,7 @@ def test_it_is_not_tried_for_ever() -> None:
     assert (len(tries), caught.value.code, caught.value.status) == (3, "unreachable", 0)
 
 
-def test_a_change_that_may_have_been_made_is_not_made_again() -> None:
+def test_update_without_key_is_not_retried() -> None:
     tries = []
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -166,18 +166,18 @@ def test_a_change_that_may_have_been_made_is_not_made_again() -> None:
     assert (len(tries), caught.value.retry_after, caught.value.hints) == (1, 2.0, ["wait"])
 
 
-def test_a_refusal_is_not_asked_again() -> None:
+def test_unauthorized_answer_raises_refused() -> None:
     folio = asking(lambda _: httpx.Response(401, json={"code": "token_invalid", "detail": "no"}))
     with pytest.raises(Refused, match="token_invalid"):
         folio.observations()
 
 
-def test_an_answer_that_is_no_problem_of_folios_is_an_error_all_the_same() -> None:
+def test_error_status_without_problem_document_is_an_error() -> None:
     with pytest.raises(Busy, match="status_503"):
         asking(lambda _: httpx.Response(503, text="<html>")).observations()
 
 
-def test_messages_are_the_same_however_they_are_cut() -> None:
+def test_stream_messages_are_independent_of_chunk_boundaries() -> None:
     stream = ': hello\n\nid: 7\nevent: note\ndata: {"text": "a\u2028b\x85c"}\n\nevent: end\r\ndata: {}\r\n\r\n'.encode()
     wanted = [Event("note", {"text": "a\u2028b\x85c"}, 7), Event("end", {}, None)]
     for size in range(1, len(stream) + 1):
@@ -186,7 +186,7 @@ def test_messages_are_the_same_however_they_are_cut() -> None:
         assert [event for piece in pieces for event in messages.push(piece)] == wanted
 
 
-def test_a_long_message_costs_its_length_and_not_its_square() -> None:
+def test_long_stream_message_is_parsed_in_linear_time() -> None:
     messages, piece, pieces = Messages(), b"x" * 8192, 4096
     began = time.process_time()
     assert list(messages.push(b'data: {"text": "')) == []
@@ -198,7 +198,7 @@ def test_a_long_message_costs_its_length_and_not_its_square() -> None:
 
 
 @pytest.mark.parametrize("status", [None, "soon", [5]])
-def test_a_problem_within_a_stream_is_an_error_whatever_it_has_for_a_number(status: object) -> None:
+def test_problem_event_in_a_stream_is_an_error_whatever_its_status(status: object) -> None:
     problem = json.dumps({"status": status, "code": "store_unavailable", "detail": "later"})
     stream = f"event: problem\ndata: {problem}\n\n"
     kind = {"Content-Type": "text/event-stream"}
@@ -207,7 +207,7 @@ def test_a_problem_within_a_stream_is_an_error_whatever_it_has_for_a_number(stat
 
 
 @pytest.mark.parametrize("body", [b"[1]", b'{"data": {}}', b'"x"'])
-def test_what_an_event_says_is_an_object(body: bytes) -> None:
+def test_event_data_must_be_a_json_object(body: bytes) -> None:
     stream = b"data: " + body + b"\n\n"
     if body.startswith(b"{"):
         assert [event.data for event in Messages().push(stream)] == [{"data": {}}]
@@ -235,7 +235,7 @@ CANNOT_BE_SAID: list[Callable[[Folio], Any]] = [
 
 
 @pytest.mark.parametrize("says", CANNOT_BE_SAID)
-def test_what_cannot_be_said_is_invalid_and_nobody_is_asked(says: Callable[[Folio], Any], waits: list[float]) -> None:
+def test_unencodable_request_is_invalid_and_never_sent(says: Callable[[Folio], Any], waits: list[float]) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         raise AssertionError("was asked")
 
@@ -262,7 +262,7 @@ OF_SOMEBODY_ELSE: list[tuple[httpx.Response, Callable[[Folio], Any]]] = [
 
 
 @pytest.mark.parametrize(("given", "asks"), OF_SOMEBODY_ELSE)
-def test_an_answer_of_somebody_else_is_told_as_that(
+def test_answer_that_is_not_from_folio_raises_not_folio(
     given: httpx.Response, asks: Callable[[Folio], Any], waits: list[float]
 ) -> None:
     with pytest.raises(FolioError) as caught:
@@ -270,7 +270,7 @@ def test_an_answer_of_somebody_else_is_told_as_that(
     assert (caught.value.code, caught.value.status, waits) == ("not_folio", 200, [])
 
 
-def test_an_answer_that_cannot_be_unpacked_is_of_somebody_else() -> None:
+def test_answer_with_broken_compression_raises_not_folio() -> None:
     class Rubbish(httpx.SyncByteStream):
         def __iter__(self) -> Iterator[bytes]:
             yield b"not packed"
@@ -293,7 +293,7 @@ def keys(*said: str | None) -> list[str]:
     return told
 
 
-def test_a_key_may_be_any_text() -> None:
+def test_idempotency_key_may_be_any_text() -> None:
     plain = "plan:review:src/a b.py 100%"
     assert keys(plain) == [plain], "as other clients send it"
     assert keys("plan:\u00e9t\u00e9 1%.py", " a ", "a\nb") == ["plan:%C3%A9t%C3%A9%201%25.py", "%20a%20", "a%0Ab"]
@@ -309,7 +309,7 @@ def test_a_key_may_be_any_text() -> None:
     assert one != other
 
 
-def test_a_turn_that_is_no_ascii_is_for_the_server_to_refuse() -> None:
+def test_non_ascii_turn_is_percent_encoded_in_its_header() -> None:
     told: list[str] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

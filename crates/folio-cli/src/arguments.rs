@@ -333,7 +333,7 @@ mod tests {
     use super::Arguments;
 
     #[test]
-    fn the_command_line_does_not_contradict_itself() {
+    fn command_line_definition_passes_clap_assertions() {
         Arguments::command().debug_assert();
     }
 }

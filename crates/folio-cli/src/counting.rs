@@ -104,7 +104,7 @@ mod tests {
     use super::bar;
 
     #[test]
-    fn a_bar_is_as_long_as_what_is_done() {
+    fn progress_bar_is_filled_in_proportion_to_work_done() {
         assert_eq!(bar(0, 3), format!("[{}]   0 %", " ".repeat(24)));
         assert_eq!(bar(1, 2), format!("[{}{}]  50 %", "=".repeat(12), " ".repeat(12)));
         assert_eq!(bar(9, 3), format!("[{}] 100 %", "=".repeat(24)));

@@ -465,7 +465,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_reader_of_values_says_is_told_in_plain_words() {
+    fn deserialization_errors_are_reworded_in_plain_terms() {
         for (said, told) in [
             (
                 "invalid type: string \"abc\", expected u64",
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_before_the_host_in_an_address_is_not_told() {
+    fn credentials_in_addresses_are_masked_in_messages() {
         for (text, told) in [
             ("see http://h:1/x, or not", "see http://h:1/x, or not"),
             ("a@b is no address", "a@b is no address"),

@@ -121,7 +121,7 @@ mod tests {
     use crate::arguments::Arguments;
 
     #[test]
-    fn every_command_is_for_something_and_for_one_thing() {
+    fn every_command_is_listed_in_exactly_one_help_group() {
         let command = Arguments::command();
         let mut there: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
         let mut listed: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_long_goes_on_below() {
+    fn long_help_text_wraps_onto_an_indented_line() {
         assert_eq!(wrapped("one two three", 8, 2), "one two\n  three");
         assert_eq!(wrapped("unbreakable", 4, 2), "unbreakable");
         assert_eq!(wrapped("", 4, 2), "");

@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_is_no_leftover_before_whoever_submitted_it_had_the_time_to_drive_it() {
+    fn new_run_is_not_a_leftover_within_its_grace_period() {
         let submitted = Timestamp::from_millis(1_000_000);
         let row = |was_driven| RunRow {
             id: RunId::derived(&["r"]),

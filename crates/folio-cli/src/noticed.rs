@@ -76,7 +76,7 @@ mod tests {
     use crate::arguments::Arguments;
 
     #[tokio::test]
-    async fn who_waits_for_the_end_does_not_wait_for_somebody_who_has_the_store_locked() {
+    async fn writing_pending_notes_gives_up_on_a_locked_store() {
         let inner = Folio::open("memory:").await.unwrap();
         let store = Arc::new(FaultyStore::new(inner.store().clone()));
         let workspace: Workspace = Folio::on(store.clone()).workspace(SpaceName::main());
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_reading_where_a_write_has_failed() {
+    fn missing_trace_note_is_not_reported_after_a_store_failure() {
         let told = |done| held_up(PATIENCE, &done).is_some();
         assert!(told(Ok(Exit::Done)));
         assert!(told(Err(Failure::usage("usage", "x"))));

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_see_nothing_that_a_terminal_obeys_but_our_colours() {
+    fn terminal_controls_are_stripped_except_our_own_colours() {
         let style = Style { color: true };
         let ours = style.bad("error:");
         for (text, shown) in [

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_is_ignored_whose_bit_is_set() {
+    fn signal_is_ignored_when_its_mask_bit_is_set() {
         let status = |mask: &str| format!("Name:\tfolio\nSigBlk:\t0000000000000001\nSigIgn:\t{mask}\n");
         assert!(is_among_ignored(&status("0000000000001001"), 1));
         assert!(!is_among_ignored(&status("0000000000001000"), 1));

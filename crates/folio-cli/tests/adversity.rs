@@ -48,7 +48,7 @@ fn as_anybody(folio: &Folio, arguments: &[&str]) -> Called {
 }
 
 #[test]
-fn a_store_in_a_folder_that_may_not_be_written_to_is_read() {
+fn store_in_a_read_only_folder_stays_readable() {
     use std::os::unix::fs::PermissionsExt as _;
     let folio = Folio::new();
     let mode = |path: &std::path::Path, mode| {
@@ -111,7 +111,7 @@ fn leave_a_log(file: &std::path::Path) {
 }
 
 #[test]
-fn on_a_full_disk_a_run_stops_with_5_loses_nothing_and_goes_on_when_there_is_room() {
+fn full_disk_run_exits_with_5_and_resumes_without_loss() {
     let folio = Folio::new();
     let steps: Vec<String> = (0..1000)
         .map(|n| format!("  - {{id: s{n}, do: {{tool: observe, args: {{content: 'saw {n}'}}}}}}"))
@@ -139,7 +139,7 @@ fn on_a_full_disk_a_run_stops_with_5_loses_nothing_and_goes_on_when_there_is_roo
 }
 
 #[test]
-fn the_doctor_finds_a_journal_that_cannot_be_shown() {
+fn doctor_reports_an_unreadable_run_journal() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -169,7 +169,7 @@ fn the_doctor_finds_a_journal_that_cannot_be_shown() {
 }
 
 #[test]
-fn fifty_megabytes_of_output_are_cut_in_the_open_and_do_no_harm() {
+fn fifty_megabytes_of_tool_output_are_truncated_with_a_note() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -217,7 +217,7 @@ fn walk(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
-fn names_that_are_no_text_are_listed_and_read() {
+fn non_utf8_file_names_are_listed_and_read() {
     let folio = Folio::new();
     let place = folio.path().join("place");
     std::fs::create_dir(&place).unwrap();
@@ -244,7 +244,7 @@ output: ['{{ results.list.output.files[0].path }}', '{{ results.read.output.text
 }
 
 #[test]
-fn two_processes_on_one_new_file_both_finish() {
+fn two_processes_creating_one_store_both_finish() {
     let folio = Folio::new();
     folio.file("plan.yaml", "title: Two\nsteps: [{id: a, do: {tool: observe, args: {content: here}}}, {id: b, do: {tool: wait, args: {ms: 200}}}]\n");
     let running: Vec<_> = (0..4)
@@ -272,7 +272,7 @@ fn two_processes_on_one_new_file_both_finish() {
 }
 
 #[test]
-fn a_plan_with_ten_mistakes_shows_all_of_them_and_nothing_is_begun() {
+fn plan_with_ten_mistakes_reports_all_and_starts_no_run() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -319,7 +319,7 @@ steps:
 }
 
 #[test]
-fn the_next_run_goes_on_with_one_whose_process_was_killed() {
+fn next_run_resumes_a_run_whose_process_was_killed() {
     let folio = Folio::new();
     folio.file("slow.yaml", "title: Slow\nsteps: [{id: first, do: {tool: observe, args: {content: once}}}, {id: second, do: {tool: wait, args: {ms: 800}}}]\n");
     folio.file(
@@ -346,7 +346,7 @@ fn the_next_run_goes_on_with_one_whose_process_was_killed() {
 }
 
 #[test]
-fn a_key_that_a_tool_finds_and_a_model_repeats_is_written_nowhere_whatever_it_looks_like() {
+fn own_api_key_in_tool_and_model_output_is_redacted() {
     let key = "correct-horse-battery";
     let folio = Folio::new();
     let found = json!({"role": "planner", "contains": "Decide how", "json": {
@@ -386,7 +386,7 @@ fn a_key_that_a_tool_finds_and_a_model_repeats_is_written_nowhere_whatever_it_lo
 }
 
 #[test]
-fn what_is_to_be_written_to_a_full_disk_is_named() {
+fn full_disk_error_names_the_output_file_and_leaves_none() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", &"a long note ".repeat(5_000)]);
     for arguments in [["backup", "copy.db"].as_slice(), &["export", "--out", "copy.db"]] {

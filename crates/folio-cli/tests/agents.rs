@@ -43,7 +43,7 @@ fn answering(answer: &Value) -> String {
 const HANGING: &str = "cat > task\necho begun >> begun\nsleep 1000 &\necho $! > child\necho $$ > pid\nwait\n";
 
 #[test]
-fn a_program_does_a_goal_in_the_folder_of_the_run() {
+fn agent_program_executes_a_goal_and_its_usage_is_counted() {
     let folio = folio_with(&answering(
         &json!({"status": "ok", "notes": "It ticks.", "output": {"wheels": 4}}),
     ));
@@ -67,7 +67,7 @@ fn a_program_does_a_goal_in_the_folder_of_the_run() {
 }
 
 #[test]
-fn a_secret_that_a_program_is_given_and_tells_is_written_nowhere() {
+fn secret_printed_by_an_agent_program_is_redacted() {
     let key = "correct-horse-battery";
     let told = printed(&json!({"status": "ok", "notes": "the key is TICKET"})).replace("TICKET", "'\"$MENDER_KEY\"'");
     let folio = folio_with(&format!("printf '%s\\n' '{told}'\n"));
@@ -93,7 +93,7 @@ fn a_secret_that_a_program_is_given_and_tells_is_written_nowhere() {
 }
 
 #[test]
-fn a_run_that_allows_no_commands_starts_no_program_e9_14() {
+fn agent_program_starts_only_when_allowed_e9_14() {
     let folio = folio_with(&answering(&json!({"notes": "It ticks."})));
     let called = folio.call(&["run", "Mend the clock"]);
     assert_eq!(called.code, 1, "{}", called.stderr);
@@ -105,7 +105,7 @@ fn a_run_that_allows_no_commands_starts_no_program_e9_14() {
 }
 
 #[test]
-fn a_program_waits_for_a_persons_yes_e9_14() {
+fn agent_program_waits_for_approval_in_an_attended_run_e9_14() {
     let folio = folio_with(&answering(&json!({"notes": "It ticks."})));
     let mut running = folio.process(&["run", "Mend the clock", "--attended", "--quiet"]);
     let mut running = running.env("PATH", PATH).spawn().unwrap();
@@ -119,7 +119,7 @@ fn a_program_waits_for_a_persons_yes_e9_14() {
 }
 
 #[test]
-fn what_is_wrong_with_a_program_is_said_before_anything_runs() {
+fn unusable_agent_program_is_reported_before_the_run_begins() {
     let folio = folio_with("");
     assert_snapshot!(folio.seen(&["run", "Mend the clock", "--model", "agent:painter"]), @r"
     ! error[agent_unusable]: agent:painter cannot be asked: the section [agents] has no agent of that name
@@ -134,7 +134,7 @@ fn what_is_wrong_with_a_program_is_said_before_anything_runs() {
 }
 
 #[test]
-fn a_run_that_is_cancelled_ends_its_program_and_what_that_started_e9_11() {
+fn cancelled_run_ends_its_agent_program_and_child_processes_e9_11() {
     let folio = folio_with(HANGING);
     let mut running = folio.process(&["run", "Mend the clock", "--allow-shell", "--quiet"]);
     let mut running = running.env("PATH", PATH).spawn().unwrap();
@@ -147,7 +147,7 @@ fn a_run_that_is_cancelled_ends_its_program_and_what_that_started_e9_11() {
 }
 
 #[test]
-fn a_kill_of_folio_ends_the_program_too_and_it_is_not_started_again_e9_12() {
+fn kill_of_folio_ends_the_agent_program_without_a_restart_e9_12() {
     let folio = folio_with(HANGING);
     let mut running = folio.process(&["run", "Mend the clock", "--allow-shell", "--quiet"]);
     let mut running = running.env("PATH", PATH).spawn().unwrap();
@@ -165,7 +165,7 @@ fn a_kill_of_folio_ends_the_program_too_and_it_is_not_started_again_e9_12() {
 }
 
 #[test]
-fn a_program_that_talks_does_a_goal_e9_17() {
+fn acp_agent_program_executes_a_goal_e9_17() {
     let folio = Folio::new();
     folio.file("agent.sh", include_str!("../../../tests/acp/agent.sh"));
     let answer = json!({"status": "ok", "notes": "It ticks."}).to_string();
@@ -198,7 +198,7 @@ fn a_program_that_talks_does_a_goal_e9_17() {
 }
 
 #[test]
-fn a_run_of_a_program_is_recorded_and_gone_through_without_it_e9_17() {
+fn agent_run_is_recorded_and_replayed_without_the_program_e9_17() {
     let folio = folio_with(&answering(
         &json!({"status": "ok", "notes": "It ticks.", "output": {"wheels": 4}}),
     ));
@@ -256,7 +256,7 @@ fn told_again(folio: &Folio) -> Vec<String> {
 }
 
 #[test]
-fn a_program_goes_on_in_its_session_after_a_kill_of_folio_e9_17() {
+fn agent_program_resumes_its_session_after_a_kill_of_folio_e9_17() {
     for (mode, methods, worked) in [
         (
             "loads",
@@ -286,7 +286,7 @@ fn a_program_goes_on_in_its_session_after_a_kill_of_folio_e9_17() {
 }
 
 #[test]
-fn a_program_that_cannot_go_on_leaves_its_outcome_unknown_e9_12() {
+fn agent_program_that_cannot_resume_leaves_outcome_unknown_e9_12() {
     for (mode, methods) in [
         ("once", ["initialize"].as_slice()),
         ("forgets", &["initialize", "session/load"]),
@@ -300,7 +300,7 @@ fn a_program_that_cannot_go_on_leaves_its_outcome_unknown_e9_12() {
 }
 
 #[test]
-fn a_program_may_be_killed_at_work_again_and_again_e9_17() {
+fn agent_program_resumes_its_session_after_repeated_kills_e9_17() {
     let folio = killed_at_work("loads");
     // It comes to an end only when there is the file that says so.
     folio.file("waits", "");

@@ -29,7 +29,7 @@ impl Folio {
 }
 
 #[test]
-fn a_copy_is_a_store_with_everything_in_it() {
+fn backup_is_a_complete_store_that_can_be_restored() {
     let folio = Folio::new();
     for content in ["one", "two"] {
         folio.ok(&with(&["observe", "add", content], STORE));
@@ -57,7 +57,7 @@ fn a_copy_is_a_store_with_everything_in_it() {
 }
 
 #[test]
-fn a_copy_made_while_somebody_writes_is_of_one_moment() {
+fn backup_taken_during_writes_is_consistent() {
     let folio = Folio::new();
     folio.ok(&with(&["observe", "add", "first"], STORE));
     let mut writers = Vec::new();
@@ -86,7 +86,7 @@ fn a_copy_made_while_somebody_writes_is_of_one_moment() {
 }
 
 #[test]
-fn what_is_no_copy_or_is_in_use_is_refused_and_nothing_is_lost() {
+fn restore_refuses_invalid_backups_and_stores_in_use() {
     let folio = Folio::new();
     folio.ok(&with(&["observe", "add", "kept"], STORE));
     folio.file(

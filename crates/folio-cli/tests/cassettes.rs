@@ -67,7 +67,7 @@ fn events_of(folio: &Folio) -> Value {
 }
 
 #[test]
-fn a_run_is_gone_through_with_a_cassette_and_nothing_is_done_again() {
+fn replay_with_a_cassette_matches_and_repeats_no_calls() {
     let folio = recorded();
     let before = events_of(&folio);
     assert_snapshot!(folio.seen(&["replay", "r1", "--cassette", "take.json"]), @"r1: 7 answers: requests and results as on the cassette");
@@ -88,7 +88,7 @@ fn a_run_is_gone_through_with_a_cassette_and_nothing_is_done_again() {
 }
 
 #[test]
-fn a_cassette_holds_no_secret_and_the_same_run_is_told_by_it() {
+fn cassette_holds_no_secret_and_names_its_model() {
     let folio = recorded();
     let take = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
     assert!(!take.contains(&secret()), "{take}");
@@ -96,7 +96,7 @@ fn a_cassette_holds_no_secret_and_the_same_run_is_told_by_it() {
 }
 
 #[test]
-fn what_is_asked_otherwise_and_what_is_not_recorded_is_told() {
+fn replay_reports_unrecorded_requests_and_changed_answers() {
     let folio = recorded();
     let take = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
     // One answer is lost.
@@ -128,7 +128,7 @@ fn what_is_asked_otherwise_and_what_is_not_recorded_is_told() {
 }
 
 #[test]
-fn what_is_no_cassette_is_refused_before_anything_begins() {
+fn unusable_cassette_is_refused_before_anything_runs() {
     let folio = recorded();
     folio.file("plan.yaml", "steps: [{id: wait, do: {tool: wait, args: {ms: 1}}}]");
     folio.file("none.json", "{\"version\": 1, \"takes\": {}}");
@@ -152,7 +152,7 @@ fn what_is_no_cassette_is_refused_before_anything_begins() {
 }
 
 #[test]
-fn a_cassette_has_what_models_answered_to_its_run_and_to_no_other() {
+fn recording_run_does_not_resume_an_interrupted_run() {
     let folio = Folio::new();
     folio.file(
         "slow.yaml",
@@ -182,7 +182,7 @@ fn a_cassette_has_what_models_answered_to_its_run_and_to_no_other() {
 }
 
 #[test]
-fn nothing_is_recorded_of_models_that_others_ask() {
+fn recording_with_a_restate_runner_is_refused() {
     let folio = Folio::new();
     folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());
     let run = [
@@ -203,7 +203,7 @@ fn nothing_is_recorded_of_models_that_others_ask() {
 }
 
 #[test]
-fn replies_that_were_paid_for_are_not_written_over_unasked() {
+fn recording_over_a_cassette_of_another_run_needs_force() {
     let folio = recorded();
     let before = std::fs::read_to_string(folio.path().join("take.json")).unwrap();
     let script = json!({"version": 1, "cues": [
@@ -224,7 +224,7 @@ fn replies_that_were_paid_for_are_not_written_over_unasked() {
 }
 
 #[test]
-fn what_is_no_cassette_is_not_written_over() {
+fn recording_refuses_to_overwrite_a_file_that_is_no_cassette() {
     let folio = Folio::new();
     folio.file("script.json", json!({"version": 1, "cues": looking()}).to_string());
     folio.file(

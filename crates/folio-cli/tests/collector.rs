@@ -43,7 +43,7 @@ fn run_with(folio: &Folio, environment: &[(&str, &str)]) -> Called {
 }
 
 #[test]
-fn headers_of_the_environment_are_for_its_own_address() {
+fn environment_headers_go_only_to_the_environment_endpoint() {
     let folio = Folio::new();
     let (address, told) = collector();
     let headers = ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=hunter2");
@@ -73,7 +73,7 @@ fn headers_of_the_environment_are_for_its_own_address() {
 }
 
 #[test]
-fn a_collector_that_is_not_there_is_told_of_without_its_password_and_the_run_is_well() {
+fn unreachable_collector_is_reported_without_its_password() {
     let folio = Folio::new();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let endpoint = format!("http://me:hunter2@{nobody}");
@@ -96,7 +96,7 @@ fn a_collector_that_is_not_there_is_told_of_without_its_password_and_the_run_is_
 }
 
 #[test]
-fn that_spans_are_lost_is_told_when_it_begins_and_what_cannot_be_read_before() {
+fn span_loss_is_reported_at_its_start_and_end() {
     let folio = Folio::new();
     folio.file(
         "slow.yaml",
@@ -122,7 +122,7 @@ fn that_spans_are_lost_is_told_when_it_begins_and_what_cannot_be_read_before() {
 }
 
 #[test]
-fn an_address_that_cannot_be_used_is_told_without_its_password() {
+fn unusable_address_is_reported_without_its_password() {
     let folio = Folio::new();
     folio.file("plan.yaml", PLAN);
     folio.file("bad.toml", "telemetry = \"http://me:hunter2@h\"\n");

@@ -58,7 +58,7 @@ fn found_in(value: &Value, commands: &mut Vec<Vec<String>>, addresses: &mut Vec<
 }
 
 #[test]
-fn every_configuration_starts_a_server_that_answers() {
+fn every_documented_client_configuration_starts_a_server() {
     let pages = pages();
     // Where `folio serve` is when nobody says anything else.
     let usual = format!("http://{}/mcp", folio_server::ServeOptions::default().listen);
@@ -110,7 +110,7 @@ fn every_configuration_starts_a_server_that_answers() {
 }
 
 #[test]
-fn every_page_is_listed() {
+fn connect_readme_lists_every_page() {
     let pages = pages();
     let (_, list) = pages.iter().find(|(name, _)| name == "README.md").unwrap();
     for (name, _) in &pages {

@@ -47,7 +47,7 @@ fn files(folio: &Folio, name: &str) -> usize {
 }
 
 #[test]
-fn a_damaged_copy_takes_the_place_of_nothing() {
+fn restore_refuses_a_damaged_backup_unless_unchecked() {
     let folio = folio();
     for (store, arguments) in [
         ("sqlite:good.db", &["restore", "bad.db", "--replace"][..]),
@@ -67,7 +67,7 @@ fn a_damaged_copy_takes_the_place_of_nothing() {
 }
 
 #[test]
-fn a_copy_of_a_damaged_store_is_told_as_damaged() {
+fn backup_of_a_damaged_store_reports_the_damage() {
     let folio = folio();
     let called = folio.call(&at("sqlite:bad.db", &["backup", "copy.db", "--json"]));
     assert_eq!(called.code, 6, "{called}");
@@ -83,7 +83,7 @@ fn a_copy_of_a_damaged_store_is_told_as_damaged() {
 }
 
 #[test]
-fn a_token_that_was_revoked_stays_so_when_an_older_copy_takes_the_place_of_the_store() {
+fn revoked_token_stays_revoked_after_restoring_an_older_backup() {
     let folio = Folio::new();
     let store = "sqlite:f.db";
     for _ in 0..2 {
@@ -112,7 +112,7 @@ fn a_token_that_was_revoked_stays_so_when_an_older_copy_takes_the_place_of_the_s
 }
 
 #[test]
-fn the_doctor_tells_what_else_it_found_where_a_page_is_damaged() {
+fn doctor_reports_a_damaged_database_page_and_suggests_export() {
     let folio = Folio::new();
     let store = "sqlite:f.db";
     for content in ["one", "two", "three"] {

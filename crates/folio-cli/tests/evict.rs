@@ -9,7 +9,7 @@ use serde_json::json;
 use support::{Folio, session};
 
 #[test]
-fn a_large_result_is_put_away_and_read_part_by_part_m7_8_v9() {
+fn large_result_is_evicted_and_read_in_parts_m7_8_v9() {
     let folio = Folio::new();
     let log: String = (1..=3_000)
         .map(|n| format!("line {n}: {}\n", if n % 1_000 == 7 { "Error" } else { "fine" }))
@@ -79,7 +79,7 @@ fn a_large_result_is_put_away_and_read_part_by_part_m7_8_v9() {
 }
 
 #[test]
-fn programs_read_the_preview_its_cost_and_where_the_rest_is_m7_8_v9() {
+fn evict_json_has_the_preview_its_tokens_and_the_hash_m7_8_v9() {
     let folio = Folio::new();
     let rows: Vec<_> = (0..2_000)
         .map(|id| json!({"id": id, "name": format!("row {id}")}))
@@ -100,7 +100,7 @@ fn programs_read_the_preview_its_cost_and_where_the_rest_is_m7_8_v9() {
 }
 
 #[test]
-fn what_was_kept_is_given_back_as_it_was_part_by_part() {
+fn evicted_result_is_read_back_byte_for_byte() {
     let folio = Folio::new();
     let kept: String = (0..900)
         .map(|n| format!("line {n}\u{1b}[2J\u{7} of\u{202e} many\r\n"))

@@ -13,7 +13,7 @@ fn question(id: &str, depends_on: &[&str], answer: Value, decomposition: Vec<Val
 }
 
 #[test]
-fn answers_come_back_through_every_plan_in_the_order_of_what_they_need() {
+fn fanout_bench_answers_arrive_in_dependency_order() {
     let folio = Folio::new();
     let years = vec![
         question("c1", &[], json!(["1901", "1902"]), vec![]),
@@ -50,7 +50,7 @@ fn answers_come_back_through_every_plan_in_the_order_of_what_they_need() {
 }
 
 #[test]
-fn what_waits_for_itself_is_refused_and_the_others_run() {
+fn fanout_bench_refuses_cyclic_questions_and_runs_the_rest() {
     let folio = Folio::new();
     let circle = vec![
         question("a", &["b"], json!(1), vec![]),
@@ -91,7 +91,7 @@ fn what_waits_for_itself_is_refused_and_the_others_run() {
 }
 
 #[test]
-fn long_answers_and_lists_that_are_null_come_back_too() {
+fn fanout_bench_handles_long_answers_and_null_lists() {
     let folio = Folio::new();
     let long = question("long", &[], json!("x".repeat(100_000)), vec![]);
     let reader = question("reader", &["long"], json!("short"), vec![]);

@@ -7,7 +7,7 @@ mod support;
 use support::{Folio, session};
 
 #[test]
-fn a_person_lists_reads_and_searches_memory_as_files() {
+fn memory_is_listed_read_and_searched_as_files() {
     let folio = Folio::new();
     let seen = session(
         &folio,

@@ -55,7 +55,7 @@ fn looking() -> Value {
 }
 
 #[test]
-fn a_goal_is_planned_done_and_put_together() {
+fn goal_is_planned_executed_and_combined() {
     let folio = folio_with(looking());
     assert_snapshot!(folio.seen(&["run", "Say what is here", "--model", "scripted:script.json", "--concurrency", "1"]), @r"
     # Say what is here
@@ -94,7 +94,7 @@ fn a_goal_is_planned_done_and_put_together() {
 }
 
 #[test]
-fn where_plans_are_switched_off_nothing_is_said_to_be_decided() {
+fn run_without_planning_shows_no_decisions() {
     let folio = folio_with(json!([working(
         "Say what is here",
         "finish",
@@ -116,7 +116,7 @@ fn where_plans_are_switched_off_nothing_is_said_to_be_decided() {
 }
 
 #[test]
-fn where_nobody_is_at_a_terminal_nobody_is_asked_and_answers_have_to_be_wanted() {
+fn unattended_run_leaves_no_open_questions() {
     let folio = folio_with(json!([
         doing("Paint the door", "ask_person", json!({"question": "Which colour?"})),
         working("Paint the door", "finish", json!({"notes": "painted"})),
@@ -134,7 +134,7 @@ fn where_nobody_is_at_a_terminal_nobody_is_asked_and_answers_have_to_be_wanted()
 }
 
 #[test]
-fn a_script_of_which_something_is_left_is_a_mistake_however_well_the_run_went() {
+fn unused_script_cues_fail_the_command_but_not_the_run() {
     let folio = folio_with(json!([
         doing("Paint the door", "finish", json!({"notes": "painted"})),
         {"contains": "nobody says this", "text": "?"},
@@ -153,7 +153,7 @@ fn a_script_of_which_something_is_left_is_a_mistake_however_well_the_run_went() 
 }
 
 #[test]
-fn a_script_that_two_roles_name_is_one() {
+fn script_named_by_several_model_roles_is_shared() {
     let folio = folio_with(json!([
         {"role": "planner", "contains": "Decide how",
          "json": {"decision": "execute", "reason": "it is small", "action": {"tool": "text", "args": {"op": "count", "value": ["a"]}}}},
@@ -168,7 +168,7 @@ fn a_script_that_two_roles_name_is_one() {
 }
 
 #[test]
-fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() {
+fn goal_without_a_usable_model_is_refused_with_a_reason() {
     let folio = Folio::new();
     let seen: Vec<String> = [
         &["run", "do it"][..],
@@ -198,7 +198,7 @@ fn a_goal_without_a_model_says_how_to_name_one_and_a_wrong_name_what_is_wrong() 
 }
 
 #[test]
-fn a_provider_takes_its_key_from_the_file_that_the_settings_name() {
+fn provider_reads_its_key_from_the_settings_key_file() {
     let folio = Folio::new();
     folio.file("key", "not-a-key\n");
     folio.file(
@@ -216,7 +216,7 @@ fn a_provider_takes_its_key_from_the_file_that_the_settings_name() {
 }
 
 #[test]
-fn a_step_that_another_plan_took_the_place_of_says_so_wherever_the_tree_is_shown() {
+fn superseded_step_is_marked_wherever_the_tree_is_shown() {
     let folio = folio_with(json!([
         deciding(
             "Mend the clock",
@@ -273,7 +273,7 @@ fn a_step_that_another_plan_took_the_place_of_says_so_wherever_the_tree_is_shown
 }
 
 #[test]
-fn a_call_of_a_model_whose_end_nobody_saw_is_shown_as_possibly_paid_for_twice_e9_9() {
+fn interrupted_model_call_is_shown_as_possibly_paid_twice_e9_9() {
     let folio = folio_with(json!([doing("Say hello", "finish", json!({"notes": "hello"}))]));
     // A provider that takes the question and never answers.
     let provider = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -19,7 +19,7 @@ fn hang_up(child: &Child) {
 }
 
 #[test]
-fn a_terminal_that_is_closed_ends_the_commands_of_a_run_and_leaves_it() {
+fn terminal_hangup_ends_commands_and_leaves_the_run_resumable() {
     let folio = Folio::new();
     folio.file("plan.yaml", PLAN);
     let running = folio
@@ -38,7 +38,7 @@ fn a_terminal_that_is_closed_ends_the_commands_of_a_run_and_leaves_it() {
 }
 
 #[test]
-fn who_is_started_with_nohup_does_not_care_about_the_terminal() {
+fn run_started_with_nohup_ignores_a_terminal_hangup() {
     let folio = Folio::new();
     folio.file("plan.yaml", PLAN);
     let program = assert_cmd::cargo::cargo_bin!("folio");
@@ -61,7 +61,7 @@ fn who_is_started_with_nohup_does_not_care_about_the_terminal() {
 }
 
 #[test]
-fn a_server_whose_terminal_is_closed_closes_its_store() {
+fn server_closes_its_store_on_a_terminal_hangup() {
     let folio = Folio::new();
     let mut served = Served::new(&folio, "127.0.0.1:0");
     assert_eq!(served.status("/healthz", None), "200");

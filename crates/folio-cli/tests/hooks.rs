@@ -53,7 +53,7 @@ fn prompt(text: &str) -> Value {
 }
 
 #[test]
-fn a_session_is_told_what_is_remembered_and_leaves_turns() {
+fn session_hooks_inject_memory_and_record_turns() {
     let folio = Folio::new();
     let start = json!({"session_id": "s", "hook_event_name": "SessionStart", "source": "startup"});
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_session_is_told_what_is_remembered_and_leaves_turns() {
 }
 
 #[test]
-fn what_is_compacted_is_put_away_once_and_the_next_session_says_so() {
+fn pre_compact_hook_stores_each_message_once() {
     let folio = Folio::new();
     let said = |role: &str, content: Value| {
         format!(
@@ -147,7 +147,7 @@ fn what_is_compacted_is_put_away_once_and_the_next_session_says_so() {
 }
 
 #[test]
-fn a_hook_that_fails_stops_nobody() {
+fn failing_hook_exits_with_1_so_the_agent_continues() {
     let folio = Folio::new();
     folio.file(
         "not-a-store.db",
@@ -172,7 +172,7 @@ fn a_hook_that_fails_stops_nobody() {
 }
 
 #[test]
-fn what_a_hook_does_not_use_may_be_anything() {
+fn unused_hook_input_fields_may_have_any_type() {
     let folio = Folio::new();
     let odd = json!({"hook_event_name": 7, "prompt": {"parts": []}, "transcript_path": null});
     for hook in ["session-start", "stop"] {
@@ -184,7 +184,7 @@ fn what_a_hook_does_not_use_may_be_anything() {
 }
 
 #[test]
-fn a_hook_whose_settings_or_arguments_are_wrong_stops_nobody_either() {
+fn hook_with_invalid_settings_or_arguments_exits_with_1() {
     let folio = Folio::new();
     let check = |called: Called, what: &str| {
         assert_eq!(
@@ -221,7 +221,7 @@ fn a_hook_whose_settings_or_arguments_are_wrong_stops_nobody_either() {
 }
 
 #[test]
-fn without_a_prompt_no_turn_is_begun_and_the_one_before_goes_on() {
+fn prompt_hook_without_a_prompt_keeps_the_open_turn() {
     let folio = Folio::new();
     folio.added(&["user-prompt"], &prompt("first"));
     let called = folio.hook(&["user-prompt"], &json!({"hook_event_name": "UserPromptSubmit"}));
@@ -233,7 +233,7 @@ fn without_a_prompt_no_turn_is_begun_and_the_one_before_goes_on() {
 }
 
 #[test]
-fn of_a_very_long_prompt_the_turn_keeps_the_beginning_and_says_so() {
+fn overlong_prompt_is_truncated_in_its_turn_with_a_note() {
     let folio = Folio::new();
     folio.added(&["user-prompt"], &prompt("first"));
     let long = "Mend it. ö ".repeat(10_000);
@@ -247,7 +247,7 @@ fn of_a_very_long_prompt_the_turn_keeps_the_beginning_and_says_so() {
 }
 
 #[test]
-fn what_was_put_away_before_is_not_counted_again() {
+fn already_stored_messages_are_not_counted_as_stored_again() {
     let folio = Folio::new();
     let said = |text: &str| format!("{}\n", json!({"role": "user", "content": text}));
     folio.file("t.jsonl", said("Repair the pump") + &said("Which one?"));
@@ -260,7 +260,7 @@ fn what_was_put_away_before_is_not_counted_again() {
 
 /// The configuration in the documentation of hooks works.
 #[test]
-fn the_configuration_of_hooks_in_the_docs_works() {
+fn documented_hook_configuration_works() {
     let page = include_str!("../../../docs/connect/hooks.md");
     let block = page.split("```json\n").nth(1).unwrap().split("```").next().unwrap();
     let settings: Value = serde_json::from_str(block).unwrap();
@@ -286,7 +286,7 @@ fn the_configuration_of_hooks_in_the_docs_works() {
 }
 
 #[test]
-fn half_a_character_and_a_number_without_room_make_no_prompt_unreadable() {
+fn prompt_with_lone_surrogate_or_huge_number_is_read() {
     let folio = Folio::new();
     let said = r#"{"prompt": "half \ud83d x", "tokens": 18446744073709551617}"#;
     let called = Folio::said(folio.process(&["hook", "user-prompt"]), said);
@@ -296,7 +296,7 @@ fn half_a_character_and_a_number_without_room_make_no_prompt_unreadable() {
 }
 
 #[test]
-fn what_is_too_long_for_a_hook_is_called_so() {
+fn oversized_hook_input_is_refused_with_its_limit() {
     let folio = Folio::new();
     let said = prompt(&"x".repeat(21 * 1024 * 1024)).to_string();
     let called = Folio::said(folio.process(&["hook", "user-prompt"]), &said);
@@ -308,7 +308,7 @@ fn what_is_too_long_for_a_hook_is_called_so() {
 }
 
 #[test]
-fn a_transcript_that_is_a_pipe_is_not_waited_for() {
+fn hook_refuses_a_transcript_that_is_a_pipe() {
     let folio = Folio::new();
     let pipe = folio.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -31,7 +31,7 @@ fn step(folio: &Folio, run: &str) -> Value {
 }
 
 #[test]
-fn a_host_is_asked_that_was_allowed_when_the_run_was_started() {
+fn http_get_requests_only_hosts_that_the_run_allows() {
     let (folio, _served, host) = house();
     let refused = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_eq!(refused.code, 1, "{refused}");
@@ -50,7 +50,7 @@ fn a_host_is_asked_that_was_allowed_when_the_run_was_started() {
 }
 
 #[test]
-fn a_host_that_cannot_be_one_is_told() {
+fn invalid_allowed_host_is_refused_with_a_reason() {
     let folio = Folio::new();
     folio.file("plan.yaml", plan("example.org"));
     assert_snapshot!(folio.seen(&["run", "--plan", "plan.yaml", "--allow-host", "https://example.org/"]), @r#"
@@ -67,7 +67,7 @@ fn a_host_that_cannot_be_one_is_told() {
 }
 
 #[test]
-fn a_call_to_another_host_waits_for_a_persons_yes_e9_14() {
+fn http_get_to_an_unlisted_host_waits_for_approval_e9_14() {
     let (folio, _served, host) = house();
     let running = folio.spawn(&[
         "run",

@@ -24,7 +24,7 @@ fn house() -> Folio {
 }
 
 #[test]
-fn a_task_waits_for_a_person_through_a_kill_and_needs_no_model_e9_17() {
+fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
     let folio = house();
     let running = folio.spawn(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
     let asked = folio.until(&["questions"], |asked| asked["items"][0]["path"] == "visit");
@@ -54,7 +54,7 @@ fn a_task_waits_for_a_person_through_a_kill_and_needs_no_model_e9_17() {
 }
 
 #[test]
-fn where_nobody_is_there_it_fails_at_once_and_says_so_e9_14() {
+fn non_interactive_human_task_fails_with_needs_input_e9_14() {
     let folio = house();
     assert!(!folio.ok(&["plan", "check", "plan.yaml"]).contains("model"));
     let ended = folio.call(&["run", "--plan", "plan.yaml", "--non-interactive"]);
@@ -64,7 +64,7 @@ fn where_nobody_is_there_it_fails_at_once_and_says_so_e9_14() {
 }
 
 #[test]
-fn nobody_else_has_the_name_e9_17() {
+fn executor_name_human_is_reserved_for_people_e9_17() {
     let folio = house();
     folio.file("script.json", "{\"version\": 1, \"cues\": []}");
     folio.file(
@@ -79,7 +79,7 @@ fn nobody_else_has_the_name_e9_17() {
 }
 
 #[test]
-fn who_waits_and_what_is_paused_shows_e9_14() {
+fn waiting_and_paused_states_of_a_run_are_shown_e9_14() {
     let folio = house();
     let running = folio.spawn(&["run", "--plan", "plan.yaml", "--attended", "--quiet"]);
     folio.until(&["questions"], |asked| asked["items"][0]["path"] == "visit");
@@ -115,7 +115,7 @@ fn who_waits_and_what_is_paused_shows_e9_14() {
 }
 
 #[test]
-fn of_a_store_in_memory_nothing_is_said_that_needs_it_later() {
+fn run_in_a_memory_store_suggests_no_later_commands() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -128,7 +128,7 @@ fn of_a_store_in_memory_nothing_is_said_that_needs_it_later() {
 }
 
 #[test]
-fn what_turns_writing_around_reaches_programs_only() {
+fn bidi_controls_are_hidden_from_people_but_kept_in_json() {
     let folio = Folio::new();
     folio.ok(&[
         "observe",

@@ -32,7 +32,7 @@ fn lines(values: &[Value]) -> String {
 }
 
 #[test]
-fn whoever_does_not_say_in_which_form_a_file_is_is_told_which_there_are() {
+fn import_without_a_form_lists_the_known_forms() {
     let folio = Folio::new();
     folio.file("memory.jsonl", "{}");
     let called = folio.call(&["import", "memory.jsonl"]);
@@ -52,7 +52,7 @@ fn whoever_does_not_say_in_which_form_a_file_is_is_told_which_there_are() {
 }
 
 #[test]
-fn a_mark_before_the_first_byte_is_no_part_of_a_file() {
+fn leading_byte_order_mark_of_an_imported_file_is_ignored() {
     let folio = Folio::new();
     let entity = json!({"type": "entity", "name": "Ada", "entityType": "person", "observations": ["draws maps"]});
     folio.file("memory.jsonl", format!("\u{feff}{entity}\n"));
@@ -69,7 +69,7 @@ fn a_mark_before_the_first_byte_is_no_part_of_a_file() {
 }
 
 #[test]
-fn a_knowledge_graph_is_found_by_what_was_observed() {
+fn imported_knowledge_graph_is_found_by_its_observations() {
     let folio = Folio::new();
     let graph = lines(&[
         json!({"type": "entity", "name": "Ada", "entityType": "person", "observations": ["draws maps of harbours", "speaks French"]}),
@@ -106,7 +106,7 @@ fn a_knowledge_graph_is_found_by_what_was_observed() {
 }
 
 #[test]
-fn many_relations_are_written_in_commits_of_a_bounded_size() {
+fn imported_relations_are_written_in_bounded_commits() {
     let folio = Folio::new();
     let names: Vec<String> = (0..22).map(|number| format!("Node {number}")).collect();
     let entity = |name| json!({"type": "entity", "name": name, "entityType": "node", "observations": []});
@@ -127,7 +127,7 @@ fn many_relations_are_written_in_commits_of_a_bounded_size() {
 }
 
 #[test]
-fn tasks_of_a_list_stand_in_the_scratchbook_of_its_thread() {
+fn imported_task_list_lands_in_the_scratchbook_of_its_thread() {
     let folio = Folio::new();
     for number in 1..=11 {
         let task = json!({"id": number.to_string(), "subject": format!("Step {number}"), "status": "pending", "blockedBy": [], "blocks": []});
@@ -152,7 +152,7 @@ fn tasks_of_a_list_stand_in_the_scratchbook_of_its_thread() {
 }
 
 #[test]
-fn a_file_that_is_no_text_keeps_no_other_out() {
+fn non_utf8_task_file_does_not_block_the_others() {
     let folio = Folio::new();
     folio.file("tasks/1.json", r#"{"id": "1", "subject": "Plant"}"#);
     folio.file("tasks/2.json", b"{\"id\": \"2\", \"subject\": \"\xff\"}");
@@ -166,7 +166,7 @@ fn a_file_that_is_no_text_keeps_no_other_out() {
 }
 
 #[test]
-fn issues_and_what_they_wait_for_come_over() {
+fn beads_issues_are_imported_with_their_dependencies() {
     let folio = Folio::new();
     let issues = lines(&[
         json!({"id": "bd-1", "title": "The parser stops", "description": "At a tab.", "status": "open", "priority": 0,
@@ -196,7 +196,7 @@ fn issues_and_what_they_wait_for_come_over() {
 }
 
 #[test]
-fn tasks_with_subtasks_and_a_folder_of_markdown_come_over() {
+fn task_master_subtasks_and_a_memory_bank_are_imported() {
     let folio = Folio::new();
     let tasks = json!({"master": {"tasks": [{"id": 1, "title": "Build", "status": "pending", "dependencies": [],
         "subtasks": [{"id": 1, "title": "Walls", "status": "done", "dependencies": []}]}]}});
@@ -223,7 +223,7 @@ fn tasks_with_subtasks_and_a_folder_of_markdown_come_over() {
 }
 
 #[test]
-fn the_memory_banks_of_two_projects_stand_side_by_side() {
+fn memory_banks_of_two_projects_stay_separate() {
     let folio = Folio::new();
     for (project, text) in [("one", "A mill of slate."), ("two", "A barn of oak.")] {
         let folder = format!("{project}/memory-bank");
@@ -244,7 +244,7 @@ fn the_memory_banks_of_two_projects_stand_side_by_side() {
 }
 
 #[test]
-fn what_is_no_such_file_is_told_and_changes_nothing() {
+fn unrecognized_import_file_is_refused_without_changes() {
     let folio = Folio::new();
     folio.file("other.txt", "no json\n{\"type\": \"thing\"}\n");
     folio.file("empty/readme.txt", "");

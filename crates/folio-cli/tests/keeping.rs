@@ -7,7 +7,7 @@ mod support;
 use support::{Folio, session};
 
 #[test]
-fn a_person_forgets_what_something_said_and_sees_that_it_is_gone() {
+fn forget_removes_an_entry_and_confirms_nothing_is_left() {
     let folio = Folio::new();
     let seen = session(
         &folio,
@@ -40,7 +40,7 @@ fn a_person_forgets_what_something_said_and_sees_that_it_is_gone() {
 }
 
 #[test]
-fn what_was_forgotten_is_told_from_what_says_nothing() {
+fn forgotten_entries_are_marked_as_forgotten() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "wedding-in-the-old-mill", "--title", "Mill"]);
     folio.ok(&["book", "add", "note", "the wedding again", "--thread", "x"]);
@@ -58,7 +58,7 @@ fn what_was_forgotten_is_told_from_what_says_nothing() {
 }
 
 #[test]
-fn a_text_that_only_the_trace_says_is_forgotten_too_m7_6_50() {
+fn text_found_only_in_the_trace_is_forgotten_m7_6_50() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "something else"]);
     folio.ok(&["search", "wedding-in-the-old-mill"]);
@@ -71,7 +71,7 @@ fn a_text_that_only_the_trace_says_is_forgotten_too_m7_6_50() {
 }
 
 #[test]
-fn what_was_forgotten_before_is_cleaned_again_and_not_said_to_be_gone_m7_6_50() {
+fn forgetting_again_does_not_claim_that_nothing_is_left_m7_6_50() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "a text that is long enough"]);
     folio.ok(&["forget", "e1", "--yes"]);
@@ -84,7 +84,7 @@ fn what_was_forgotten_before_is_cleaned_again_and_not_said_to_be_gone_m7_6_50() 
 }
 
 #[test]
-fn what_is_too_short_to_be_looked_for_is_not_said_to_be_gone_m7_6_50() {
+fn forgotten_text_too_short_to_search_is_not_reported_gone_m7_6_50() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "PIN 4711"]);
     folio.ok(&["observe", "add", "a text that is long enough", "--tag", "june"]);
@@ -97,7 +97,7 @@ fn what_is_too_short_to_be_looked_for_is_not_said_to_be_gone_m7_6_50() {
 }
 
 #[test]
-fn what_is_too_much_is_put_away_and_the_trace_says_why_m7_6_46() {
+fn observation_over_quota_is_archived_and_traced_m7_6_46() {
     let folio = Folio::new();
     let seen = session(
         &folio,
@@ -121,7 +121,7 @@ fn what_is_too_much_is_put_away_and_the_trace_says_why_m7_6_46() {
 }
 
 #[test]
-fn what_a_fork_left_that_never_began_is_told_and_removed() {
+fn tidy_removes_folders_of_forks_that_never_began() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "something"]);
     let store = folio.json(&["doctor"])["store"].clone();

@@ -13,7 +13,7 @@ use support::Folio;
 const STORE: [&str; 2] = ["--store", "sqlite:f.db"];
 
 #[test]
-fn a_worker_takes_up_a_run_whose_program_was_killed_and_ends_when_it_is_told_to() {
+fn worker_resumes_a_killed_run_and_ends_on_interrupt() {
     let folio = Folio::new();
     let mut plan = "title: Slow\nsteps:\n".to_owned();
     for n in 0..20 {
@@ -39,7 +39,7 @@ fn a_worker_takes_up_a_run_whose_program_was_killed_and_ends_when_it_is_told_to(
 }
 
 #[test]
-fn a_run_that_kills_whoever_takes_it_up_is_left_alone_after_five_times_and_holds_no_other_run_up_e9_9() {
+fn run_that_kills_five_drivers_is_not_resumed_automatically_e9_9() {
     let folio = Folio::new();
     folio.file(
         "deadly.yaml",

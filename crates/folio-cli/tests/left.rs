@@ -55,7 +55,7 @@ fn is_left(folio: &Folio, run: &str) -> bool {
 }
 
 #[test]
-fn a_paused_run_keeps_nobody_from_ending() {
+fn paused_leftover_run_does_not_delay_another_run() {
     let folio = folio();
     let running = driven(&folio, "r1", "slow.yaml");
     folio.ok(&["pause", "r1"]);
@@ -67,7 +67,7 @@ fn a_paused_run_keeps_nobody_from_ending() {
 }
 
 #[test]
-fn the_clocks_of_a_run_that_nobody_drives_stand() {
+fn elapsed_time_of_an_undriven_run_stands_still() {
     let folio = folio();
     driven(&folio, "r1", "slow.yaml").kill();
     // That takes some seconds to be known.
@@ -78,7 +78,7 @@ fn the_clocks_of_a_run_that_nobody_drives_stand() {
 }
 
 #[test]
-fn a_list_has_the_runs_that_stand_as_it_is_asked() {
+fn runs_are_filtered_by_status_and_paged() {
     let folio = folio();
     driven(&folio, "r1", "slow.yaml").kill();
     let paused = driven(&folio, "r2", "slow.yaml");
@@ -114,7 +114,7 @@ fn a_list_has_the_runs_that_stand_as_it_is_asked() {
 }
 
 #[test]
-fn a_run_that_somebody_drives_has_not_ended() {
+fn resume_leaves_a_driven_run_alone() {
     let folio = folio();
     let running = driven(&folio, "r1", "slow.yaml");
     let told = folio.call(&["resume"]);
@@ -124,7 +124,7 @@ fn a_run_that_somebody_drives_has_not_ended() {
 }
 
 #[test]
-fn who_ends_the_program_ends_it_while_it_goes_on_with_another_run() {
+fn interrupt_while_resuming_a_leftover_does_not_cancel_it() {
     let folio = folio();
     driven(&folio, "r1", "slow.yaml").kill();
     let running = folio.spawn(&["run", "--plan", "quick.yaml"]);
@@ -142,7 +142,7 @@ fn who_ends_the_program_ends_it_while_it_goes_on_with_another_run() {
 }
 
 #[test]
-fn a_run_that_waits_for_a_person_is_left_to_one_by_whom_nobody_answers() {
+fn unattended_process_leaves_a_run_that_waits_for_an_answer() {
     let folio = folio();
     let running = driven(&folio, "r1", "asks.yaml");
     folio.until(&["questions"], |seen| seen["returned"] == json!(1));
@@ -163,7 +163,7 @@ fn a_run_that_waits_for_a_person_is_left_to_one_by_whom_nobody_answers() {
 }
 
 #[test]
-fn what_a_run_comes_to_ask_is_left_to_whoever_was_there_when_it_was_begun_e9_14() {
+fn question_of_an_attended_run_stays_open_when_resumed_unattended_e9_14() {
     for (again, said) in [
         (&["run", "--plan", "quick.yaml", "--non-interactive"][..], "r1 waits; "),
         (
@@ -185,7 +185,7 @@ fn what_a_run_comes_to_ask_is_left_to_whoever_was_there_when_it_was_begun_e9_14(
 }
 
 #[test]
-fn what_nobody_answered_in_time_is_asked_of_nobody_any_more_e9_9() {
+fn answer_after_the_question_timeout_is_refused_e9_9() {
     let folio = folio();
     folio.file(
         "look.yaml",
@@ -201,7 +201,7 @@ fn what_nobody_answered_in_time_is_asked_of_nobody_any_more_e9_9() {
 }
 
 #[test]
-fn what_ends_a_program_leaves_its_run_to_the_next() {
+fn terminated_process_leaves_its_run_interrupted() {
     let folio = folio();
     let running = driven(&folio, "r1", "slow.yaml");
     running.terminate();
@@ -212,7 +212,7 @@ fn what_ends_a_program_leaves_its_run_to_the_next() {
 }
 
 #[test]
-fn of_all_runs_that_are_left_each_is_gone_on_with_that_can_be() {
+fn resume_drives_every_leftover_run_that_it_can() {
     let folio = folio();
     folio.file("short.yaml", SLOW.replace("5000", "1500"));
     let cue = json!({"role": "planner", "latency_ms": 60_000, "text": "never"});
@@ -247,7 +247,7 @@ fn of_all_runs_that_are_left_each_is_gone_on_with_that_can_be() {
 }
 
 #[test]
-fn what_was_recorded_before_stays_until_there_is_something_new() {
+fn interrupted_recording_keeps_the_previous_cassette() {
     let folio = folio();
     let decision = json!({"decision": "execute", "reason": "it is small"});
     let cues = json!([
@@ -284,7 +284,7 @@ fn what_was_recorded_before_stays_until_there_is_something_new() {
 }
 
 #[test]
-fn tokens_and_copies_of_a_store_are_for_people_m7_7() {
+fn only_humans_may_issue_tokens_back_up_or_migrate_m7_7() {
     let folio = folio();
     folio.ok(&["observe", "add", "x"]);
     for call in [
@@ -306,7 +306,7 @@ fn tokens_and_copies_of_a_store_are_for_people_m7_7() {
 }
 
 #[test]
-fn runs_in_a_file_of_another_user_are_left_until_somebody_names_one() {
+fn leftover_run_of_another_user_is_resumed_only_by_name() {
     let folio = folio();
     driven(&folio, "r1", "slow.yaml").kill();
     let store = folio.path().join("home/.local/share/folio/folio.db");

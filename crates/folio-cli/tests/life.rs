@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::{Folio, session};
 
 #[test]
-fn observations_are_confirmed_resolved_reopened_and_restored_m7_5_39() {
+fn observation_status_changes_are_recorded_in_its_history_m7_5_39() {
     let seen = session(
         &Folio::new(),
         &[
@@ -82,7 +82,7 @@ fn observations_are_confirmed_resolved_reopened_and_restored_m7_5_39() {
 }
 
 #[test]
-fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
+fn supersede_skips_observations_at_a_stale_version_m7_4_37() {
     let folio = Folio::new();
     let seen = session(
         &folio,
@@ -158,7 +158,7 @@ fn one_observation_takes_the_place_of_several_by_version_m7_4_37() {
 }
 
 #[test]
-fn what_is_replaced_may_be_marked_and_the_past_is_listed_m7_11_6() {
+fn superseded_observations_get_a_mark_and_stay_in_the_past_m7_11_6() {
     let folio = Folio::new();
     for content in ["it will rain", "it will snow", "it rains"] {
         folio.json(&["observe", "add", content]);
@@ -173,7 +173,7 @@ fn what_is_replaced_may_be_marked_and_the_past_is_listed_m7_11_6() {
 }
 
 #[test]
-fn a_part_of_a_text_is_replaced_and_what_is_resolved_is_cleared_at_once_m7_4_36_and_5_43() {
+fn text_is_replaced_and_resolved_observations_are_cleared_m7_4_36_and_5_43() {
     let seen = session(
         &Folio::new(),
         &[
@@ -219,7 +219,7 @@ fn a_part_of_a_text_is_replaced_and_what_is_resolved_is_cleared_at_once_m7_4_36_
 }
 
 #[test]
-fn work_is_claimed_given_up_and_taken_up_again_m7_4_35() {
+fn claim_is_exclusive_until_it_is_released_m7_4_35() {
     let seen = session(
         &Folio::new(),
         &[
@@ -269,7 +269,7 @@ fn work_is_claimed_given_up_and_taken_up_again_m7_4_35() {
 }
 
 #[test]
-fn who_writes_over_somebody_elses_change_of_an_item_is_told_m7_4_33() {
+fn overwriting_a_newer_item_revision_reports_a_conflict_m7_4_33() {
     let folio = Folio::new();
     folio.ok(&["book", "add", "todo", "first"]);
     folio.ok(&["book", "update", "e1", "--title", "second"]);
@@ -284,7 +284,7 @@ fn who_writes_over_somebody_elses_change_of_an_item_is_told_m7_4_33() {
 }
 
 #[test]
-fn that_an_entry_was_forgotten_stands_in_its_history_m7_6_50() {
+fn forgetting_an_entry_is_recorded_in_its_history_m7_6_50() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "a secret meeting in the old mill"]);
     folio.ok(&["forget", "e1", "--yes", "--reason", "asked for"]);
@@ -300,7 +300,7 @@ fn that_an_entry_was_forgotten_stands_in_its_history_m7_6_50() {
 }
 
 #[test]
-fn a_call_that_only_reads_writes_down_what_has_ended_m7_1_8() {
+fn listing_records_the_expiry_of_an_observation_m7_1_8() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "soon over", "--ttl-minutes", "0.0001"]);
     folio.until(&["observe", "list"], |list| list["total"] == 0);
@@ -311,7 +311,7 @@ fn a_call_that_only_reads_writes_down_what_has_ended_m7_1_8() {
 }
 
 #[test]
-fn what_is_no_observation_is_told_with_what_is_for_it() {
+fn wrong_kind_error_suggests_the_right_command() {
     let seen = session(
         &Folio::new(),
         &[
@@ -398,7 +398,7 @@ fn what_is_no_observation_is_told_with_what_is_for_it() {
 }
 
 #[test]
-fn what_is_archived_and_restored_is_told_in_the_shape_of_its_kind() {
+fn archive_and_restore_json_has_the_shape_of_each_kind() {
     let folio = Folio::new();
     folio.ok(&["book", "add", "task", "Write the tests"]);
     folio.ok(&["observe", "add", "a tool is slow"]);
@@ -421,7 +421,7 @@ fn what_is_archived_and_restored_is_told_in_the_shape_of_its_kind() {
 }
 
 #[test]
-fn a_name_that_nothing_has_keeps_all_that_are_named_as_they_are() {
+fn unknown_entry_in_a_batch_leaves_the_others_unchanged() {
     let folio = Folio::new();
     folio.ok(&["book", "add", "todo", "Write the tests"]);
     let before = folio.json(&["book", "get", "e1"]);
@@ -444,7 +444,7 @@ fn a_name_that_nothing_has_keeps_all_that_are_named_as_they_are() {
 }
 
 #[test]
-fn what_was_written_before_something_failed_is_told() {
+fn entries_changed_before_a_batch_failure_are_reported() {
     let folio = Folio::new();
     let seen = session(
         &folio,
@@ -476,7 +476,7 @@ fn what_was_written_before_something_failed_is_told() {
 }
 
 #[test]
-fn what_an_update_empties_has_nothing_in_it() {
+fn empty_update_values_clear_tags_context_and_metadata() {
     let folio = Folio::new();
     let seen = session(
         &folio,
@@ -516,7 +516,7 @@ fn what_an_update_empties_has_nothing_in_it() {
 }
 
 #[test]
-fn goals_done_is_for_goals() {
+fn goals_done_accepts_only_goals() {
     let folio = Folio::new();
     let seen = session(
         &folio,
@@ -553,7 +553,7 @@ fn goals_done_is_for_goals() {
 }
 
 #[test]
-fn who_changes_again_under_a_key_is_not_told_of_an_add() {
+fn repeated_update_under_a_key_reports_that_nothing_was_written() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "one"]);
     let change = ["observe", "update", "e1", "--content", "two", "--idempotency-key", "k"];

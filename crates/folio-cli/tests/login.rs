@@ -80,7 +80,7 @@ fn log_in(folio: &Folio, flags: &[&str], browser: impl Fn(&str) -> Option<String
 }
 
 #[test]
-fn the_browser_comes_back_and_somebody_is_logged_in() {
+fn browser_redirect_completes_the_login() {
     let (folio, server, _runtime) = house();
     let called = folio.call(&["tool", "list"]);
     assert!(called.stderr.contains("`folio tool login desk`"), "{called}");
@@ -100,7 +100,7 @@ fn the_browser_comes_back_and_somebody_is_logged_in() {
 }
 
 #[test]
-fn an_address_from_a_browser_elsewhere_is_pasted() {
+fn pasted_redirect_address_completes_the_login() {
     let (folio, _server, _runtime) = house();
     let done = log_in(&folio, &["--paste"], |address| Some(sent_to(address)));
     assert_eq!(done.0, 0, "{done:?}");
@@ -110,7 +110,7 @@ fn an_address_from_a_browser_elsewhere_is_pasted() {
 }
 
 #[test]
-fn a_no_and_servers_that_nobody_logs_in_to_are_said() {
+fn denied_and_impossible_logins_are_reported() {
     let (folio, server, _runtime) = house();
     server.deny();
     let done = log_in(&folio, &[], |address| {

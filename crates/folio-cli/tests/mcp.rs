@@ -14,7 +14,7 @@ fn host(folio: &Folio, arguments: &[&str]) -> Host {
 }
 
 #[test]
-fn what_one_program_remembers_the_next_one_reads() {
+fn concurrent_mcp_clients_share_one_scratchbook() {
     let folio = Folio::new();
     let mut first = host(&folio, &["mcp"]);
     assert_eq!(first.began["serverInfo"]["name"], "folio");
@@ -40,7 +40,7 @@ fn what_one_program_remembers_the_next_one_reads() {
 }
 
 #[test]
-fn the_settings_say_whose_memory_it_is() {
+fn mcp_settings_select_thread_space_and_role() {
     let folio = Folio::new();
     let host_of = |arguments: &[&str]| {
         let mut host = host(&folio, arguments);
@@ -74,7 +74,7 @@ fn the_settings_say_whose_memory_it_is() {
 }
 
 #[test]
-fn a_set_of_tools_is_added_by_name_and_one_that_is_not_there_is_refused() {
+fn mcp_adds_named_tool_sets_and_refuses_unknown_ones() {
     let folio = Folio::new();
     let names = |arguments: &[&str]| {
         let mut host = host(&folio, arguments);
@@ -95,7 +95,7 @@ fn a_set_of_tools_is_added_by_name_and_one_that_is_not_there_is_refused() {
 }
 
 #[test]
-fn it_ends_in_order_when_it_is_asked_to() {
+fn mcp_command_ends_cleanly_on_int_and_term_signals() {
     let folio = Folio::new();
     for signal in [Signal::INT, Signal::TERM] {
         let mut host = host(&folio, &["mcp"]);
@@ -109,7 +109,7 @@ fn it_ends_in_order_when_it_is_asked_to() {
 }
 
 #[test]
-fn what_is_no_conversation_is_refused_with_what_to_do() {
+fn mcp_command_refuses_input_without_an_mcp_handshake() {
     let folio = Folio::new();
     let mut command = folio.command(&["--store", "memory:", "mcp"]);
     let output = command

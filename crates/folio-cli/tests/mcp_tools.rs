@@ -27,7 +27,7 @@ fn plan(tool: &str, args: &str) -> String {
 }
 
 #[test]
-fn a_step_of_a_plan_calls_a_tool_of_a_server() {
+fn plan_step_calls_a_tool_of_an_mcp_server() {
     let folio = folio_with("allow = [\"echo\"]\n");
     folio.file("plan.yaml", plan("desk.echo", "{text: 'good day'}"));
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
@@ -42,7 +42,7 @@ fn a_step_of_a_plan_calls_a_tool_of_a_server() {
 }
 
 #[test]
-fn a_plan_is_checked_against_the_schema_of_the_tool() {
+fn plan_arguments_are_checked_against_the_mcp_tool_schema() {
     let folio = folio_with("");
     let text = "title: Ask\nsteps:\n  - {id: a, do: {tool: desk.echo, args: {text: 5}}}\n  - {id: b, do: {tool: desk.echo, args: {texts: 'a'}}}\n  - {id: c, do: {tool: desk.ecco}}\n  - {id: d, do: {tool: desk.echo, args: {text: '{{ results.a.output.text }}'}}}\n";
     folio.file("plan.yaml", text);
@@ -58,7 +58,7 @@ fn a_plan_is_checked_against_the_schema_of_the_tool() {
 }
 
 #[test]
-fn a_tool_waits_for_a_persons_yes_or_is_refused_e9_14() {
+fn mcp_tool_call_waits_for_approval_or_is_refused_e9_14() {
     let folio = folio_with("");
     folio.file("plan.yaml", plan("desk.send", "{}"));
     let refused = folio.call(&["run", "--plan", "plan.yaml"]);
@@ -80,7 +80,7 @@ fn a_tool_waits_for_a_persons_yes_or_is_refused_e9_14() {
 }
 
 #[test]
-fn a_model_calls_a_tool_of_a_server_and_reads_what_it_answered() {
+fn model_calls_an_mcp_tool_and_reads_its_answer() {
     let folio = folio_with("allow = [\"echo\"]\n");
     let script = json!({"version": 1, "cues": [
         {"role": "planner", "json": {"decision": "execute", "reason": "it is one step", "action": {"tool": "desk.echo", "args": {"text": "good day"}}}},
@@ -97,7 +97,7 @@ fn a_model_calls_a_tool_of_a_server_and_reads_what_it_answered() {
 }
 
 #[test]
-fn a_kill_of_folio_ends_the_server_and_the_call_is_not_made_again_e9_12() {
+fn kill_of_folio_ends_the_mcp_server_without_repeating_calls_e9_12() {
     let folio = folio_with("allow = [\"*\"]\n");
     folio.file("plan.yaml", plan("desk.hang", "{}"));
     let mut running = folio.process(&["run", "--plan", "plan.yaml", "--quiet"]);
@@ -114,7 +114,7 @@ fn a_kill_of_folio_ends_the_server_and_the_call_is_not_made_again_e9_12() {
 }
 
 #[test]
-fn a_call_that_only_looks_is_made_again_after_a_kill_e9_12() {
+fn read_only_mcp_call_is_repeated_after_a_kill_e9_12() {
     let folio = folio_with("allow = [\"*\"]\n");
     folio.file("plan.yaml", plan("desk.wait", "{}"));
     let mut running = folio.process(&["run", "--plan", "plan.yaml", "--quiet"]);
@@ -166,7 +166,7 @@ fn run_is_resumed_only_where_its_tools_are_configured_e9_17() {
 }
 
 #[test]
-fn a_tool_of_a_server_does_a_task_if_the_run_allows_it_e9_17() {
+fn mcp_tool_executes_a_task_when_the_run_allows_it_e9_17() {
     let folio = folio_with("time_s = 600\n[agents.mender]\nform = \"tool\"\ntool = \"desk.mend\"\n");
     let run = [
         "run",
@@ -198,7 +198,7 @@ fn a_tool_of_a_server_does_a_task_if_the_run_allows_it_e9_17() {
 }
 
 #[test]
-fn a_tool_that_does_tasks_and_fails_or_is_killed_is_not_called_again_e9_12() {
+fn failed_or_killed_agent_tool_call_is_not_repeated_e9_12() {
     let folio = folio_with(
         "[agents.failing]\nform = \"tool\"\ntool = \"desk.fail\"\n[agents.hanging]\nform = \"tool\"\ntool = \"desk.hang\"\nargument = \"task\"\n",
     );
@@ -233,7 +233,7 @@ fn a_tool_that_does_tasks_and_fails_or_is_killed_is_not_called_again_e9_12() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_said_and_the_rest_goes_on() {
+fn unavailable_mcp_server_is_reported_and_the_run_continues() {
     let folio = folio_with("[mcp.gone]\ncommand = [\"/nowhere/server\"]\n");
     folio.file("plan.yaml", plan("text", "{op: echo, value: 1}"));
     let ran = folio.call(&["run", "--plan", "plan.yaml"]);
@@ -248,7 +248,7 @@ fn a_server_that_is_not_there_is_said_and_the_rest_goes_on() {
 }
 
 #[test]
-fn the_tools_that_tasks_can_call_are_listed() {
+fn tool_list_shows_effects_approvals_and_arguments() {
     let folio = folio_with("tools = [\"echo\", \"send\"]\nallow = [\"echo\"]\neffects = {send = \"idempotent\"}\n");
     let listed = folio.ok(&["tool", "list"]);
     let lines: Vec<&str> = listed
@@ -279,7 +279,7 @@ fn the_tools_that_tasks_can_call_are_listed() {
 }
 
 #[test]
-fn a_kill_of_folio_ends_the_commands_of_its_tools_too() {
+fn kill_of_folio_ends_the_shell_commands_of_its_run() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -298,7 +298,7 @@ fn a_kill_of_folio_ends_the_commands_of_its_tools_too() {
 }
 
 #[test]
-fn a_server_of_runs_keeps_the_servers_of_its_settings_and_ends_them_with_itself_e9_17() {
+fn serve_shares_one_mcp_server_process_among_its_runs_e9_17() {
     let folio = folio_with("allow = [\"echo\"]\n");
     let mut command = folio.process(&["serve", "--listen", "127.0.0.1:0"]);
     command.env("PATH", PATH);
@@ -322,7 +322,7 @@ fn a_server_of_runs_keeps_the_servers_of_its_settings_and_ends_them_with_itself_
 }
 
 #[test]
-fn the_doctor_looks_at_every_server_of_the_settings() {
+fn doctor_checks_every_configured_mcp_server() {
     let folio = folio_with("start_s = 20\n[mcp.gone]\ncommand = [\"no-such-program\"]\n[mcp.odd]\n");
     folio.ok(&["observe", "add", "a note"]);
     let found = folio.call(&["doctor"]);

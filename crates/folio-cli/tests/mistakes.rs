@@ -7,7 +7,7 @@ mod support;
 use support::{Called, Folio};
 
 #[test]
-fn a_mistake_is_told_with_what_it_is_about() {
+fn mistakes_are_reported_with_their_subject_and_exit_code() {
     let folio = Folio::new();
     std::fs::create_dir(folio.path().join("folder")).unwrap();
     folio.file("empty", "");
@@ -135,7 +135,7 @@ fn a_mistake_is_told_with_what_it_is_about() {
 }
 
 #[test]
-fn what_is_wrong_in_the_environment_or_in_a_file_is_told_with_the_name_it_has_there() {
+fn invalid_environment_and_settings_values_name_their_origin() {
     let folio = Folio::new();
     folio.file("plan.yaml", "steps: [{id: a, do: {tool: wait, args: {ms: 1}}}]");
     for (variable, value, line, said) in [
@@ -203,7 +203,7 @@ fn what_is_wrong_in_the_environment_or_in_a_file_is_told_with_the_name_it_has_th
 }
 
 #[test]
-fn a_model_that_nobody_asks_for_keeps_nothing_from_being_done() {
+fn invalid_model_setting_does_not_block_a_run_without_models() {
     let folio = Folio::new();
     folio.file("plan.yaml", "steps: [{id: a, do: {tool: wait, args: {ms: 1}}}]");
     folio.file("prices.toml", "[openai]\nm = \"dear\"\n");
@@ -238,7 +238,7 @@ fn too_large() -> String {
 }
 
 #[test]
-fn a_file_that_is_read_as_a_whole_has_a_limit() {
+fn oversized_input_file_is_refused_with_its_limit() {
     let folio = Folio::new();
     folio.file("large", too_large());
     for line in [
@@ -259,7 +259,7 @@ fn a_file_that_is_read_as_a_whole_has_a_limit() {
 }
 
 #[test]
-fn what_is_given_twice_is_refused_by_its_name() {
+fn key_given_twice_is_refused_by_its_name() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -291,14 +291,14 @@ fn what_is_given_twice_is_refused_by_its_name() {
 }
 
 #[test]
-fn a_number_below_zero_can_be_a_text() {
+fn negative_number_is_accepted_as_observation_text() {
     let folio = Folio::new();
     let noted = folio.json(&["observe", "add", "-5"]);
     assert_eq!(noted["content"], "-5");
 }
 
 #[test]
-fn programs_are_told_that_a_store_is_not_there_in_which_something_is_missing() {
+fn not_found_error_mentions_a_missing_store_file() {
     let folio = Folio::new();
     let called = folio.call(&["--store", "sqlite:typo.db", "--json", "show", "r1"]);
     assert_eq!(called.code, 3, "{called}");

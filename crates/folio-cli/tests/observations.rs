@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::{Folio, session};
 
 #[test]
-fn an_observation_is_added_shown_changed_and_archived() {
+fn observation_is_added_shown_updated_and_archived() {
     let seen = session(
         &Folio::new(),
         &[
@@ -63,7 +63,7 @@ fn an_observation_is_added_shown_changed_and_archived() {
 }
 
 #[test]
-fn what_is_put_right_is_said_and_what_cannot_be_kept_is_refused() {
+fn invalid_observation_values_are_corrected_with_a_warning_or_refused() {
     let seen = session(
         &Folio::new(),
         &[
@@ -106,7 +106,7 @@ fn what_is_put_right_is_said_and_what_cannot_be_kept_is_refused() {
 }
 
 #[test]
-fn lists_are_filtered_and_go_on() {
+fn observation_lists_are_filtered_and_paged() {
     let folio = Folio::new();
     for (n, kind) in ["observation", "risk_alert", "observation", "pending_confirmation"]
         .iter()
@@ -180,7 +180,7 @@ fn handles(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn an_observation_has_the_shape_of_seed_002() {
+fn observation_json_has_the_shape_of_seed_002() {
     let folio = Folio::new();
     folio.ok(&[
         "observe",
@@ -208,7 +208,7 @@ fn an_observation_has_the_shape_of_seed_002() {
 }
 
 #[test]
-fn an_observation_is_found_by_its_id_with_and_without_the_prefix() {
+fn observation_is_found_by_id_with_or_without_its_prefix() {
     let folio = Folio::new();
     let id = folio.json(&["observe", "add", "x"])["observation_id"]
         .as_str()
@@ -219,7 +219,7 @@ fn an_observation_is_found_by_its_id_with_and_without_the_prefix() {
 }
 
 #[test]
-fn the_same_key_adds_once() {
+fn same_idempotency_key_adds_an_observation_once() {
     let folio = Folio::new();
     let add = ["observe", "add", "x", "--idempotency-key", "k"];
     assert_eq!(folio.json(&add)["replayed"], Value::Null);
@@ -228,7 +228,7 @@ fn the_same_key_adds_once() {
 }
 
 #[test]
-fn a_key_is_one_of_its_caller_and_command_and_is_not_kept_m7_6_48() {
+fn idempotency_key_is_scoped_by_caller_and_not_stored_m7_6_48() {
     let folio = Folio::new();
     let key = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let of = |more: &[&str], command: &[&str]| {
@@ -257,7 +257,7 @@ fn a_key_is_one_of_its_caller_and_command_and_is_not_kept_m7_6_48() {
 }
 
 #[test]
-fn text_comes_from_standard_input_byte_for_byte() {
+fn observation_text_is_read_from_stdin_byte_for_byte() {
     let folio = Folio::new();
     let text = "  two\n\nlines \u{1f600}\n";
     folio
@@ -275,7 +275,7 @@ fn text_comes_from_standard_input_byte_for_byte() {
 }
 
 #[test]
-fn a_secret_is_not_in_the_file() {
+fn secret_in_an_observation_is_redacted_in_the_store() {
     let folio = Folio::new();
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let called = folio.call(&["observe", "add", &format!("use {token}")]);
@@ -294,7 +294,7 @@ fn a_secret_is_not_in_the_file() {
 }
 
 #[test]
-fn a_value_to_look_for_with_nothing_in_it_is_refused_m7_2_12() {
+fn empty_filter_value_is_refused_m7_2_12() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "x", "--tag", "a"]);
     for (list, option) in [
@@ -316,7 +316,7 @@ fn a_value_to_look_for_with_nothing_in_it_is_refused_m7_2_12() {
 }
 
 #[test]
-fn the_trace_tells_what_happened_in_order() {
+fn trace_lists_changes_in_order() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "x", "--type", "risk_alert"]);
     folio.ok(&["observe", "archive", "e1", "--reason", "false alarm"]);
@@ -355,7 +355,7 @@ fn the_trace_tells_what_happened_in_order() {
 }
 
 #[test]
-fn nothing_of_one_space_is_seen_from_another() {
+fn observations_of_one_space_are_invisible_in_another() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "mine", "--space", "one"]);
     assert_eq!(folio.json(&["observe", "list", "--space", "two"])["total"], 0);

@@ -9,7 +9,7 @@ use serde_json::json;
 use support::{Folio, session};
 
 #[test]
-fn a_conversation_goes_on_with_a_summary_and_its_history_is_read_m7_8_v8() {
+fn offloaded_conversation_gets_a_summary_and_a_readable_history_m7_8_v8() {
     let folio = Folio::new();
     let messages = json!([
         {"role": "system", "content": "Be brief."},
@@ -96,7 +96,7 @@ fn with_compactor(script: &serde_json::Value) -> Folio {
 }
 
 #[test]
-fn the_compactor_of_the_settings_puts_the_summary_m7_8_v8() {
+fn configured_compactor_writes_the_offload_summary_m7_8_v8() {
     let script = json!({"version": 1, "cues": [{"role": "compactor", "json": {"summary": "It was the field.", "next_actions": ["build again"]}}]});
     let folio = with_compactor(&script);
     let answer = folio.json(&[
@@ -116,7 +116,7 @@ fn the_compactor_of_the_settings_puts_the_summary_m7_8_v8() {
 }
 
 #[test]
-fn a_compactor_that_answers_badly_is_told_of_and_the_conversation_goes_on_m7_8_v8() {
+fn invalid_compactor_reply_falls_back_to_folios_own_summary_m7_8_v8() {
     let script = json!({"version": 1, "cues": [{"role": "compactor", "text": "Certainly!"}]});
     let folio = with_compactor(&script);
     let called = folio.call(&[
@@ -142,7 +142,7 @@ fn a_compactor_that_answers_badly_is_told_of_and_the_conversation_goes_on_m7_8_v
 }
 
 #[test]
-fn a_program_that_does_tasks_puts_no_summaries_and_is_not_started_for_one() {
+fn agent_program_as_compactor_is_not_started() {
     let folio = with_compactor(&json!({"version": 1, "cues": []}));
     folio.file(
         "folio.toml",

@@ -9,7 +9,7 @@ use serde_json::json;
 use support::{Folio, session};
 
 #[test]
-fn a_book_shows_what_is_pinned_begun_and_open_first() {
+fn scratchbook_lists_pinned_and_begun_items_first() {
     let seen = session(
         &Folio::new(),
         &[
@@ -88,7 +88,7 @@ fn a_book_shows_what_is_pinned_begun_and_open_first() {
 }
 
 #[test]
-fn an_item_has_the_shape_of_seed_003() {
+fn item_json_has_the_shape_of_seed_003() {
     let folio = Folio::new();
     let mut item = folio.json(&[
         "book",
@@ -113,7 +113,7 @@ fn an_item_has_the_shape_of_seed_003() {
 }
 
 #[test]
-fn pages_make_a_tree_and_keep_what_is_appended() {
+fn pages_form_a_tree_and_keep_appended_entries() {
     let folio = Folio::new();
     let seen = session(
         &folio,
@@ -208,7 +208,7 @@ fn pages_make_a_tree_and_keep_what_is_appended() {
 }
 
 #[test]
-fn a_page_has_the_properties_and_links_of_seed_000() {
+fn page_json_has_the_properties_and_links_of_seed_000() {
     let folio = Folio::new();
     let parent = folio.json(&["page", "new", "Main", "--role", "scratchpad_root", "--tag", "homework"]);
     let child = folio.json(&["page", "new", "Branch", "--parent", "p1", "--role", "scratchpad_exec"]);
@@ -233,7 +233,7 @@ fn a_page_has_the_properties_and_links_of_seed_000() {
 }
 
 #[test]
-fn a_run_writes_to_its_own_pages_and_to_those_of_no_other() {
+fn run_cannot_append_to_pages_of_another_run() {
     let folio = Folio::new();
     let appending = |page: &str| {
         format!("title: T\nsteps: [{{id: a, do: {{tool: page_append, args: {{page: {page}, body: here it is}}}}}}]\n")

@@ -9,7 +9,7 @@ use serde_json::json;
 use support::{Folio, session};
 
 #[test]
-fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
+fn policy_is_set_by_key_or_as_a_whole_document() {
     let folio = Folio::new();
     folio.file("policy.json", r#"{"types": {"tide": {"class": "reminder"}}}"#);
     folio.file("wrong.json", r#"{"strict_types": "perhaps"}"#);
@@ -90,7 +90,7 @@ fn a_policy_is_shown_and_changed_by_key_or_as_a_whole() {
 }
 
 #[test]
-fn what_no_policy_has_is_not_taken_out_as_if_it_had_been_there() {
+fn unset_of_an_unknown_policy_key_is_refused() {
     let folio = Folio::new();
     for key in ["strict_type", "scratchbook.budgett", "types.weather.colour"] {
         let failed = folio.seen(&["policy", "unset", key]);
@@ -103,7 +103,7 @@ fn what_no_policy_has_is_not_taken_out_as_if_it_had_been_there() {
 }
 
 #[test]
-fn what_holds_is_shown_and_what_of_it_was_set() {
+fn policy_show_marks_the_values_that_were_set() {
     let folio = Folio::new();
     let marked = |shown: &str| {
         let set = shown.lines().filter_map(|line| line.strip_suffix("  # set"));
@@ -140,7 +140,7 @@ fn what_holds_is_shown_and_what_of_it_was_set() {
 }
 
 #[test]
-fn programs_read_the_version_and_the_commit() {
+fn policy_json_has_its_version_and_commit() {
     let folio = Folio::new();
     folio.ok(&["policy", "set", "strict_types=nobody", "--reason", "an experiment"]);
     let shown = folio.json(&["policy", "show"]);
@@ -151,7 +151,7 @@ fn programs_read_the_version_and_the_commit() {
 }
 
 #[test]
-fn a_view_says_why_it_is_empty() {
+fn empty_view_states_its_reason() {
     let folio = Folio::new();
     let seen = session(
         &folio,

@@ -117,7 +117,7 @@ impl Events {
 }
 
 #[test]
-fn every_server_shows_a_run_that_another_one_drives_while_it_goes_on() {
+fn every_server_streams_a_run_that_another_server_drives() {
     let shared = Shared::new();
     let servers: Vec<_> = (0..3).map(|_| shared.server()).collect();
     let run = start(&servers[0]);
@@ -139,7 +139,7 @@ fn every_server_shows_a_run_that_another_one_drives_while_it_goes_on() {
 }
 
 #[test]
-fn a_run_whose_server_is_killed_goes_on_at_another_one() {
+fn run_of_a_killed_server_resumes_on_another_server() {
     let shared = Shared::new();
     let (first, second) = (shared.server(), shared.server());
     let run = start(&first);
@@ -156,7 +156,7 @@ fn a_run_whose_server_is_killed_goes_on_at_another_one() {
 }
 
 #[test]
-fn who_hangs_beyond_his_lease_is_replaced_and_what_he_writes_is_refused() {
+fn process_stalled_past_its_lease_loses_its_run() {
     let shared = Shared::new();
     shared.folio.file("plan.yaml", plan());
     let server = shared.server();
@@ -189,7 +189,7 @@ fn who_hangs_beyond_his_lease_is_replaced_and_what_he_writes_is_refused() {
 
 /// The database server goes away in the middle of a run, for longer than anything waits, and comes back.
 #[test]
-fn a_run_whose_database_went_away_goes_on_when_it_is_back() {
+fn run_resumes_when_its_database_comes_back() {
     let cluster = folio_testkit::cluster::Cluster::start(folio_testkit::cluster::ClusterOptions::default());
     let folio = Folio::new();
     let url = format!("{}&lease=2", cluster.url());
@@ -218,7 +218,7 @@ fn a_run_whose_database_went_away_goes_on_when_it_is_back() {
 
 /// What a tool noticed while the database was away waits in the outbox, and another process delivers it, once.
 #[test]
-fn what_is_noticed_while_the_database_is_away_waits_and_is_delivered_once_m7_3_26() {
+fn observation_during_a_database_outage_is_delivered_once_m7_3_26() {
     let cluster = folio_testkit::cluster::Cluster::start(folio_testkit::cluster::ClusterOptions::default());
     let folio = Folio::new();
     let url = cluster.url().to_owned();

@@ -147,7 +147,7 @@ fn without_place(told: &str) -> String {
 }
 
 #[test]
-fn what_goes_from_a_file_to_a_database_and_back_is_the_same() {
+fn migration_to_a_database_and_back_preserves_everything() {
     let stores = Stores::new();
     stores.fill(FILE);
     let before = stores.everything(FILE);
@@ -173,7 +173,7 @@ fn what_goes_from_a_file_to_a_database_and_back_is_the_same() {
 }
 
 #[test]
-fn a_copy_is_brought_up_to_date_and_what_was_forgotten_is_gone_from_it() {
+fn repeated_migration_updates_the_copy_and_forgets_in_it() {
     let stores = Stores::new();
     stores.fill(FILE);
     stores.migrate(FILE, &stores.url());
@@ -201,7 +201,7 @@ fn a_copy_is_brought_up_to_date_and_what_was_forgotten_is_gone_from_it() {
 }
 
 #[test]
-fn a_store_that_others_write_to_is_copied_until_nothing_more_comes() {
+fn migration_of_a_store_being_written_to_catches_up() {
     let stores = Stores::new();
     stores.fill(FILE);
     let observations: Vec<_> = (0..3_000).map(|n| format!("number {n}")).collect();
@@ -217,7 +217,7 @@ fn a_store_that_others_write_to_is_copied_until_nothing_more_comes() {
 }
 
 #[test]
-fn a_migration_that_is_killed_goes_on_where_it_was() {
+fn killed_migration_continues_where_it_stopped() {
     let stores = Stores::new();
     stores.fill(FILE);
     let steps: Vec<_> = (0..600)
@@ -266,7 +266,7 @@ fn a_migration_that_is_killed_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_is_no_copy_is_left_alone() {
+fn migration_refuses_a_target_that_is_no_copy() {
     let stores = Stores::new();
     let url = stores.url();
     let refused = |to: &str| {
@@ -291,7 +291,7 @@ fn what_is_no_copy_is_left_alone() {
 }
 
 #[test]
-fn nothing_is_made_of_the_name_of_a_database_that_was_mistyped() {
+fn mistyped_database_name_creates_nothing() {
     let stores = Stores::new();
     let url = stores.url();
     for arguments in [&["migrate", "--to", FILE] as &[&str], &["doctor"]] {

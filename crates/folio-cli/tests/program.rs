@@ -16,7 +16,7 @@ fn problem(called: &Called) -> Value {
 }
 
 #[test]
-fn without_arguments_it_says_what_can_be_done_first() {
+fn call_without_arguments_prints_an_overview() {
     let seen = Folio::new().call(&[]);
     assert_eq!((seen.code, seen.stderr.as_str()), (0, ""));
     for wanted in [
@@ -35,7 +35,7 @@ fn without_arguments_it_says_what_can_be_done_first() {
 }
 
 #[test]
-fn every_command_has_help() {
+fn main_commands_print_their_usage_as_help() {
     let folio = Folio::new();
     let all = folio.ok(&["--help"]);
     let commands: Vec<&str> = all
@@ -50,7 +50,7 @@ fn every_command_has_help() {
 }
 
 #[test]
-fn a_mistake_in_the_call_is_explained_and_ends_with_2() {
+fn usage_error_is_explained_and_exits_with_2() {
     let folio = Folio::new();
     let seen = [
         folio.seen(&["observe", "list", "--colour"]),
@@ -102,7 +102,7 @@ fn a_mistake_in_the_call_is_explained_and_ends_with_2() {
 }
 
 #[test]
-fn with_json_a_failure_is_one_problem_on_standard_error() {
+fn json_failure_is_one_problem_on_stderr() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "x"]);
     let not_found = problem(&folio.call(&["observe", "get", "e7", "--json"]));
@@ -128,7 +128,7 @@ fn with_json_a_failure_is_one_problem_on_standard_error() {
 }
 
 #[test]
-fn a_role_behind_the_command_is_told_where_it_stands() {
+fn role_option_after_the_command_is_refused_with_a_hint() {
     let said = Folio::new().call(&["observe", "add", "hi", "--role", "tool"]);
     assert_eq!(said.code, 2, "{said}");
     assert!(said.stderr.contains("'folio --role ROLE COMMAND'"), "{said}");
@@ -136,7 +136,7 @@ fn a_role_behind_the_command_is_told_where_it_stands() {
 }
 
 #[test]
-fn sets_of_tools_are_named_where_they_are_asked_for() {
+fn help_of_mcp_and_serve_lists_the_tool_sets() {
     let folio = Folio::new();
     for command in ["mcp", "serve"] {
         let help = folio.ok(&[command, "--help"]);
@@ -147,7 +147,7 @@ fn sets_of_tools_are_named_where_they_are_asked_for() {
 }
 
 #[test]
-fn the_program_has_a_plan_to_start_from() {
+fn example_plan_passes_the_plan_check() {
     let folio = Folio::new();
     let plan = folio.ok(&["plan", "example"]);
     folio.file("review.yaml", &plan);
@@ -156,7 +156,7 @@ fn the_program_has_a_plan_to_start_from() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_without_the_password() {
+fn unreachable_database_is_reported_without_its_password() {
     let url = "postgres://me:hunter2@127.0.0.1:1/x?sslmode=disable";
     assert_snapshot!(Folio::new().seen(&["observe", "list", "--store", url]), @"
     ! error[store_unavailable]: cannot open postgres://127.0.0.1:1/x: the connection to the server was lost, or could not be made; try again
@@ -173,7 +173,7 @@ fn a_server_that_is_not_there_is_told_without_the_password() {
 }
 
 #[test]
-fn a_store_that_cannot_be_written_to_is_unavailable() {
+fn store_file_that_cannot_be_created_is_unavailable() {
     let folio = Folio::new();
     folio.file("file", "");
     assert_snapshot!(folio.seen(&["observe", "add", "a", "--store", "sqlite:file/folio.db"]), @"
@@ -238,7 +238,7 @@ const OF_WHAT_IS_THERE: [(&[&str], i32); 35] = [
 ];
 
 #[test]
-fn who_only_reads_makes_no_store() {
+fn read_only_commands_create_no_store() {
     let folio = Folio::new();
     for (arguments, code) in OF_WHAT_IS_THERE {
         let called = folio.call(&[&["--store", "sqlite:folder/none.db"], arguments].concat());
@@ -270,7 +270,7 @@ fn who_only_reads_makes_no_store() {
 }
 
 #[test]
-fn a_damaged_file_is_told_from_a_foreign_one() {
+fn truncated_and_non_sqlite_stores_are_reported_as_damaged() {
     let folio = Folio::new();
     folio.file(
         "text.db",
@@ -294,7 +294,7 @@ fn a_damaged_file_is_told_from_a_foreign_one() {
 }
 
 #[test]
-fn the_doctor_finds_nothing_wrong_with_a_good_store() {
+fn doctor_reports_an_intact_store_as_healthy() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "x"]);
     let nowhere = folio.call(&["doctor", "--store", "sqlite:nowhere.db"]);
@@ -334,7 +334,7 @@ fn settings_come_from_flags_then_the_environment_then_the_file() {
 }
 
 #[test]
-fn a_mistake_in_the_settings_is_named_with_its_place() {
+fn invalid_settings_file_is_reported_with_its_position() {
     let folio = Folio::new();
     folio.file("folio.toml", "space = \"x\"\ncolour = \"auto\"\n");
     assert_snapshot!(folio.seen(&["observe", "list"]), @"
@@ -348,14 +348,14 @@ fn a_mistake_in_the_settings_is_named_with_its_place() {
 }
 
 #[test]
-fn quiet_says_nothing_but_the_answer() {
+fn quiet_option_suppresses_warnings() {
     let folio = Folio::new();
     let called = folio.call(&["observe", "add", "x", "--confidence", "7", "--quiet"]);
     assert_eq!((called.code, called.stderr.as_str()), (0, ""));
 }
 
 #[test]
-fn colour_is_used_when_asked_for_and_never_in_json() {
+fn colour_is_used_only_on_request_and_never_in_json() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "x"]);
     assert!(!folio.ok(&["observe", "list"]).contains('\u{1b}'));
@@ -368,7 +368,7 @@ fn colour_is_used_when_asked_for_and_never_in_json() {
 }
 
 #[test]
-fn what_strangers_wrote_cannot_command_the_terminal() {
+fn terminal_escapes_in_content_are_not_printed() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "a\u{1b}]0;owned\u{7}b"]);
     for arguments in [
@@ -382,7 +382,7 @@ fn what_strangers_wrote_cannot_command_the_terminal() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_not_an_error() {
+fn closed_output_pipe_is_not_an_error() {
     let folio = Folio::new();
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("folio"));
     let mut child = command
@@ -402,7 +402,7 @@ fn a_reader_that_has_seen_enough_is_not_an_error() {
 }
 
 #[test]
-fn who_reads_no_further_changes_nothing_of_how_a_command_ends() {
+fn closed_output_pipe_does_not_change_the_exit_code() {
     let folio = Folio::new();
     folio.file("other.txt", "no json\n");
     folio.file(
@@ -427,7 +427,7 @@ fn who_reads_no_further_changes_nothing_of_how_a_command_ends() {
 }
 
 #[test]
-fn completions_know_the_commands() {
+fn shell_completions_include_the_commands() {
     let folio = Folio::new();
     for shell in ["bash", "zsh", "fish"] {
         assert!(folio.ok(&["completions", shell]).contains("observe"), "{shell}");
@@ -435,7 +435,7 @@ fn completions_know_the_commands() {
 }
 
 #[test]
-fn the_schema_of_plans_is_a_json_schema() {
+fn plan_schema_command_prints_a_json_schema() {
     let schema: Value = serde_json::from_str(&Folio::new().ok(&["plan", "schema"])).unwrap();
     assert!(schema["$schema"].as_str().unwrap().contains("2020-12"), "{schema}");
 }
@@ -452,7 +452,7 @@ steps:
 ";
 
 #[test]
-fn a_sound_plan_is_said_to_be_sound() {
+fn valid_plan_passes_the_plan_check() {
     let folio = Folio::new();
     folio.file("plan.yaml", PLAN);
     assert_snapshot!(folio.seen(&["plan", "check", "plan.yaml"]), @"ok plan.yaml: Look around (1 step)");
@@ -475,7 +475,7 @@ fn a_sound_plan_is_said_to_be_sound() {
 }
 
 #[test]
-fn every_mistake_of_a_plan_is_named_with_its_place() {
+fn plan_mistakes_are_reported_with_line_and_column() {
     let folio = Folio::new();
     let plan = PLAN
         .replace("tool: list", "tool: lst")
@@ -508,7 +508,7 @@ fn full() -> std::process::Stdio {
 }
 
 #[test]
-fn an_answer_that_cannot_be_written_is_no_success() {
+fn unwritable_standard_output_exits_with_5() {
     let folio = Folio::new();
     for arguments in [
         &["--help"] as &[&str],
@@ -529,7 +529,7 @@ fn an_answer_that_cannot_be_written_is_no_success() {
 }
 
 #[test]
-fn a_run_that_cannot_be_shown_is_brought_to_its_end() {
+fn run_completes_when_its_output_cannot_be_written() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -548,7 +548,7 @@ fn a_run_that_cannot_be_shown_is_brought_to_its_end() {
 }
 
 #[test]
-fn a_store_becomes_no_copy_of_itself_under_another_name() {
+fn migration_of_a_store_onto_itself_is_refused() {
     let folio = Folio::new();
     folio.ok(&["--store", "sqlite:f.db", "observe", "add", "x"]);
     for other in ["sqlite:f.db", "sqlite:./f.db", "sqlite://f.db"] {
@@ -559,7 +559,7 @@ fn a_store_becomes_no_copy_of_itself_under_another_name() {
 }
 
 #[test]
-fn a_token_that_could_not_be_shown_opens_nothing() {
+fn access_token_that_could_not_be_printed_is_revoked() {
     let folio = Folio::new();
     let made = folio
         .process(&["token", "new", "--role", "client"])
@@ -579,7 +579,7 @@ fn a_token_that_could_not_be_shown_opens_nothing() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_the_settings_is_not_waited_for() {
+fn settings_file_that_is_a_pipe_is_refused_without_waiting() {
     let folio = Folio::new();
     let pipe = folio.path().join("folio.toml");
     assert!(

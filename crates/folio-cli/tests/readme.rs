@@ -57,7 +57,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_commands_of_the_readme_do_what_it_says_one_after_the_other() {
+fn readme_commands_work_in_order_with_the_shown_output() {
     let folio = Folio::new();
     folio.file("examples/repo-review.yaml", REVIEW);
     // Something to notice, so that there are entries before those that the page shows.

@@ -220,7 +220,7 @@ fn pause(millis: u64) {
 }
 
 #[test]
-fn workers_that_are_killed_again_and_again() {
+fn runs_survive_repeated_worker_kills() {
     let mut world = World::new(Restate::start());
     world.submit();
     for _ in 0..3 {
@@ -232,7 +232,7 @@ fn workers_that_are_killed_again_and_again() {
 }
 
 #[test]
-fn a_server_that_is_killed_and_started_again() {
+fn runs_survive_a_restate_server_kill_and_restart() {
     let mut world = World::new(Restate::start());
     world.submit();
     world.restate.kill(0);
@@ -242,7 +242,7 @@ fn a_server_that_is_killed_and_started_again() {
 }
 
 #[test]
-fn one_of_three_nodes_that_is_killed() {
+fn runs_survive_killed_nodes_of_a_restate_cluster() {
     let mut world = World::new(Restate::three());
     world.submit();
     world.restate.kill(2);
@@ -253,7 +253,7 @@ fn one_of_three_nodes_that_is_killed() {
 }
 
 #[test]
-fn workers_that_hang_for_longer_than_their_lease() {
+fn runs_survive_workers_stalled_past_their_lease() {
     let mut world = World::new(Restate::start());
     world.submit();
     for worker in &world.workers {
@@ -268,7 +268,7 @@ fn workers_that_hang_for_longer_than_their_lease() {
 }
 
 #[test]
-fn a_database_that_is_killed_and_started_again() {
+fn runs_survive_a_database_kill_and_restart() {
     let mut world = World::new(Restate::start());
     world.submit();
     world.postgres.kill();
@@ -278,7 +278,7 @@ fn a_database_that_is_killed_and_started_again() {
 }
 
 #[test]
-fn a_network_that_is_cut_between_restate_and_the_workers() {
+fn runs_survive_a_network_cut_between_restate_and_workers() {
     let wire = Wire::new();
     let mut world = World {
         advertise: wire.advertise.clone(),

@@ -188,7 +188,7 @@ impl World {
 }
 
 #[test]
-fn runs_of_the_older_version_are_finished_by_the_newer_one() {
+fn newer_version_finishes_runs_of_the_older_version() {
     let mut world = World::new();
     let older = world.work(Version::Older);
     world.submit(Version::Older, 4);
@@ -209,7 +209,7 @@ fn runs_of_the_older_version_are_finished_by_the_newer_one() {
 }
 
 #[test]
-fn what_the_newer_version_has_touched_the_older_one_leaves_alone() {
+fn older_version_leaves_runs_of_the_newer_version_alone() {
     let mut world = World::new();
     world.lets_go();
     let mut older = world.work(Version::Older);

@@ -73,7 +73,7 @@ fn size(path: &Path) -> u64 {
 }
 
 #[test]
-fn a_program_that_ends_leaves_no_write_ahead_log() {
+fn ended_process_leaves_no_write_ahead_log() {
     let folio = Folio::new();
     let step = "{id: s, do: {tool: text, args: {op: echo, value: 1}}}";
     folio.file("plan.yaml", format!("title: One\nsteps:\n  - {step}\n"));
@@ -84,7 +84,7 @@ fn a_program_that_ends_leaves_no_write_ahead_log() {
 }
 
 #[test]
-fn a_log_that_another_store_left_is_not_read_into_a_copy() {
+fn write_ahead_log_of_another_store_blocks_restore_and_backup() {
     let folio = Folio::new();
     folio.with_copy();
     folio.with_log("f.db");
@@ -116,7 +116,7 @@ fn a_log_that_another_store_left_is_not_read_into_a_copy() {
 }
 
 #[test]
-fn a_damaged_store_is_replaced_and_what_is_left_of_it_stays() {
+fn restore_over_a_damaged_store_keeps_its_remains() {
     let folio = Folio::new();
     folio.with_copy();
     let whole = std::fs::read(folio.name("copy.db")).unwrap();
@@ -156,7 +156,7 @@ fn with_little_room(folio: &Folio, blocks: u32, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn where_there_is_no_room_for_the_copy_the_store_stays_where_it_is() {
+fn restore_without_disk_space_keeps_the_store() {
     let folio = Folio::new();
     folio.with_store("sqlite:f.db", "kept");
     folio.file("long.txt", "copied ".repeat(30_000));
@@ -175,7 +175,7 @@ fn where_there_is_no_room_for_the_copy_the_store_stays_where_it_is() {
 }
 
 #[test]
-fn a_name_that_was_mistyped_is_not_made_and_not_copied() {
+fn mistyped_store_file_name_creates_nothing() {
     let folio = Folio::new();
     folio.with_store("sqlite:f.db", "kept");
     for arguments in [
@@ -195,7 +195,7 @@ fn a_name_that_was_mistyped_is_not_made_and_not_copied() {
 }
 
 #[test]
-fn a_folder_is_no_copy_and_no_store_takes_its_own_place() {
+fn restore_refuses_folders_and_the_store_itself() {
     let folio = Folio::new();
     folio.with_store("sqlite:f.db", "kept");
     folio.ok(&at("sqlite:f.db", &["backup", "copy.db"]));
@@ -213,7 +213,7 @@ fn a_folder_is_no_copy_and_no_store_takes_its_own_place() {
 }
 
 #[test]
-fn looking_at_a_copy_leaves_nothing_beside_it() {
+fn restoring_leaves_no_files_beside_the_backup() {
     let folio = Folio::new();
     folio.with_store("sqlite:c.db", "copied");
     std::fs::copy(folio.name("c.db"), folio.name("copy.db")).unwrap();
@@ -223,7 +223,7 @@ fn looking_at_a_copy_leaves_nothing_beside_it() {
 }
 
 #[test]
-fn a_copy_that_cannot_be_written_names_its_folder() {
+fn failed_backup_does_not_name_an_empty_folder() {
     let folio = Folio::new();
     folio.with_store("sqlite:c.db", "copied");
     let long = format!("{}.db", "n".repeat(240));

@@ -68,7 +68,7 @@ fn waits(show: &Value) -> bool {
 }
 
 #[test]
-fn a_run_shows_its_steps_prints_its_report_and_says_where_to_look() {
+fn run_prints_its_steps_report_and_follow_up_commands() {
     let folio = folio_with("plan.yaml", PLAN);
     assert_snapshot!(folio.seen(&["run", "--plan", "plan.yaml"]), @"
     # Letters
@@ -125,7 +125,7 @@ fn a_run_shows_its_steps_prints_its_report_and_says_where_to_look() {
 }
 
 #[test]
-fn quiet_prints_the_report_and_nothing_else() {
+fn quiet_run_prints_only_the_report() {
     let folio = folio_with("plan.yaml", PLAN);
     let called = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
     assert_eq!(
@@ -135,7 +135,7 @@ fn quiet_prints_the_report_and_nothing_else() {
 }
 
 #[test]
-fn with_json_a_run_is_a_stream_of_events_that_ends_with_what_it_came_to() {
+fn json_run_streams_events_and_ends_with_the_result() {
     let folio = folio_with("plan.yaml", PLAN);
     let stream = lines(&folio.ok(&["run", "--plan", "plan.yaml", "--input", "name=Bob", "--json"]));
     assert_eq!(
@@ -159,7 +159,7 @@ fn with_json_a_run_is_a_stream_of_events_that_ends_with_what_it_came_to() {
 }
 
 #[test]
-fn a_run_that_fails_ends_with_1_and_says_why() {
+fn failed_run_exits_with_1_and_states_the_reason() {
     let plan = "steps: [{id: look, do: {tool: read, args: {path: nowhere.txt}}}]";
     let folio = folio_with("plan.yaml", plan);
     let called = folio.call(&["run", "look for it", "--plan", "plan.yaml"]);
@@ -168,7 +168,7 @@ fn a_run_that_fails_ends_with_1_and_says_why() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_before_anything_begins() {
+fn invalid_run_request_is_refused_before_a_run_begins() {
     let folio = folio_with("plan.yaml", PLAN);
     folio.file(
         "model.yaml",
@@ -246,7 +246,7 @@ fn what_cannot_be_run_is_refused_before_anything_begins() {
 }
 
 #[test]
-fn ctrl_c_cancels_in_order() {
+fn interrupt_cancels_the_run_and_exits_with_130() {
     let folio = folio_with("plan.yaml", SLOW);
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
     folio.until(&["runs"], |runs| runs["total"] == 1);
@@ -258,7 +258,7 @@ fn ctrl_c_cancels_in_order() {
 }
 
 #[test]
-fn a_run_is_cancelled_from_another_process() {
+fn node_of_a_run_is_cancelled_from_another_process() {
     let folio = folio_with("plan.yaml", SLOW);
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
     folio.until(&["runs"], |runs| runs["total"] == 1);
@@ -275,7 +275,7 @@ fn a_run_is_cancelled_from_another_process() {
 }
 
 #[test]
-fn a_run_whose_process_was_killed_goes_on_and_does_nothing_twice() {
+fn run_of_a_killed_process_resumes_without_repeating_steps() {
     let folio = folio_with("plan.yaml", SECOND);
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
     folio.until(&["runs"], |runs| runs["total"] == 1);
@@ -290,7 +290,7 @@ fn a_run_whose_process_was_killed_goes_on_and_does_nothing_twice() {
 }
 
 #[test]
-fn a_run_that_nobody_drives_is_cancelled_at_once() {
+fn undriven_run_is_cancelled_at_once() {
     let folio = folio_with("plan.yaml", SLOW);
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
     folio.until(&["runs"], |runs| runs["total"] == 1);
@@ -301,7 +301,7 @@ fn a_run_that_nobody_drives_is_cancelled_at_once() {
 }
 
 #[test]
-fn a_run_goes_on_when_nobody_reads_about_it_any_more() {
+fn run_continues_after_its_output_is_closed() {
     let folio = folio_with("plan.yaml", SECOND);
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("folio"));
     command
@@ -318,7 +318,7 @@ fn a_run_goes_on_when_nobody_reads_about_it_any_more() {
 }
 
 #[test]
-fn a_run_that_is_not_there_is_not_found() {
+fn commands_on_an_unknown_run_exit_with_3() {
     let folio = Folio::new();
     for command in ["show", "watch", "resume", "cancel"] {
         assert_eq!(folio.call(&[command, "r9"]).code, 3, "{command}");
@@ -326,7 +326,7 @@ fn a_run_that_is_not_there_is_not_found() {
 }
 
 #[test]
-fn whoever_may_not_begin_a_run_is_refused_with_4_m7_7() {
+fn role_without_permission_to_begin_runs_exits_with_4_m7_7() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -341,7 +341,7 @@ fn whoever_may_not_begin_a_run_is_refused_with_4_m7_7() {
 }
 
 #[test]
-fn a_run_is_told_with_what_each_of_its_nodes_gives() {
+fn run_json_includes_the_output_of_each_node() {
     let plan = "title: Twice\nsteps:\n  - {id: each, for_each: [1, 2], as: n, do: {tool: text, args: {op: echo, value: '{{ n }}'}}}\n  \
                 - {id: long, do: {tool: text, args: {op: echo, value: '{{ \"x\" * 70000 }}'}}}\n";
     let folio = folio_with("plan.yaml", plan);
@@ -361,7 +361,7 @@ fn a_run_is_told_with_what_each_of_its_nodes_gives() {
 }
 
 #[test]
-fn what_runs_of_an_older_version_came_to_is_read_from_their_journals() {
+fn spending_of_older_runs_is_read_from_their_journal() {
     let folio = folio_with("plan.yaml", PLAN);
     let store = ["--store", "sqlite:f.db"];
     let told = |folio: &Folio| folio.json(&[&store[..], &["runs"]].concat())["items"][0]["spent"].clone();
@@ -392,7 +392,7 @@ fn what_runs_of_an_older_version_came_to_is_read_from_their_journals() {
 }
 
 #[test]
-fn a_run_is_called_after_the_file_of_a_plan_without_a_title() {
+fn untitled_plan_names_its_run_after_goal_or_file() {
     let folio = Folio::new();
     folio.file(
         "count-letters.yaml",

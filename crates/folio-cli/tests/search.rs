@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::{Folio, session};
 
 #[test]
-fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
+fn search_finds_entries_of_every_kind_and_applies_filters() {
     let folio = Folio::new();
     folio.ok(&["book", "add", "task", "Book flights", "--thread", "other"]);
     let seen = session(
@@ -97,7 +97,7 @@ fn words_find_entries_of_every_kind_with_the_place_where_they_stand() {
 }
 
 #[test]
-fn programs_read_the_score_and_the_pieces_of_the_text() {
+fn search_json_has_scores_and_highlighted_snippets() {
     let folio = Folio::new();
     for title in ["a flight", "another flight, with more words", "a train"] {
         folio.ok(&["observe", "add", title]);
@@ -127,7 +127,7 @@ fn programs_read_the_score_and_the_pieces_of_the_text() {
 }
 
 #[test]
-fn what_has_only_some_of_the_words_is_read_part_by_part_too() {
+fn partial_search_matches_are_paged_without_duplicates() {
     let folio = Folio::new();
     for n in 0..5 {
         folio.ok(&["observe", "add", &format!("red apple {n}")]);

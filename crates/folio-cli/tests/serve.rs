@@ -14,7 +14,7 @@ use support::served::Served;
 const LIST: &str = "/v1/spaces/main/observations";
 
 #[test]
-fn an_address_that_others_reach_is_taken_when_there_is_a_token_and_answers_who_shows_it() {
+fn serve_on_a_public_address_requires_an_access_token() {
     let folio = Folio::new();
     let refused = folio.call(&["--store", "sqlite:f.db", "serve", "--listen", "0.0.0.0:0"]);
     assert_eq!(refused.code, 2, "{refused}");
@@ -52,7 +52,7 @@ fn an_address_that_others_reach_is_taken_when_there_is_a_token_and_answers_who_s
 }
 
 #[test]
-fn a_token_can_be_demanded_of_those_on_this_machine_too() {
+fn serve_with_require_token_demands_it_on_loopback() {
     let folio = Folio::new();
     let arguments = [
         "--store",
@@ -77,7 +77,7 @@ fn a_token_can_be_demanded_of_those_on_this_machine_too() {
 }
 
 #[test]
-fn strangers_who_only_connect_leave_files_for_everything_else() {
+fn idle_connections_leave_file_descriptors_for_runs() {
     let folio = Folio::new();
     let mut limited = std::process::Command::new("/bin/sh");
     limited.args(["-c", "ulimit -n 128; exec \"$0\" \"$@\""]);
@@ -100,7 +100,7 @@ fn strangers_who_only_connect_leave_files_for_everything_else() {
 }
 
 #[test]
-fn a_server_that_is_told_to_stop_ends_its_streams_and_goes() {
+fn terminated_server_closes_its_event_streams_and_exits() {
     let folio = Folio::new();
     let mut served = Served::new(&folio, "127.0.0.1:0");
     let mut stream = BufReader::new(served.open("/v1/spaces/main/events", None));
@@ -115,7 +115,7 @@ fn a_server_that_is_told_to_stop_ends_its_streams_and_goes() {
 }
 
 #[test]
-fn a_server_goes_on_with_a_run_whose_program_was_killed_unless_it_is_told_not_to_e9_9() {
+fn server_resumes_a_killed_run_unless_resuming_is_disabled_e9_9() {
     let folio = Folio::new();
     let mut plan = "title: Slow\nsteps:\n".to_owned();
     for n in 0..10 {
@@ -153,7 +153,7 @@ fn token_of(folio: &Folio, space: &str) -> String {
 }
 
 #[test]
-fn a_server_serves_each_space_that_a_token_is_shown_of_and_keeps_what_is_due_there() {
+fn server_serves_and_tidies_every_space_that_has_a_token() {
     let folio = Folio::new();
     let call = |more: &[&'static str]| [&["--store", "sqlite:f.db"], more].concat();
     folio.ok(&call(&["observe", "add", "known in main"]));
@@ -193,7 +193,7 @@ fn a_server_serves_each_space_that_a_token_is_shown_of_and_keeps_what_is_due_the
 }
 
 #[test]
-fn a_run_that_a_killed_server_left_in_another_space_goes_on_with_the_next_server_e9_9() {
+fn next_server_resumes_a_killed_servers_run_in_another_space_e9_9() {
     let folio = Folio::new();
     let token = token_of(&folio, "other");
     let served = Served::new(&folio, "127.0.0.1:0");

@@ -44,7 +44,7 @@ fn path(value: &Value, path: &str) -> Value {
 }
 
 #[test]
-fn a_plan_is_shown_edited_and_handed_back_while_nobody_drives_it_e9_14() {
+fn plan_of_an_undriven_run_is_shown_and_edited_e9_14() {
     let folio = Folio::new();
     interrupted(&folio);
     assert_snapshot!(folio.seen(&["plan", "show", "r1"]), @"
@@ -119,7 +119,7 @@ fn a_plan_is_shown_edited_and_handed_back_while_nobody_drives_it_e9_14() {
 }
 
 #[test]
-fn an_edit_reaches_the_process_that_drives_the_run_e9_14() {
+fn plan_edit_reaches_the_process_that_drives_the_run_e9_14() {
     let folio = Folio::new();
     folio.file("plan.yaml", SLOW.replace("60000", "4000"));
     let running = folio.spawn(&["run", "--plan", "plan.yaml"]);
@@ -140,7 +140,7 @@ fn an_edit_reaches_the_process_that_drives_the_run_e9_14() {
 }
 
 #[test]
-fn an_editor_gets_the_plan_and_what_it_leaves_is_the_edit_e9_14() {
+fn plan_edit_opens_the_users_editor_e9_14() {
     let folio = Folio::new();
     interrupted(&folio);
     let edit = |editor: &str| {
@@ -178,7 +178,7 @@ fn finishing(task: &str) -> Value {
 }
 
 #[test]
-fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
+fn rejected_plan_is_replanned_and_an_edit_approves_it_e9_14() {
     let folio = Folio::new();
     let steps = |last: &str| {
         json!([{"id": "look", "title": "look around", "criteria": ["seen"]},
@@ -292,7 +292,7 @@ fn a_plan_waits_for_a_yes_a_no_brings_another_and_an_edit_is_a_yes_e9_14() {
 }
 
 #[test]
-fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
+fn command_waits_for_approval_that_only_a_human_may_give_e9_14() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -341,7 +341,7 @@ fn a_command_waits_for_a_yes_and_no_role_but_a_persons_can_say_it_e9_14() {
 }
 
 #[test]
-fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
+fn limits_are_raised_but_not_lowered_below_usage_e9_10() {
     let folio = Folio::new();
     interrupted(&folio);
     assert_snapshot!(folio.seen(&["budget", "r1"]), @"
@@ -388,7 +388,7 @@ fn limits_are_shown_raised_and_never_lowered_below_what_is_used_e9_10() {
 }
 
 #[test]
-fn more_is_offered_of_the_limit_that_was_reached_the_runs_or_that_of_a_part_e9_10() {
+fn reached_limit_suggests_a_fork_with_more_of_it_e9_10() {
     let folio = Folio::new();
     let echo = |id: &str| format!("{{id: {id}, do: {{tool: text, args: {{op: echo, value: a long answer}}}}}}");
     let (one, two, three) = (echo("one"), echo("two"), echo("three"));
@@ -413,7 +413,7 @@ fn more_is_offered_of_the_limit_that_was_reached_the_runs_or_that_of_a_part_e9_1
 }
 
 #[test]
-fn what_is_raised_is_the_limit_of_the_part_that_it_stopped_e9_10() {
+fn fork_raises_the_limit_of_the_node_that_it_stopped_e9_10() {
     let folio = Folio::new();
     let steps = "[{id: w, do: {tool: wait, args: {ms: 2000}}}, {id: e, do: {tool: text, args: {op: echo, value: 1}}}]";
     folio.file(
@@ -437,7 +437,7 @@ fn what_is_raised_is_the_limit_of_the_part_that_it_stopped_e9_10() {
 }
 
 #[test]
-fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
+fn fork_with_a_raised_limit_completes_a_stopped_run_e9_10() {
     let folio = Folio::new();
     let step = |n: u32| format!("  - {{id: s{n}, do: {{tool: text, args: {{op: echo, value: {n}}}}}}}\n");
     let steps: String = (1..=3).map(step).collect();
@@ -482,7 +482,7 @@ fn a_run_that_a_limit_stopped_is_gone_on_with_when_there_is_more_e9_10() {
 }
 
 #[test]
-fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_again() {
+fn fork_begins_at_a_node_without_repeating_earlier_ones() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -546,7 +546,7 @@ fn another_run_begins_at_a_moment_of_one_and_what_was_done_before_is_not_done_ag
 }
 
 #[test]
-fn what_is_wanted_of_a_part_that_has_ended_is_told_and_not_recorded_e9_11() {
+fn request_for_an_ended_node_is_reported_and_not_recorded_e9_11() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -576,7 +576,7 @@ fn what_is_wanted_of_a_part_that_has_ended_is_told_and_not_recorded_e9_11() {
 }
 
 #[test]
-fn a_part_that_a_run_never_had_is_not_found_when_the_run_has_ended_either() {
+fn unknown_node_of_an_ended_run_is_not_found() {
     let folio = Folio::new();
     folio.file("plan.yaml", "steps: [{id: a, do: {tool: wait, args: {ms: 1}}}]");
     folio.ok(&["run", "--plan", "plan.yaml", "--quiet"]);
@@ -592,7 +592,7 @@ fn a_part_that_a_run_never_had_is_not_found_when_the_run_has_ended_either() {
 }
 
 #[test]
-fn a_part_that_is_paused_is_named_where_its_run_is_shown_e9_14() {
+fn paused_node_is_named_where_its_run_is_shown_e9_14() {
     let folio = Folio::new();
     interrupted(&folio);
     folio.ok(&["pause", "r1", "--node", "second"]);
@@ -607,7 +607,7 @@ fn a_part_that_is_paused_is_named_where_its_run_is_shown_e9_14() {
 }
 
 #[test]
-fn of_what_is_paused_only_calls_that_have_begun_are_under_way_e9_14() {
+fn paused_run_shows_only_begun_calls_as_under_way_e9_14() {
     let folio = Folio::new();
     interrupted(&folio);
     folio.ok(&["pause", "r1", "--node", "wait"]);
@@ -630,7 +630,7 @@ fn of_what_is_paused_only_calls_that_have_begun_are_under_way_e9_14() {
 }
 
 #[test]
-fn a_run_that_waits_for_another_one_is_shown_with_it_e9_15() {
+fn waiting_run_names_the_run_that_holds_its_resource_e9_15() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",

@@ -8,7 +8,7 @@ use serde_json::json;
 use support::{Folio, session};
 
 #[test]
-fn a_long_text_shows_its_beginning_and_all_of_it_when_asked_m7_3_29() {
+fn long_text_shows_only_its_beginning_without_the_whole_flag_m7_3_29() {
     let folio = Folio::new();
     let text = "a line of a long log\n".repeat(6_000);
     folio.file("log.json", json!({"content": text}).to_string());
@@ -36,7 +36,7 @@ fn a_long_text_shows_its_beginning_and_all_of_it_when_asked_m7_3_29() {
 }
 
 #[test]
-fn an_observation_may_come_as_json_and_its_source_is_only_a_claim_m7_3_31() {
+fn source_in_observation_json_is_kept_as_a_claim_m7_3_31() {
     let folio = Folio::new();
     let claim = json!({"tool": "bank", "turn_id": "t1"});
     folio.file(
@@ -51,7 +51,7 @@ fn an_observation_may_come_as_json_and_its_source_is_only_a_claim_m7_3_31() {
 }
 
 #[test]
-fn what_never_changes_is_refused_by_its_name() {
+fn update_of_an_immutable_or_unknown_field_is_refused() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "x"]);
     folio.file("good.json", json!({"confidence": "high", "tags": ["a"]}).to_string());

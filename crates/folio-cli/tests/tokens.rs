@@ -7,7 +7,7 @@ mod support;
 use support::Folio;
 
 #[test]
-fn tokens_says_what_each_section_costs_and_which_entries_are_the_dearest_m7_8_v3() {
+fn tokens_command_lists_entries_by_descending_cost_m7_8_v3() {
     let folio = Folio::new();
     folio.ok(&["book", "add", "note", "short"]);
     let long = "the whole story of the roof and of everybody who ever stood on it ".repeat(8);
@@ -37,7 +37,7 @@ fn tokens_says_what_each_section_costs_and_which_entries_are_the_dearest_m7_8_v3
 }
 
 #[test]
-fn a_rollup_says_what_the_pages_below_a_page_have_come_to_within_its_budget_m7_8_v10() {
+fn page_rollup_lists_child_pages_within_its_budget_m7_8_v10() {
     let folio = Folio::new();
     folio.ok(&["page", "new", "House"]);
     for (title, text) in [("Roof", "three tiles are broken"), ("Cellar", "the beams are dry")] {

@@ -14,7 +14,7 @@ const ANSWER: &str = r#"{"request_id": "req_1", "status": "ok", "outputs": {"fou
 const TURN: &str = "turn_01JBEXAMP1E0000000000000T1";
 
 #[test]
-fn the_answer_of_a_tool_is_taken_in_item_by_item() {
+fn tool_answer_is_ingested_item_by_item() {
     let folio = Folio::new();
     folio.file("answer.json", ANSWER);
     let call = ["tool", "ingest", "answer.json", "--tool", "wine_search", "--turn", TURN];
@@ -42,7 +42,7 @@ fn the_answer_of_a_tool_is_taken_in_item_by_item() {
 }
 
 #[test]
-fn a_tool_gets_what_it_asks_for_and_a_person_hears_what_is_wrong() {
+fn tool_context_returns_matches_and_refuses_unknown_filters() {
     let folio = Folio::new();
     folio.ok(&[
         "observe",
@@ -75,7 +75,7 @@ fn a_tool_gets_what_it_asks_for_and_a_person_hears_what_is_wrong() {
 }
 
 #[test]
-fn what_a_turn_did_is_told_as_a_timeline_with_what_was_rejected() {
+fn trace_of_a_turn_includes_rejected_observations() {
     let folio = Folio::new();
     folio.file("answer.json", ANSWER);
     folio.ok(&["tool", "ingest", "answer.json", "--tool", "wine_search", "--turn", TURN]);
@@ -132,7 +132,7 @@ fn told(folio: &Folio, component: &str) -> Vec<String> {
 }
 
 #[test]
-fn people_read_what_was_asked_and_shown_in_a_few_words_and_as_of_which_commit() {
+fn trace_summarizes_queries_and_views_with_their_commit() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "likes Burgundy", "--tag", "wine"]);
     folio.ok(&["book", "add", "note", "Open the door", "--body", &"long ".repeat(200)]);
@@ -150,7 +150,7 @@ fn people_read_what_was_asked_and_shown_in_a_few_words_and_as_of_which_commit() 
 }
 
 #[test]
-fn a_question_that_was_asked_is_in_the_trace_of_the_next_call() {
+fn list_query_is_recorded_in_the_trace() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "likes Burgundy", "--tag", "wine"]);
     folio.ok(&["observe", "list", "--tag", "wine"]);
@@ -179,7 +179,7 @@ fn on_a_full_disk(folio: &Folio, arguments: &[&str]) -> support::Called {
 
 #[cfg(unix)]
 #[test]
-fn on_a_full_disk_what_a_tool_noticed_waits_beside_the_store_and_is_delivered_once() {
+fn tool_answer_during_a_full_disk_is_delivered_once() {
     let folio = Folio::new();
     let call = |request: &str, content: &str| {
         let observations = if content.is_empty() {
@@ -239,7 +239,7 @@ fn on_a_full_disk_what_a_tool_noticed_waits_beside_the_store_and_is_delivered_on
 
 #[cfg(unix)]
 #[test]
-fn what_waits_for_the_store_is_counted_and_forgotten_m7_6_50() {
+fn forget_counts_and_removes_matching_outbox_items_m7_6_50() {
     let folio = Folio::new();
     let observations = json!([{"content": "kept ".repeat(3_000)}, {"content": "the old mill ".repeat(1_200)}]);
     let answer = json!({"request_id": "r1", "observations": observations});

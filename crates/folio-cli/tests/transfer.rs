@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use support::{Folio, session};
 
 #[test]
-fn scratchbooks_go_to_another_program_and_come_back() {
+fn scratchbooks_survive_a_colony_export_and_import() {
     let folio = Folio::new();
     folio.file("notes", "{}");
     let seen = session(
@@ -73,7 +73,7 @@ fn scratchbooks_go_to_another_program_and_come_back() {
 }
 
 #[test]
-fn a_space_goes_into_another_store_as_it_is() {
+fn exported_space_is_imported_unchanged_into_another_store() {
     let folio = Folio::new();
     let seen = session(
         &folio,
@@ -159,7 +159,7 @@ fn a_space_goes_into_another_store_as_it_is() {
 }
 
 #[test]
-fn what_somebody_changes_in_a_folder_of_markdown_comes_back_in() {
+fn markdown_edits_are_merged_and_conflicts_reported() {
     let folio = Folio::new();
     session(
         &folio,
@@ -205,7 +205,7 @@ fn what_somebody_changes_in_a_folder_of_markdown_comes_back_in() {
 }
 
 #[test]
-fn what_somebody_adds_to_a_folder_of_markdown_comes_in_once() {
+fn markdown_additions_are_imported_once() {
     let folio = Folio::new();
     session(
         &folio,
@@ -269,7 +269,7 @@ fn what_somebody_adds_to_a_folder_of_markdown_comes_in_once() {
 }
 
 #[test]
-fn a_space_goes_through_a_folder_of_markdown_as_it_is() {
+fn markdown_export_and_import_preserve_a_space() {
     let folio = Folio::new();
     session(
         &folio,
@@ -333,7 +333,7 @@ fn a_space_goes_through_a_folder_of_markdown_as_it_is() {
 }
 
 #[test]
-fn what_is_no_file_is_written_to_and_not_replaced() {
+fn export_to_a_device_link_writes_through_it() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "a note"]);
     let out = folio.path().join("out");
@@ -344,7 +344,7 @@ fn what_is_no_file_is_written_to_and_not_replaced() {
 }
 
 #[test]
-fn a_pipe_takes_what_is_exported_and_a_link_is_followed() {
+fn export_writes_to_pipes_and_follows_links() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "a note"]);
     let at = |name: &str| folio.path().join(name);
@@ -392,7 +392,7 @@ fn a_pipe_takes_what_is_exported_and_a_link_is_followed() {
 }
 
 #[test]
-fn what_is_exported_is_for_its_owner_alone_and_a_file_that_is_there_keeps_its_rights() {
+fn exported_files_are_private_and_existing_permissions_are_kept() {
     use std::os::unix::fs::PermissionsExt as _;
     let folio = Folio::new();
     folio.ok(&["book", "add", "todo", "a note"]);
@@ -418,7 +418,7 @@ fn what_is_exported_is_for_its_owner_alone_and_a_file_that_is_there_keeps_its_ri
 }
 
 #[test]
-fn a_file_that_is_there_stays_unless_it_is_said_that_it_goes() {
+fn export_overwrites_an_existing_file_only_with_force() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "one"]);
     folio.ok(&["book", "add", "todo", "two", "--thread", "main"]);

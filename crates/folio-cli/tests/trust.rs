@@ -30,7 +30,7 @@ fn hook(folio: &Folio, name: &str) -> Called {
 }
 
 #[test]
-fn what_came_with_a_repository_is_refused_until_somebody_looked_at_it_and_again_when_it_is_changed() {
+fn repository_settings_are_refused_until_trusted_and_after_changes() {
     let folio = repository(&format!(
         "{STARTS_A_PROGRAM}[telemetry]\nendpoint = \"http://me:hunter2@h\"\n"
     ));
@@ -79,7 +79,7 @@ fn what_came_with_a_repository_is_refused_until_somebody_looked_at_it_and_again_
 }
 
 #[test]
-fn every_key_but_those_that_can_do_no_harm_needs_trust() {
+fn all_but_harmless_settings_keys_need_trust() {
     for settings in [
         "store = \"sqlite:notes.db\"",
         "model = \"openai+http://127.0.0.1:1/v1:x\"",
@@ -101,7 +101,7 @@ fn every_key_but_those_that_can_do_no_harm_needs_trust() {
 }
 
 #[test]
-fn trust_is_of_a_place_and_its_content_and_nobody_else_can_read_it() {
+fn trust_is_bound_to_path_and_content_and_stored_privately() {
     let folio = repository("store = \"sqlite:notes.db\"\n");
     folio.file("inner/folio.toml", "store = \"sqlite:notes.db\"\n");
     let below = |folder: &str| {
@@ -141,7 +141,7 @@ fn trust_is_of_a_place_and_its_content_and_nobody_else_can_read_it() {
 }
 
 #[test]
-fn whoever_names_a_file_has_looked_at_it_and_so_has_its_user_and_whoever_is_in_no_repository() {
+fn named_personal_and_non_repository_settings_need_no_trust() {
     let settings = "store = \"sqlite:notes.db\"\n";
     let folio = repository(settings);
     folio.ok(&["--config", "folio.toml", "tree"]);
@@ -163,7 +163,7 @@ fn whoever_names_a_file_has_looked_at_it_and_so_has_its_user_and_whoever_is_in_n
 }
 
 #[test]
-fn what_has_no_use_for_settings_says_nothing_of_them() {
+fn commands_that_use_no_settings_ignore_untrusted_ones() {
     let folio = repository("store = \"sqlite:notes.db\"\n");
     for call in [&["completions", "bash"][..], &["plan", "schema"], &["plan", "example"]] {
         let called = folio.call(call);
@@ -173,7 +173,7 @@ fn what_has_no_use_for_settings_says_nothing_of_them() {
 }
 
 #[test]
-fn a_hook_and_the_doctor_pass_over_what_is_not_trusted_and_say_so() {
+fn hooks_and_doctor_ignore_untrusted_settings_with_a_note() {
     let folio = repository("store = \"sqlite:notes.db\"\n");
     for name in ["session-start", "user-prompt", "stop"] {
         let called = hook(&folio, name);
@@ -191,7 +191,7 @@ fn a_hook_and_the_doctor_pass_over_what_is_not_trusted_and_say_so() {
 }
 
 #[test]
-fn what_a_stranger_wrote_and_this_version_cannot_read_stops_no_hook_and_no_shell() {
+fn invalid_untrusted_settings_do_not_block_hooks_or_completions() {
     for settings in [
         "store = \"sqlite:notes.db\"\nnewkey = 1\n",
         "space = 5\n",

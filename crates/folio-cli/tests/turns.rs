@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::{Folio, session};
 
 #[test]
-fn an_alert_of_one_turn_changes_a_decision_of_the_next_and_everybody_sees_it() {
+fn alert_of_one_turn_raises_the_urgency_of_the_next() {
     let seen = session(
         &Folio::new(),
         &[
@@ -93,7 +93,7 @@ fn an_alert_of_one_turn_changes_a_decision_of_the_next_and_everybody_sees_it() {
 }
 
 #[test]
-fn what_is_not_clear_is_asked_and_the_answer_settles_it() {
+fn ambiguous_input_asks_for_a_confirmation_that_the_answer_resolves() {
     let seen = session(
         &Folio::new(),
         &[
@@ -147,7 +147,7 @@ fn what_is_not_clear_is_asked_and_the_answer_settles_it() {
 }
 
 #[test]
-fn goals_are_as_far_as_what_is_linked_to_them() {
+fn goal_progress_is_the_closed_part_of_linked_entries() {
     let seen = session(
         &Folio::new(),
         &[
@@ -191,7 +191,7 @@ fn goals_are_as_far_as_what_is_linked_to_them() {
 }
 
 #[test]
-fn patterns_facts_context_and_episodes_come_from_turns() {
+fn patterns_facts_and_episodes_are_derived_from_turns() {
     let folio = Folio::new();
     for _ in 0..3 {
         let turn = folio.json(&["turn", "begin", "--thread", "t", "--input", "Which wine should I get?"]);
@@ -246,7 +246,7 @@ fn patterns_facts_context_and_episodes_come_from_turns() {
 }
 
 #[test]
-fn an_export_is_json_lines_with_what_was_touched_and_all_that_there_is() {
+fn turn_export_lists_touched_entries_and_a_manifest() {
     let folio = Folio::new();
     folio.ok(&["observe", "add", "before"]);
     folio.ok(&["turn", "begin", "--thread", "t"]);
@@ -271,7 +271,7 @@ fn an_export_is_json_lines_with_what_was_touched_and_all_that_there_is() {
 }
 
 #[test]
-fn the_environment_names_the_turn_and_a_wrong_one_is_refused() {
+fn turn_is_taken_from_the_environment_and_unknown_ones_refused() {
     let folio = Folio::new();
     folio.ok(&["turn", "begin", "--thread", "t", "--background", "--input", "research"]);
     let add = |turn: &str| {
@@ -296,7 +296,7 @@ fn the_environment_names_the_turn_and_a_wrong_one_is_refused() {
 }
 
 #[test]
-fn a_run_is_a_turn_or_is_in_one() {
+fn run_begins_its_own_turn_or_joins_a_given_one() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",
@@ -323,7 +323,7 @@ fn a_run_is_a_turn_or_is_in_one() {
 }
 
 #[test]
-fn a_role_that_may_not_do_it_over_http_may_not_do_it_here_either_m7_7() {
+fn role_restrictions_apply_to_cli_commands_m7_7() {
     let folio = Folio::new();
     folio.file(
         "asked.json",
@@ -372,7 +372,7 @@ fn with_advisor() -> Folio {
 }
 
 #[test]
-fn a_model_that_the_settings_name_looks_at_turns_m7_11_1() {
+fn configured_advisor_reviews_turns_m7_11_1() {
     let folio = with_advisor();
     let seen = session(
         &folio,
@@ -411,7 +411,7 @@ fn a_model_that_the_settings_name_looks_at_turns_m7_11_1() {
 }
 
 #[test]
-fn a_prompt_that_a_hook_brings_is_looked_at_as_well_m7_11_1() {
+fn configured_advisor_reviews_prompts_from_hooks_m7_11_1() {
     let folio = with_advisor();
     let prompt = json!({"hook_event_name": "UserPromptSubmit", "prompt": "Pay the invoice of ACME as agreed"});
     let mut hook = folio.command(&["hook", "user-prompt"]);
@@ -422,7 +422,7 @@ fn a_prompt_that_a_hook_brings_is_looked_at_as_well_m7_11_1() {
 }
 
 #[test]
-fn a_list_that_is_cut_says_so_and_how_it_goes_on_m7_2_15() {
+fn truncated_list_says_so_and_continues_with_a_cursor_m7_2_15() {
     let folio = Folio::new();
     folio.file(
         "plan.yaml",

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_item_is_the_same_child_e9_1() {
+    fn child_node_id_depends_on_plan_version_slug_and_item_e9_1() {
         let root = NodeId::root(RunId::derived(&["r"]));
         assert_eq!(root.child(1, "look", "a"), root.child(1, "look", "a"));
         assert_ne!(root.child(1, "look", "a"), root.child(1, "look", "b"));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_reads_back_as_it_was_written() {
+    fn node_id_parses_back_from_its_text() {
         let id = NodeId::root(RunId::derived(&["r"]));
         assert_eq!(id.to_string().parse(), Ok(id));
         assert!("xyz".parse::<NodeId>().is_err());
@@ -311,14 +311,14 @@ mod tests {
     }
 
     #[test]
-    fn nothing_follows_a_result_e9_19() {
+    fn terminal_node_state_has_no_transitions_e9_19() {
         for by in Move::ALL {
             assert_eq!(NodeState::Terminal.next(by), None);
         }
     }
 
     #[test]
-    fn the_table_is_deterministic_and_every_state_can_end_e9_19() {
+    fn transition_table_is_deterministic_and_every_state_can_finish_e9_19() {
         for (index, (from, by, _)) in NodeState::TRANSITIONS.iter().enumerate() {
             let again = NodeState::TRANSITIONS
                 .iter()

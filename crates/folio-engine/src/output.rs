@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_group_gives_is_shown_unless_it_is_too_much() {
+    fn group_output_is_shown_only_within_its_byte_limit() {
         let hash = "0".repeat(64);
         let kept = Output::Blob {
             hash: hash.clone(),
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_the_same_value() {
+    fn packed_output_equals_the_unpacked_value() {
         for value in [
             json!(null),
             json!(true),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_too_deep_to_be_read_again_stays_as_it_is() {
+    fn value_nested_too_deep_to_reparse_survives_packing() {
         let deep = (0..200).fold(json!(7), |inner, _| json!([inner]));
         let packed = Output::of(deep.clone()).packed();
         assert_eq!(packed.value().as_deref(), Some(&deep));

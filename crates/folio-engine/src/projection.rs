@@ -674,7 +674,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_beginning_of_a_value_has_the_beginning_of_its_first_long_text() {
+    fn preview_shows_the_start_of_a_long_text_within_limits() {
         for text in ["long ".repeat(1_000), "ä😀".repeat(2_000)] {
             let shown = preview(&json!({"text": text}));
             let begins = format!("{{\"text\":\"{}", &text[..500]);

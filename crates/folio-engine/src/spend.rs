@@ -427,13 +427,13 @@ mod tests {
     }
 
     #[test]
-    fn money_is_written_out_to_the_last_millionth_e9_10() {
+    fn dollars_are_written_with_six_decimals_e9_10() {
         assert_eq!(in_dollars(0), "0.000000");
         assert_eq!(in_dollars(2_500_001), "2.500001");
     }
 
     #[test]
-    fn a_tenth_is_kept_for_the_end_e9_10() {
+    fn tenth_of_a_limit_is_kept_for_the_end_e9_10() {
         let purse = purse(1_000);
         assert_eq!(purse.refuses(&tokens(900), false), None);
         assert_eq!(purse.refuses(&tokens(901), false), Some(Dimension::Tokens));
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_zero_and_absence_is_no_limit_e9_10() {
+    fn zero_limit_refuses_any_use_and_no_limit_refuses_none_e9_10() {
         assert_eq!(purse(0).refuses(&tokens(1), true), Some(Dimension::Tokens));
         // What uses nothing of it is not refused.
         assert_eq!(purse(0).refuses(&Amount::of(&Spend::TOOL_CALL), false), None);
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_a_cache_is_counted_when_it_is_known_e9_10() {
+    fn cached_token_limit_keeps_a_tenth_for_the_end_e9_10() {
         let mut purse = Purse {
             limit: Allowance {
                 tokens_cached: Some(1_000),
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_beyond_a_limit_is_told_by_name_e9_10() {
+    fn overuse_of_a_limit_includes_set_aside_amounts_e9_10() {
         let mut purse = purse(1_000);
         for (spent, reserved, over) in [(400, 600, 0), (400, 601, 1), (1_250, 0, 250)] {
             purse.spent.tokens_in = spent;
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_counted_for_every_call_e9_10() {
+    fn byte_limit_applies_to_model_and_tool_calls_e9_10() {
         let mut purse = Purse {
             limit: Allowance {
                 bytes: Some(1_000),
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn one_call_is_kept_even_of_a_small_number_e9_10() {
+    fn small_call_limit_keeps_one_call_for_the_end_e9_10() {
         let mut purse = Purse {
             limit: Allowance {
                 model_calls: Some(2),
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_for_a_child_is_not_free_e9_10() {
+    fn amount_held_for_a_child_is_not_free_e9_10() {
         let purse = Purse {
             held: tokens(300),
             ..purse(1_000)

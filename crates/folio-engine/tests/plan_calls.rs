@@ -51,7 +51,7 @@ fn told_of(plan: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_number_that_would_be_another_text_is_refused_where_a_text_is_meant_e9_1() {
+fn number_changing_its_text_is_refused_for_text_arguments_e9_1() {
     for (args, written, read) in [
         ("{content: 007}", "007", "7"),
         ("{content: 1e3}", "1e3", "1000.0"),
@@ -83,7 +83,7 @@ fn a_number_that_would_be_another_text_is_refused_where_a_text_is_meant_e9_1() {
 }
 
 #[test]
-fn bounds_and_lists_of_texts_are_told_item_by_item_e9_1() {
+fn range_and_list_mistakes_name_the_argument_and_item_e9_1() {
     let refused = "P029 the tool `write` does not accept this: ";
     for (args, why) in [
         ("{argv: sleep}", "`argv` is a list of strings, not \"sleep\""),
@@ -117,7 +117,7 @@ fn bounds_and_lists_of_texts_are_told_item_by_item_e9_1() {
 }
 
 #[test]
-fn what_a_tool_finds_in_arguments_that_are_known_is_told_at_its_place_e9_1() {
+fn mistakes_found_by_a_tool_check_name_their_argument_e9_1() {
     let place = |args: &str| {
         let text = format!("- {{id: a, do: {{tool: write, args: {args}}}}}");
         let errors = parse(&text, &known()).unwrap_err().0;
@@ -142,7 +142,7 @@ fn what_a_tool_finds_in_arguments_that_are_known_is_told_at_its_place_e9_1() {
 }
 
 #[test]
-fn a_list_is_held_against_the_budget_of_items_around_it_e9_10() {
+fn literal_list_is_checked_against_the_items_budget_around_it_e9_10() {
     let list = "{id: e, for_each: [1, 2, 3], step: {id: s, do: {tool: write}}}";
     let of_plan = format!("budget: {{items: 2}}\nsteps: [{list}]");
     assert_eq!(
@@ -161,7 +161,7 @@ fn a_list_is_held_against_the_budget_of_items_around_it_e9_10() {
 }
 
 #[test]
-fn what_would_be_without_effect_is_told_e9_1() {
+fn ineffective_retry_and_excessive_ttl_are_mistakes_e9_1() {
     let retry = told_of("- {id: a, description: look around, retry: 3}");
     assert_eq!(retry, ["P007 `retry` is of a call (`do`); this task has none"]);
     let of_person = parse("- {id: a, title: Say it, executor: human, retry: 2}", &Known::default()).unwrap_err();
@@ -187,7 +187,7 @@ fn what_would_be_without_effect_is_told_e9_1() {
 }
 
 #[test]
-fn braces_around_an_expression_change_nothing_e9_1() {
+fn braces_around_an_expression_are_optional_e9_1() {
     let plan = |open: &str, close: &str| {
         format!(
             "- id: a

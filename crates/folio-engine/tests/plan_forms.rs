@@ -23,7 +23,7 @@ fn satisfies_the_schema(value: &Value) {
 }
 
 #[test]
-fn a_nested_array_is_a_plan() {
+fn nested_array_is_read_as_a_plan() {
     let words = plan("[t1, t2, [t3, t4], t5]");
     let tasks = json!([
         {"id": "t1", "description": "First", "reason": "to begin", "successCriteria": ["it is done"]},
@@ -62,7 +62,7 @@ fn a_nested_array_is_a_plan() {
 const REVIEW: &str = include_str!("plan_support/review.yaml");
 
 #[test]
-fn a_plan_reads_as_it_was_meant() {
+fn review_plan_is_read_with_its_settings() {
     let plan = plan(REVIEW);
     let Step::Task(list) = &plan.steps[0] else { panic!() };
     assert_eq!(list.retry.max_attempts, 3);
@@ -86,7 +86,7 @@ fn a_plan_reads_as_it_was_meant() {
 }
 
 #[test]
-fn what_a_step_adds_goes_by_the_criterion_that_it_is_there_for_e9_6() {
+fn step_criteria_are_numbered_below_the_satisfied_one_e9_6() {
     let long = "c".repeat(63);
     let text = json!({
         "goal": "a dry house", "criteria": ["no water comes in", {"id": "paid", "text": "it is paid for"}, {"id": long, "text": "it lasts"}],
@@ -123,7 +123,7 @@ fn what_a_step_adds_goes_by_the_criterion_that_it_is_there_for_e9_6() {
 }
 
 #[test]
-fn what_a_step_adds_is_still_found_by_its_number_e9_6() {
+fn step_criterion_can_also_be_satisfied_by_its_plain_number_e9_6() {
     let by = |name: &str| {
         let text = json!({
             "goal": "a dry house", "criteria": [{"id": "paid", "text": "it is paid for"}],
@@ -143,7 +143,7 @@ fn what_a_step_adds_is_still_found_by_its_number_e9_6() {
 }
 
 #[test]
-fn what_is_written_back_is_the_same_plan_and_satisfies_the_schema() {
+fn written_plan_reads_back_unchanged_and_satisfies_the_schema() {
     let first = plan(REVIEW);
     let written = serde_json::to_value(&first).unwrap();
     satisfies_the_schema(&written);
@@ -153,14 +153,14 @@ fn what_is_written_back_is_the_same_plan_and_satisfies_the_schema() {
 }
 
 #[test]
-fn yaml_and_json_say_the_same() {
+fn yaml_and_json_describe_the_same_plan() {
     let yaml = "steps:\n- id: a\n  do:\n    tool: list\n    args: {path: 'ä 😀', n: 1.5}\n- [b, c]\n";
     let json = "{\"steps\":\t[{\"id\": \"a\", \"do\": {\"tool\": \"list\", \"args\": {\"path\": \"\\u00e4 \\ud83d\\ude00\", \"n\": 1.5}}},\n\t[\"b\", \"c\"]]}";
     assert_eq!(plan(yaml), plan(json));
 }
 
 #[test]
-fn anchors_and_flow_style_are_plain_yaml() {
+fn yaml_anchors_and_flow_style_are_supported() {
     let plan = plan(
         "x: &x {tool: list, args: {}}\nsteps: []"
             .replace(
@@ -177,7 +177,7 @@ fn anchors_and_flow_style_are_plain_yaml() {
 }
 
 #[test]
-fn a_title_or_a_short_description_is_enough_for_an_id() {
+fn step_id_is_derived_from_its_title_or_short_description() {
     let plan = plan("[{title: 'List all files!'}, {description: Count them}, {id: x, description: 'A\n\nlong one'}]");
     let both: Vec<(Option<&str>, &str)> = plan
         .steps
@@ -195,7 +195,7 @@ fn a_title_or_a_short_description_is_enough_for_an_id() {
 }
 
 #[test]
-fn every_check_can_be_written_short_and_long() {
+fn every_check_has_a_short_and_a_long_form() {
     let text = json!([{"id": "a", "criteria": [
         "words",
         {"text": "t", "check": "human"},
@@ -233,7 +233,7 @@ fn every_check_can_be_written_short_and_long() {
 }
 
 #[test]
-fn inputs_are_read_as_their_types_and_defaults_fill_the_rest() {
+fn inputs_are_converted_to_their_types_and_defaults_fill_gaps() {
     let plan = plan(
         "{inputs: {repo: path, limit: {type: integer, default: 20}, deep: boolean, ratio: number, tags: list, more: object}, steps: [a]}",
     );
@@ -281,7 +281,7 @@ fn inputs_are_read_as_their_types_and_defaults_fill_the_rest() {
 }
 
 #[test]
-fn what_would_be_lost_of_an_input_is_told_and_nothing_is_taken_e9_1() {
+fn lossy_input_values_are_refused_e9_1() {
     let plan = plan("{inputs: {n: integer, x: number, o: object, l: list}, steps: [a]}");
     let given = |n: &str, x: &str, o: &str, l: &str| -> BTreeMap<String, Value> {
         let pairs = [("n", n), ("x", x), ("o", o), ("l", l)];

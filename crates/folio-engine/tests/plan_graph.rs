@@ -20,7 +20,7 @@ fn graph(text: &str) -> String {
 }
 
 #[test]
-fn steps_wait_for_the_one_before_and_branches_for_nothing() {
+fn steps_wait_for_the_previous_step_and_branches_for_none() {
     insta::assert_snapshot!(graph("[t1, t2, [t3, t4], t5]"), @r#"
         t1 after []
         t2 after [t1]
@@ -32,7 +32,7 @@ fn steps_wait_for_the_one_before_and_branches_for_nothing() {
 }
 
 #[test]
-fn needs_narrow_the_wait_and_the_next_step_waits_for_what_is_left_open() {
+fn step_after_needs_waits_for_all_open_ends() {
     insta::assert_snapshot!(
         graph("[{id: a}, {id: b, needs: [a]}, {id: c, needs: [a]}, {id: d}, {id: e, needs: []}, {id: f, needs: [e]}, {id: g}]"),
         @r#"
@@ -67,7 +67,7 @@ fn needs_may_point_forward_and_into_groups() {
 }
 
 #[test]
-fn names_given_to_the_unnamed_never_collide() {
+fn generated_group_names_never_collide() {
     insta::assert_snapshot!(graph("[{id: group-2}, [a, {sequence: [b]}], [c]]"), @r#"
         group-2 after []
         group-2-2 after [group-2]
@@ -80,7 +80,7 @@ fn names_given_to_the_unnamed_never_collide() {
 }
 
 #[test]
-fn what_templates_name_is_needed_also_from_inside_a_sub_plan() {
+fn results_read_by_templates_in_subplans_count_as_needed() {
     insta::assert_snapshot!(
         graph(
             "[{id: a}, {id: b}, {id: c}, {id: d, for_each: results.a.output, step: {id: x, description: '{{ results.b.notes }}'}}, \
@@ -97,7 +97,7 @@ fn what_templates_name_is_needed_also_from_inside_a_sub_plan() {
 }
 
 #[test]
-fn two_thousand_steps_have_one_wait_each_and_are_read_quickly() {
+fn two_thousand_steps_are_parsed_quickly_with_one_wait_each() {
     let steps: Vec<String> = (0..2_000)
         .map(|n| format!("  - {{id: s{n}, do: {{tool: list, args: {{path: '{{{{ inputs.p }}}}'}}}}}}"))
         .collect();

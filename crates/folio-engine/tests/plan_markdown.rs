@@ -13,7 +13,7 @@ fn mistakes(text: &str) -> String {
 }
 
 #[test]
-fn white_space_of_other_kinds_is_no_indentation_and_is_told_e9_14() {
+fn unusual_white_space_is_refused_as_indentation_e9_14() {
     for space in ['\u{a0}', '\u{3000}', '\u{2003}', '\u{2028}'] {
         for text in [
             format!("- [ ] A {{#a}}\n  ```yaml\n {space}do: {{tool: list}}\n  ```\n"),
@@ -33,7 +33,7 @@ fn white_space_of_other_kinds_is_no_indentation_and_is_told_e9_14() {
 }
 
 #[test]
-fn a_block_whose_step_was_removed_is_told_with_what_to_do_e9_14() {
+fn block_of_a_removed_step_is_reported_with_advice_e9_14() {
     let block = |tool: &str| format!("  ```yaml\n  do: {{tool: {tool}}}\n  ```\n");
     let second = format!("- [ ] A {{#a}}\n{}{}", block("list"), block("grep"));
     assert_eq!(
@@ -52,7 +52,7 @@ fn a_block_whose_step_was_removed_is_told_with_what_to_do_e9_14() {
 }
 
 #[test]
-fn a_list_of_things_to_do_in_a_text_makes_no_markdown_of_a_plan_e9_1() {
+fn checkbox_list_inside_a_text_keeps_a_plan_yaml_e9_1() {
     let steps = "steps: [{id: a, do: {tool: list}}]";
     for text in [
         format!("# Weekly review\ntitle: Weekly\n{steps}\nreport: |\n  Look at:\n  - [ ] all files\n"),
@@ -76,7 +76,7 @@ fn a_list_of_things_to_do_in_a_text_makes_no_markdown_of_a_plan_e9_1() {
 }
 
 #[test]
-fn a_step_with_a_colon_may_stand_first_in_a_list_e9_14() {
+fn markdown_step_with_a_colon_may_come_first_e9_14() {
     for text in [
         "# Demo\n\n<!-- folio plan edit r1, version 1 -->\n\n- Check: all links\n- [ ] b {#b}\n",
         "# Demo\n\n<!-- folio plan edit r1, version 1 -->\n\n- Check: all links\n- b\n",
@@ -90,7 +90,7 @@ fn a_step_with_a_colon_may_stand_first_in_a_list_e9_14() {
 }
 
 #[test]
-fn what_a_line_says_twice_or_nobody_understands_is_told_e9_14() {
+fn duplicate_or_unknown_step_markup_is_reported_e9_14() {
     let block = |inside: &str| format!("  ```yaml\n  {inside}\n  ```\n");
     let described = format!("- [ ] A {{#a}}\n{}  more of it\n", block("description: long"));
     assert_eq!(
@@ -114,7 +114,7 @@ fn what_a_line_says_twice_or_nobody_understands_is_told_e9_14() {
 }
 
 #[test]
-fn a_group_of_which_no_member_is_left_has_no_steps_e9_14() {
+fn group_without_members_is_reported_as_having_no_steps_e9_14() {
     let told = mistakes("- [ ] g {#g .parallel}\n");
     assert!(told.contains("P013 the group has no steps"), "{told}");
 }

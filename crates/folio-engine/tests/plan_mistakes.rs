@@ -112,7 +112,7 @@ steps:
 "#;
 
 #[test]
-fn ten_mistakes_are_told_at_once_each_with_its_place_e9_1() {
+fn ten_mistakes_are_reported_together_with_their_places_e9_1() {
     insta::assert_snapshot!(mistakes(TEN_MISTAKES), @r#"
         3:31 inputs.repo.default: P026 the default is a number, the input is a path
         6:16 steps[0].do.tool: P004 unknown tool "grpe" (did you mean `grep`?)
@@ -128,7 +128,7 @@ fn ten_mistakes_are_told_at_once_each_with_its_place_e9_1() {
 }
 
 #[test]
-fn a_mistake_in_one_task_does_not_hide_those_of_another() {
+fn mistakes_in_one_task_do_not_hide_those_in_another() {
     let text = "steps:\n  - id: a\n    retry: {max_attempts: 0}\n  - 5\n  - id: b\n    do: {tool: grep}\n  - id: c\n    needs: [a, d]\n    description: '{{ inputs.x }}'\n";
     assert_eq!(
         codes(text),
@@ -144,13 +144,13 @@ fn a_mistake_in_one_task_does_not_hide_those_of_another() {
 }
 
 #[test]
-fn a_name_is_not_called_unknown_if_it_is_that_of_a_step_whose_id_is_refused() {
+fn reference_to_an_invalid_step_id_is_not_unknown() {
     let text = "steps:\n  - {id: 'Not A Slug', title: a}\n  - {id: b, needs: [not-a-slug, gone], description: '{{ results.not-a-slug.notes }}'}\n";
     assert_eq!(codes(text), ["P008 2:10 steps[0].id", "P010 3:33 steps[1].needs[1]"]);
 }
 
 #[test]
-fn a_template_without_quotes_is_told_what_it_lacks() {
+fn unquoted_template_is_reported_with_a_hint_to_quote_it() {
     let told = mistakes("steps: [{id: a, do: {tool: list, args: {path: {{ inputs.x }}}}}]");
     assert!(
         told.contains("put quotation marks around a value that begins with {{: '{{ … }}'"),
@@ -172,7 +172,7 @@ fn unknown_keys_are_mistakes_with_a_suggestion() {
 }
 
 #[test]
-fn ids_are_unique_within_one_plan_and_may_be_used_again_in_a_sub_plan() {
+fn step_ids_are_unique_per_plan_but_reusable_in_subplans() {
     assert_eq!(
         codes("[{id: a}, {parallel: [{id: b}, {id: a}]}, List files, list files]"),
         ["P009 1:37 [1].parallel[1].id", "P009 1:55 [3]"]
@@ -187,7 +187,7 @@ fn ids_are_unique_within_one_plan_and_may_be_used_again_in_a_sub_plan() {
 }
 
 #[test]
-fn needs_name_steps_of_the_same_plan() {
+fn needs_must_name_steps_of_the_same_plan() {
     insta::assert_snapshot!(
         mistakes("steps:\n  - {id: a, plan: [{id: inner}, {id: other, needs: [b]}]}\n  - {id: b, needs: [inner, aa]}\n"),
         @r#"
@@ -199,7 +199,7 @@ fn needs_name_steps_of_the_same_plan() {
 }
 
 #[test]
-fn steps_that_wait_for_one_another_are_named_e9_1() {
+fn cyclic_waits_are_reported_with_their_steps_e9_1() {
     insta::assert_snapshot!(
         [
             "[{id: a, needs: [b]}, {id: b}]",
@@ -225,7 +225,7 @@ fn steps_that_wait_for_one_another_are_named_e9_1() {
 }
 
 #[test]
-fn a_step_whose_name_cannot_be_read_is_told_by_its_number_e9_1() {
+fn step_without_a_readable_id_is_named_by_its_number_e9_1() {
     insta::assert_snapshot!(mistakes("steps:
   - parallel:
       - {do: {tool: write, args: {path: a, text: b}}}
@@ -245,7 +245,7 @@ fn a_step_whose_name_cannot_be_read_is_told_by_its_number_e9_1() {
 }
 
 #[test]
-fn of_thousands_of_wrong_names_all_are_told_and_a_hundred_are_compared_with_what_there_is_e9_1() {
+fn thousand_unknown_names_are_reported_but_only_100_get_hints_e9_1() {
     let step = |n: usize| json!({"id": format!("step{n}"), "title": "mix", "needs": [format!("tsep{n}")]});
     let steps: Vec<_> = (0..1_000).map(step).collect();
     let found = from_value(&json!(steps), &Known::default()).unwrap_err().0;
@@ -263,7 +263,7 @@ fn of_thousands_of_wrong_names_all_are_told_and_a_hundred_are_compared_with_what
 }
 
 #[test]
-fn plans_groups_and_sequences_are_not_empty() {
+fn empty_plans_groups_and_sequences_are_mistakes() {
     assert_eq!(codes("steps: []"), ["P013 1:8 steps"]);
     assert_eq!(codes("[]"), ["P013 1:1 "]);
     assert_eq!(codes(""), ["P013 1:1 "]);
@@ -280,7 +280,7 @@ fn plans_groups_and_sequences_are_not_empty() {
 }
 
 #[test]
-fn a_plan_may_not_be_larger_than_the_limits() {
+fn plan_larger_than_the_limits_is_refused() {
     let branches: Vec<String> = (0..65).map(|n| format!("b{n}")).collect();
     assert_eq!(codes(&format!("[[{}]]", branches.join(", "))), ["P014 1:2 [0]"]);
     let criteria = |count: usize| {
@@ -323,7 +323,7 @@ fn a_plan_may_not_be_larger_than_the_limits() {
 }
 
 #[test]
-fn a_plan_may_have_smaller_groups_than_the_limits_e9_10() {
+fn children_budget_of_a_plan_limits_its_group_size_e9_10() {
     let of = |children: u32| format!("{{title: t, budget: {{children: {children}}}, steps: [[a, b, c]]}}");
     assert_eq!(codes(&of(2)).len(), 1);
     assert!(codes(&of(2))[0].starts_with("P014"), "{:?}", codes(&of(2)));
@@ -331,7 +331,7 @@ fn a_plan_may_have_smaller_groups_than_the_limits_e9_10() {
 }
 
 #[test]
-fn a_task_is_done_in_one_way() {
+fn task_with_several_kinds_of_work_is_a_mistake() {
     assert_eq!(
         codes(
             "[{id: a, do: {tool: list}, plan: [b]}, {id: c, atomic: true, plan: [d]}, {id: e, parallel: [f], for_each: [1]}]"
@@ -351,7 +351,7 @@ fn a_task_is_done_in_one_way() {
 }
 
 #[test]
-fn tools_and_their_arguments_must_exist() {
+fn unknown_tools_and_arguments_are_mistakes() {
     insta::assert_snapshot!(
         mistakes("[{id: a, do: {tool: grpe}}, {id: b, do: {tool: grep, args: {pattrn: x, limit: 1}}}, {id: c, do: {tool: grep}}, {id: d, do: {tool: grep, args: [x]}}]"),
         @r#"
@@ -366,7 +366,7 @@ fn tools_and_their_arguments_must_exist() {
 }
 
 #[test]
-fn templates_name_what_exists_and_is_finished() {
+fn templates_may_only_read_results_that_exist_and_are_finished() {
     insta::assert_snapshot!(
         mistakes(
             r#"
@@ -409,7 +409,7 @@ report: "{{ results.later.notes }} {{ results.gone.notes }}"
 }
 
 #[test]
-fn of_a_result_templates_name_what_every_result_has() {
+fn unknown_fields_of_a_result_in_a_template_are_mistakes() {
     insta::assert_snapshot!(
         mistakes(
             "[{id: a, do: {tool: list}}, \
@@ -424,7 +424,7 @@ fn of_a_result_templates_name_what_every_result_has() {
 }
 
 #[test]
-fn items_are_known_in_the_body_and_nowhere_else() {
+fn for_each_item_is_known_only_in_its_body() {
     assert_eq!(
         codes(
             "[{id: a, for_each: [1], as: file, step: {id: b, description: '{{ file }} {{ index }} {{ item }}', plan: [{id: c, description: '{{ file }}'}]}}, {id: d, description: '{{ file }}'}]"
@@ -447,7 +447,7 @@ fn of_list(over: &str) -> String {
 }
 
 #[test]
-fn a_for_each_goes_over_nothing_that_is_declared_to_be_no_list_e9_1() {
+fn for_each_over_a_declared_non_list_is_a_mistake_e9_1() {
     for fine in [
         "results.l.output.files",
         "{{ results.l.output.files[0].tags }}",
@@ -503,7 +503,7 @@ fn a_for_each_goes_over_nothing_that_is_declared_to_be_no_list_e9_1() {
 }
 
 #[test]
-fn a_for_each_needs_a_list() {
+fn for_each_over_a_non_list_is_a_mistake() {
     assert_eq!(
         codes(
             "{inputs: {repo: path, files: list}, steps: [{id: a, for_each: inputs.repo, step: x}, {id: b, for_each: two words, step: x}, {id: c, for_each: '{{ a }} and {{ b }}', step: x}, {id: d, for_each: 5, step: x}, {id: e, for_each: '{{ inputs.files | sort }}', step: x}, {id: f, for_each: 'results.e.output[0]', step: x}, {id: g, for_each: results.gone.output, step: x}]}"
@@ -521,7 +521,7 @@ fn a_for_each_needs_a_list() {
 }
 
 #[test]
-fn branches_that_race_may_not_write_e9_5() {
+fn racing_branches_that_may_write_are_a_mistake_e9_5() {
     let plan = |second: &str| {
         format!(
             "[{{join: first_ok, parallel: [{{id: a, do: {{tool: write, args: {{path: p, text: t}}}}}}, {second}]}}]"
@@ -543,7 +543,7 @@ fn branches_that_race_may_not_write_e9_5() {
 }
 
 #[test]
-fn a_group_has_no_more_branches_than_the_task_around_it_may_have_e9_10() {
+fn children_budget_of_a_task_limits_the_groups_inside_it_e9_10() {
     let within = |children: u32| {
         format!(
             "[{{id: t, budget: {{children: {children}}}, plan: [{{parallel: [a, b, c]}}]}}, {{parallel: [d, e, f]}}]"
@@ -559,7 +559,7 @@ fn a_group_has_no_more_branches_than_the_task_around_it_may_have_e9_10() {
 }
 
 #[test]
-fn a_criterion_says_what_must_hold_however_it_is_written() {
+fn criterion_without_text_is_a_mistake() {
     for criterion in ["''", "{text: ''}"] {
         let found = codes(&format!("[{{id: a, criteria: [{criterion}]}}]"));
         assert!(
@@ -570,7 +570,7 @@ fn a_criterion_says_what_must_hold_however_it_is_written() {
 }
 
 #[test]
-fn a_quorum_can_be_reached() {
+fn quorum_that_cannot_be_reached_is_a_mistake() {
     assert_eq!(codes("[{parallel: [a, b], join: quorum(0)}]"), ["P027 1:27 [0].join"]);
     assert_eq!(codes("[{parallel: [a, b], join: {quorum: 3}}]"), ["P027 1:27 [0].join"]);
     assert_eq!(
@@ -581,7 +581,7 @@ fn a_quorum_can_be_reached() {
 }
 
 #[test]
-fn values_have_their_type_and_range() {
+fn values_of_the_wrong_type_or_range_are_mistakes() {
     insta::assert_snapshot!(
         mistakes(
             r#"
@@ -648,7 +648,7 @@ steps:
 }
 
 #[test]
-fn a_task_with_a_plan_has_no_timeout_and_no_retry_of_its_own_e9_1() {
+fn timeout_or_retry_beside_a_plan_is_a_mistake_e9_1() {
     let told = mistakes(
         "[{id: a, plan: [{id: b, timeout: 5s, retry: 2, do: {tool: list}}], timeout: 5s, retry: 2},
           {id: c, for_each: [1], plan: [{id: d, do: {tool: list}}], timeout: 1m}]",
@@ -661,7 +661,7 @@ fn a_task_with_a_plan_has_no_timeout_and_no_retry_of_its_own_e9_1() {
 }
 
 #[test]
-fn a_text_that_is_neither_yaml_nor_json_is_refused_with_its_place() {
+fn unparseable_plan_text_is_refused_with_its_place() {
     insta::assert_snapshot!(
         [
             "steps: [a, b",
@@ -694,7 +694,7 @@ fn a_text_that_is_neither_yaml_nor_json_is_refused_with_its_place() {
 }
 
 #[test]
-fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
+fn plan_checks_tool_arguments_against_the_tool_schema() {
     let plan = |args: &str| format!("[{{id: a, do: {{tool: maps.route, args: {args}}}}}]");
     assert!(parse(&plan("{to: Rome, stops: [{city: Pisa}], by: train}"), &tools()).is_ok());
     assert_eq!(codes(&plan("{}")), ["P016 1:39 [0].do.args"]);
@@ -710,7 +710,7 @@ fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
 }
 
 #[test]
-fn arguments_that_a_tool_would_not_take_are_mistakes_of_the_plan_e9_1() {
+fn tool_arguments_of_the_wrong_kind_are_mistakes_e9_1() {
     let plan = |args: &str| format!("[{{id: a, do: {{tool: wait, args: {args}}}}}]");
     insta::assert_snapshot!(mistakes(&plan("{ms: abc, quiet: perhaps, until: dusk, note: [a], names: [1]}")), @r#"
     1:38 [0].do.args.ms: P029 the tool `wait` does not accept this: `ms` is a whole number that is not negative, not "abc"
@@ -744,7 +744,7 @@ fn arguments_that_a_tool_would_not_take_are_mistakes_of_the_plan_e9_1() {
 }
 
 #[test]
-fn texts_that_a_tool_with_a_schema_takes_as_numbers_are_no_mistakes_e9_1() {
+fn numeric_text_is_accepted_for_schema_numbers_e9_1() {
     let schema =
         json!({"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}, "on": {"type": "boolean"}}});
     let tool = KnownTool {
@@ -765,7 +765,7 @@ fn texts_that_a_tool_with_a_schema_takes_as_numbers_are_no_mistakes_e9_1() {
 }
 
 #[test]
-fn what_a_template_comes_to_is_not_held_against_a_schema() {
+fn template_arguments_are_not_checked_against_the_schema() {
     let plan = "inputs: {by: {default: car}}\nsteps: [{id: a, do: {tool: maps.route, args: {to: '{{ inputs.by }}', by: '{{ inputs.by }}', stops: '{{ [] }}'}}}]";
     assert!(parse(plan, &tools()).is_ok(), "{}", mistakes(plan));
     let unknown = "[{id: a, do: {tool: maps.route, args: {x: '{{ 1 }}'}}}]";
@@ -777,7 +777,7 @@ fn what_a_template_comes_to_is_not_held_against_a_schema() {
 }
 
 #[test]
-fn mistakes_of_a_plan_in_markdown_stand_in_the_order_of_the_text_e9_1() {
+fn markdown_mistakes_are_sorted_by_line_e9_1() {
     let text = "- [ ] a {#a}\n  ```yaml\n  title: b: c\n  ```\nnonsense\n";
     let found = parse(text, &Known::default()).unwrap_err().0;
     let lines: Vec<u32> = found.iter().map(|mistake| mistake.place.line).collect();
@@ -785,7 +785,7 @@ fn mistakes_of_a_plan_in_markdown_stand_in_the_order_of_the_text_e9_1() {
 }
 
 #[test]
-fn in_a_plan_without_a_text_a_place_is_a_path_e9_1() {
+fn plan_without_text_reports_paths_as_places_e9_1() {
     let twice = json!({"steps": [{"id": "a", "title": "look"}, {"id": "a", "title": "look again"}]});
     let found = from_value(&twice, &Known::default()).unwrap_err().0;
     assert_eq!(found[0].message, "the step at steps[0] already has the id `a`");

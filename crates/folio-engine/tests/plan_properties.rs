@@ -54,7 +54,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_plan_that_is_written_reads_back_as_itself(plan in plan_support::plan()) {
+    fn plan_written_as_json_reads_back_unchanged(plan in plan_support::plan()) {
         let written = serde_json::to_string(&plan).unwrap();
         match parse(&written, &known_of(&plan)) {
             Ok(read) => prop_assert_eq!(read, plan),
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn yaml_and_json_give_the_same_plan(plan in plan_support::plan()) {
+    fn plan_written_as_yaml_reads_back_unchanged(plan in plan_support::plan()) {
         let value = serde_json::to_value(&plan).unwrap();
         let mut text = String::new();
         yaml(&value, 0, &mut text);
@@ -83,13 +83,13 @@ proptest! {
     }
 
     #[test]
-    fn a_stored_plan_reads_back(plan in plan_support::plan()) {
+    fn stored_plan_deserializes_unchanged(plan in plan_support::plan()) {
         let stored = serde_json::to_value(&plan).unwrap();
         prop_assert_eq!(serde_json::from_value::<Plan>(stored).unwrap(), plan);
     }
 
     #[test]
-    fn a_plan_in_markdown_reads_back_as_the_same_plan_e9_14(plan in plan_support::plan()) {
+    fn plan_written_as_markdown_reads_back_unchanged_e9_14(plan in plan_support::plan()) {
         let written = ShownStep::written(&plan.steps);
         let text = to_markdown(&written);
         // The steps alone know of no inputs; only what they say is compared.
@@ -109,14 +109,14 @@ proptest! {
     }
 
     #[test]
-    fn anything_that_looks_like_a_list_is_a_plan_or_has_mistakes(
+    fn markdown_like_text_never_panics_the_plan_parser(
         text in "([ \\n\u{a0}\u{3000}]|\\n- |\\n  - |\\n    |\\[ \\] |\\[x\\] |\\[-\\] |\\{#a\\}|\\{#b \\.parallel\\}|\\n  ```yaml\\n|\\n  ```\\n|do: |\\{|\\}|#|<!--|-->|[a-c]| · ){0,60}",
     ) {
         drop(parse(&format!("- [ ] x\n{text}"), &Known::default()));
     }
 
     #[test]
-    fn waits_point_to_what_must_be_earlier_and_none_is_implied_by_another(plan in plan_support::plan()) {
+    fn waits_point_to_earlier_steps_and_are_never_redundant(plan in plan_support::plan()) {
         let graph = Graph::of(&plan.steps);
         for (at, node) in graph.nodes.iter().enumerate() {
             for &wait in &node.waits {
@@ -133,7 +133,7 @@ proptest! {
     }
 
     #[test]
-    fn what_a_step_reads_is_every_step_that_it_reads_in_plan_order_e9_2(plan in plan_support::plan()) {
+    fn read_by_lists_every_step_read_in_plan_order_e9_2(plan in plan_support::plan()) {
         let graph = Graph::of(&plan.steps);
         for reader in 0..graph.nodes.len() {
             let one_by_one: Vec<usize> = (0..graph.nodes.len()).filter(|&target| graph.reads(reader, target)).collect();
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn a_step_without_needs_waits_for_everything_earlier_in_its_sequence(plan in plan_support::plan()) {
+    fn step_without_needs_waits_for_all_earlier_sequence_steps(plan in plan_support::plan()) {
         let graph = Graph::of(&plan.steps);
         for (at, node) in graph.nodes.iter().enumerate() {
             let is_ordered = node.parent.is_none_or(|parent| !matches!(graph.nodes[parent].step, Step::Parallel(_)));
@@ -156,12 +156,12 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_plan_or_has_mistakes(text in "\\PC{0,200}") {
+    fn arbitrary_text_never_panics_the_plan_parser(text in "\\PC{0,200}") {
         drop(parse(&text, &Known::default()));
     }
 
     #[test]
-    fn anything_that_looks_like_yaml_is_a_plan_or_has_mistakes(
+    fn yaml_like_text_never_panics_the_plan_parser(
         text in "([ \\n]|- |\\{|\\}|\\[|\\]|: |, |\"|'|\\{\\{ | \\}\\}|steps|id|do|plan|parallel|for_each|needs|results\\.a|&a |\\*a|[a-c]|[0-9]){0,60}",
     ) {
         drop(parse(&text, &Known::default()));
@@ -169,7 +169,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_plan_never_stops_the_reader(plan in plan_support::plan(), at: prop::sample::Index, with in "\\PC{0,3}") {
+    fn damaged_plan_yields_sorted_mistakes_without_a_panic(plan in plan_support::plan(), at: prop::sample::Index, with in "\\PC{0,3}") {
         let written = serde_json::to_string_pretty(&plan).unwrap();
         let chars: Vec<char> = written.chars().collect();
         let at = at.index(chars.len());
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_template_or_has_mistakes(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\{#|#\\}| |if |for |in |endfor|raw|endraw|results|\\.|\\[|\\]|\"|'|\\||[a-z-]|[0-9]|é){0,40}") {
+    fn arbitrary_text_never_panics_the_template_parser(text in "(\\{\\{|\\}\\}|\\{%|%\\}|\\{#|#\\}| |if |for |in |endfor|raw|endraw|results|\\.|\\[|\\]|\"|'|\\||[a-z-]|[0-9]|é){0,40}") {
         drop(references_of_text(&text));
     }
 }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_one_text_and_what_is_none_is_named_without_its_bytes() {
+    fn texts_are_joined_and_other_content_listed_without_bytes() {
         let answer = answered(json!({
             "content": [
                 {"type": "text", "text": "one"},
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_an_error_is_a_failed_call_that_keeps_what_it_said() {
+    fn error_answer_is_a_failed_call_that_keeps_its_text() {
         let answer = answered(json!({"content": [{"type": "text", "text": "no\nsuch city"}], "isError": true}));
         let error = answer.error.unwrap_or_else(|| panic!("it failed"));
         assert_eq!(

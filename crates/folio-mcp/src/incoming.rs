@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn in_the_place_of_an_answer_that_is_too_long_comes_one_that_says_so() {
+    async fn too_long_answer_is_replaced_by_an_error() {
         let long = "x".repeat(20_000);
         let nested = format!(r#"{{"structuredContent":{{"id":3,"text":"{long}","last":{{"id":4}}}}}}"#);
         for line in [
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn in_the_place_of_an_answer_that_is_nested_too_deeply_comes_one_that_says_so() {
+    async fn too_deeply_nested_answer_is_replaced_by_an_error() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let line = |depth: usize| {
             format!(
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn half_a_character_takes_nothing_away_and_what_is_no_json_is_said() {
+    async fn lone_surrogate_is_repaired_and_invalid_json_becomes_an_error() {
         let line =
             |text: &str| format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":[],"structuredContent":{text}}}}}"#);
         for (text, heard) in [(r#""a \ud83c""#, r#""a \ufffd""#), ("1e999", r#""1e999""#)] {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_last_line_that_is_no_message_is_kept() {
+    async fn last_stray_line_is_kept_for_diagnosis() {
         let stray = Stray::default();
         let message = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
         let said = format!("Welcome!\n\n{{}}\n{message}\n");
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_says_nothing_but_what_is_no_message_is_not_listened_to_for_ever() {
+    async fn reading_ends_after_too_many_consecutive_stray_lines() {
         let message = "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n";
         for line in ["{}\n", "{\"jsonrpc\":\"2.0\"}\n"] {
             let few = line.repeat(STRAYS_MAX - 1);
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_answers_nothing_is_left_as_it_is() {
+    async fn lines_other_than_answers_pass_unchanged_unless_too_long() {
         for line in [
             r#"{"jsonrpc":"2.0","id":7,"method":"roots/list","params":"x"}"#,
             r#"{"method":"roots/list","params":"x","jsonrpc":"2.0","id":7}"#,

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_declares_of_its_answers_is_known_e9_1() {
+    fn declared_output_schema_becomes_the_schema_of_structured_output_e9_1() {
         let answers = json!({"type": "object", "properties": {"rows": {"type": "array"}}});
         let tools = listed(json!([{"name": "look", "inputSchema": {"type": "object"}, "outputSchema": answers}]));
         let (offered, _) = offered("desk", &McpSettings::of_command(vec!["x".to_owned()]), &tools);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_tool_that_says_nothing_the_most_careful_is_thought_e9_12() {
+    fn tool_effect_comes_from_settings_then_hints_then_opaque_e9_12() {
         let settings = McpSettings {
             effects: [("told".to_owned(), Effect::Pure)].into(),
             ..McpSettings::of_command(vec!["x".to_owned()])
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_writes_is_said_in_the_settings_e9_15() {
+    fn resources_that_a_tool_writes_come_from_the_settings_e9_15() {
         let text = "command = ['x']\neffects = {look = 'read'}\nwrites = {put = 'board/{id}', free = '', '*' = 'desk'}";
         let settings: McpSettings = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
         let names = ["put", "free", "other", "look"].map(|name| tool(name, &Value::Null));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_offered_is_left_out_by_name() {
+    fn unusable_listed_tools_are_left_out_with_a_reason() {
         let settings = McpSettings {
             tools: Some(["a", "a b", "bad", "gone", "huge"].map(str::to_owned).to_vec()),
             ..McpSettings::of_command(vec!["x".to_owned()])
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_a_limit_to_the_tools_of_a_server() {
+    fn tools_beyond_the_limit_of_a_server_are_left_out() {
         let settings = McpSettings::of_command(vec!["x".to_owned()]);
         let many: Vec<Value> = (0..TOOLS_MAX + 1)
             .map(|n| tool(&format!("t{n}"), &Value::Null))

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_are_sent_to_no_address_that_could_do_something_else_than_log_them_in() {
+    fn only_https_and_loopback_login_addresses_may_be_opened() {
         for fit in [
             "https://login.example/authorize?x=1",
             "http://127.0.0.1:7/a",

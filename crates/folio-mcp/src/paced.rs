@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn who_does_not_read_answers_is_not_heard_until_it_does() {
+    async fn peer_is_not_read_until_it_reads_its_answers() {
         let (ours, mut theirs) = tokio::io::duplex(256);
         let (output, input) = tokio::io::split(ours);
         let room = Room::default();

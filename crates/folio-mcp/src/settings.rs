@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_a_program_or_an_address() {
+    fn mcp_settings_are_checked_for_invalid_and_conflicting_fields() {
         assert_eq!(problem("maps", "command = ['maps-mcp']"), None);
         assert_eq!(
             problem("maps", "url = 'http://127.0.0.1:1/mcp'\ntoken = 'MAPS_TOKEN'"),
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_owner_says_changes_nothing_needs_no_yes_e9_14() {
+    fn tool_set_to_a_read_effect_needs_no_approval_e9_14() {
         let text = "command = ['x']\nallow = ['send']\neffects = {look = 'read', put = 'idempotent'}";
         let settings: McpSettings = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
         let allowed = ["look", "put", "send", "other"].map(|name| settings.allows(name));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_no_list_is_told_what_one_is() {
+    fn command_given_as_text_is_rejected_naming_the_list() {
         let read = toml::from_str::<McpSettings>("command = 'npx -y maps-mcp'");
         let error = read.map_or_else(|error| error.to_string(), |settings| format!("{settings:?}"));
         assert!(

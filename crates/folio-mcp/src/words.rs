@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_says_in_seconds_or_by_a_date_how_long_it_wants_to_be_left_alone() {
+    fn retry_after_is_read_as_seconds_or_as_a_date() {
         let now = Timestamp::parse("2026-10-21T07:28:00.250Z").unwrap();
         for (said, pause) in [
             ("7", Some(7_000)),

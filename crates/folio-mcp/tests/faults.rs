@@ -112,7 +112,7 @@ fn context() -> ToolContext {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_is_a_tool_like_any_other_e9_17() {
+async fn mcp_tool_is_registered_and_called_like_a_builtin_tool_e9_17() {
     let house = House::new().await;
     assert_eq!(house.servers.problems().next(), None);
     let spec = house.registry.get("x.echo").unwrap().spec();
@@ -129,7 +129,7 @@ async fn a_tool_of_a_server_is_a_tool_like_any_other_e9_17() {
 }
 
 #[tokio::test]
-async fn arguments_are_checked_against_the_schema_before_the_server_sees_them() {
+async fn invalid_arguments_are_rejected_before_they_reach_the_server() {
     let house = House::new().await;
     for args in [json!({}), json!({"text": 5}), json!([1])] {
         let error = house.call("x.echo", args).await.error.unwrap();
@@ -139,7 +139,7 @@ async fn arguments_are_checked_against_the_schema_before_the_server_sees_them() 
 }
 
 #[tokio::test]
-async fn a_tool_is_not_called_unless_somebody_allowed_it_e9_14() {
+async fn mcp_tool_that_is_not_allowed_is_not_called_e9_14() {
     let house = House::with(|settings| McpSettings {
         allow: Vec::new(),
         ..settings
@@ -163,7 +163,7 @@ async fn a_tool_is_not_called_unless_somebody_allowed_it_e9_14() {
 }
 
 #[tokio::test]
-async fn only_what_was_named_is_offered() {
+async fn only_tools_named_in_the_settings_are_offered() {
     let house = House::with(|settings| McpSettings {
         tools: Some(vec!["echo".to_owned(), "nowhere".to_owned()]),
         ..settings
@@ -179,7 +179,7 @@ async fn only_what_was_named_is_offered() {
 }
 
 #[tokio::test]
-async fn a_call_that_may_have_changed_something_is_not_made_twice_e9_12() {
+async fn opaque_call_is_not_repeated_when_the_server_dies_e9_12() {
     let house = House::new().await;
     let error = house.error("x.die").await;
     assert_eq!(
@@ -196,7 +196,7 @@ async fn a_call_that_may_have_changed_something_is_not_made_twice_e9_12() {
 }
 
 #[tokio::test]
-async fn a_call_that_only_looks_is_made_again_when_the_server_is_gone_e9_12() {
+async fn read_call_is_repeated_when_the_server_dies_e9_12() {
     let house = House::new().await;
     let answer = house.call("x.die_once", json!({})).await;
     assert_eq!(answer.outputs["text"], "alive again", "{answer:?}");
@@ -204,7 +204,7 @@ async fn a_call_that_only_looks_is_made_again_when_the_server_is_gone_e9_12() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_again_and_again_is_left_alone_for_a_while() {
+async fn server_that_keeps_dying_is_not_restarted_after_five_times() {
     let house = House::new().await;
     for _ in 0..3 {
         let error = house.error("x.always_dies").await;
@@ -217,7 +217,7 @@ async fn a_server_that_ends_again_and_again_is_left_alone_for_a_while() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_waited_for_within_a_limit() {
+async fn call_to_a_hanging_server_times_out_and_restarts_it() {
     let house = House::with(|settings| McpSettings {
         time_s: Some(1),
         ..settings
@@ -231,14 +231,14 @@ async fn a_server_that_does_not_answer_is_waited_for_within_a_limit() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_of_the_protocol_says_nothing_of_what_was_done() {
+async fn non_protocol_answer_leaves_the_outcome_unknown() {
     let house = House::new().await;
     let error = house.error("x.mumble").await;
     assert_eq!(error.kind, FailureKind::Unknown, "{error:?}");
 }
 
 #[tokio::test]
-async fn a_part_of_an_unknown_kind_takes_nothing_away_from_the_others() {
+async fn content_of_an_unknown_kind_does_not_affect_the_rest() {
     let house = House::new().await;
     let answer = house.call("x.film", json!({})).await;
     let parts = json!([{"type": "unknown", "bytes_left_out": 29}]);
@@ -250,7 +250,7 @@ async fn a_part_of_an_unknown_kind_takes_nothing_away_from_the_others() {
 }
 
 #[tokio::test]
-async fn a_server_says_no_in_its_own_words() {
+async fn tool_failure_keeps_the_message_of_the_server() {
     let house = House::new().await;
     let error = house.error("x.fail").await;
     assert_eq!(
@@ -263,7 +263,7 @@ async fn a_server_says_no_in_its_own_words() {
 }
 
 #[tokio::test]
-async fn a_call_that_never_reached_the_server_changed_nothing_e9_12() {
+async fn call_that_never_reached_the_server_is_unavailable_not_unknown_e9_12() {
     let command = [
         "sh",
         "-c",
@@ -286,7 +286,7 @@ async fn a_call_that_never_reached_the_server_changed_nothing_e9_12() {
 }
 
 #[tokio::test]
-async fn a_call_that_could_not_be_sent_is_made_over_another_connection() {
+async fn unsent_call_is_repeated_over_a_new_connection() {
     let house = House::new().await;
     let first = house.pid();
     assert!(house.call("x.deaf", json!({})).await.is_ok());
@@ -298,7 +298,7 @@ async fn a_call_that_could_not_be_sent_is_made_over_another_connection() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_is_started_again_whoever_holds_its_pipes() {
+async fn dead_server_is_restarted_although_its_pipes_remain_open() {
     let house = House::new().await;
     let first = house.pid();
     assert!(house.call("x.abandon", json!({})).await.is_ok());
@@ -309,7 +309,7 @@ async fn a_server_that_is_gone_is_started_again_whoever_holds_its_pipes() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_in_a_call_is_not_waited_for_whoever_holds_its_pipes() {
+async fn server_death_ends_a_call_although_pipes_remain_open() {
     let house = House::new().await;
     let context = context();
     let calling = house.call_in("x.desert", json!({}), &context);
@@ -323,7 +323,7 @@ async fn a_server_that_ends_in_a_call_is_not_waited_for_whoever_holds_its_pipes(
 }
 
 #[tokio::test]
-async fn a_server_that_asks_and_does_not_read_is_not_listened_to_and_started_anew() {
+async fn server_that_floods_requests_without_reading_is_restarted() {
     let house = House::new().await;
     let first = house.pid();
     assert!(house.call("x.pester", json!({})).await.is_ok());
@@ -348,7 +348,7 @@ async fn bytes_written_by_the_children_of(pid: &str, time: Duration) -> u64 {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_started_anew_while_others_wait_for_it() {
+async fn hanging_server_is_restarted_once_for_concurrent_callers() {
     let house = House::with(|settings| McpSettings {
         time_s: Some(1),
         ..settings
@@ -375,7 +375,7 @@ async fn a_server_that_does_not_answer_is_started_anew_while_others_wait_for_it(
 }
 
 #[tokio::test]
-async fn a_message_over_the_limit_is_not_taken_and_named() {
+async fn message_over_the_limit_is_refused_naming_the_limit() {
     let limited = |settings| McpSettings {
         answer_bytes: Some(100_000),
         ..settings
@@ -406,7 +406,7 @@ async fn a_message_over_the_limit_is_not_taken_and_named() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_what_was_listed_is_not_called() {
+async fn tool_that_changed_since_it_was_listed_is_not_called() {
     let house = House::new().await;
     assert!(
         house
@@ -429,7 +429,7 @@ async fn a_tool_that_is_not_what_was_listed_is_not_called() {
 }
 
 #[tokio::test]
-async fn what_is_listed_and_is_no_tool_takes_nothing_away_from_the_others() {
+async fn invalid_listed_tools_do_not_affect_the_others() {
     let house = House::with(|settings| McpSettings {
         command: ["sh", "-c", "touch strange; exec sh server.sh"]
             .map(str::to_owned)
@@ -454,7 +454,7 @@ async fn what_is_listed_and_is_no_tool_takes_nothing_away_from_the_others() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_takes_nothing_away_from_the_others() {
+async fn unavailable_server_does_not_affect_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str, command: &[&str]| {
         let command = command.iter().map(ToString::to_string).collect();
@@ -525,7 +525,7 @@ async fn told_of(begin: &str, list: &str) -> (Vec<String>, usize) {
 }
 
 #[tokio::test]
-async fn what_a_server_does_wrong_is_said_in_no_words_of_a_library() {
+async fn startup_problems_are_reported_in_plain_words() {
     let says = "the MCP server x cannot be used: ";
     for (begin, list, said) in [
         ("exit 3", "", "it ended before it was ready (exit code 3)"),
@@ -551,7 +551,7 @@ async fn what_a_server_does_wrong_is_said_in_no_words_of_a_library() {
 }
 
 #[tokio::test]
-async fn a_list_that_leads_back_to_itself_is_read_no_further() {
+async fn cyclic_tool_list_is_read_once_and_reported() {
     let (problems, tools) = told_of(HELLO, ROUND).await;
     let said = "tools of the MCP server x are left out: u has no `inputSchema`; t is listed twice; the first one counts; its list of tools \
                 leads back to a page that was read (`nextCursor`), and is read no further";
@@ -559,7 +559,7 @@ async fn a_list_that_leads_back_to_itself_is_read_no_further() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_is_a_failure_at_once() {
+async fn unreadable_answer_fails_the_call_without_a_retry() {
     let house = House::new().await;
     for (tool, code, said) in [
         (
@@ -586,7 +586,7 @@ async fn an_answer_that_cannot_be_read_is_a_failure_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_ends_when_nobody_needs_it_any_more() {
+async fn closing_servers_ends_the_server_process() {
     let house = House::new().await;
     let pid = house.pid();
     house.servers.close().await;
@@ -595,7 +595,7 @@ async fn a_server_ends_when_nobody_needs_it_any_more() {
 }
 
 #[tokio::test]
-async fn what_is_asked_when_all_are_ended_is_no_failure_of_the_call_e9_12() {
+async fn call_during_close_stays_pending_until_cancelled_e9_12() {
     for tool in ["x.echo", "x.hang", "x.wait"] {
         let house = House::new().await;
         let context = context();
@@ -659,7 +659,7 @@ async fn starting(house: &House) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn who_does_not_wait_for_a_server_that_is_being_started_ends_it_for_nobody() {
+async fn dropped_call_does_not_abort_the_server_start_for_others() {
     let house = slow_to_start().await;
     let echo = || house.call("x.echo", json!({"text": "a"}));
     for _ in 0..6 {
@@ -674,7 +674,7 @@ async fn who_does_not_wait_for_a_server_that_is_being_started_ends_it_for_nobody
 }
 
 #[tokio::test]
-async fn a_server_that_is_being_started_ends_with_the_others() {
+async fn starting_server_is_ended_on_close_or_drop() {
     for is_closed in [true, false] {
         let house = slow_to_start().await;
         let started = tokio::select! {
@@ -691,7 +691,7 @@ async fn a_server_that_is_being_started_ends_with_the_others() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_called_off_ends_at_once() {
+async fn cancelled_mcp_call_ends_at_once() {
     let house = House::new().await;
     let context = context();
     let calling = house.call_in("x.wait", json!({}), &context);
@@ -706,7 +706,7 @@ async fn a_call_that_is_called_off_ends_at_once() {
 }
 
 #[tokio::test]
-async fn who_gives_up_while_tools_that_changed_are_listed_leaves_that_to_the_next_e9_17() {
+async fn cancelled_tool_relisting_is_repeated_by_the_next_call_e9_17() {
     let house = House::new().await;
     let (mute, muted) = (house.folder.path().join("mute"), house.folder.path().join("muted"));
     assert!(house.call("x.change", json!({})).await.is_ok());

@@ -76,7 +76,7 @@ async fn opened_with(url: &str, token: &str, effect: Option<Effect>) -> (Servers
 }
 
 #[tokio::test]
-async fn a_server_is_reached_by_http_with_its_token_and_headers() {
+async fn http_server_is_called_with_its_token_and_headers() {
     for is_legacy in [true, false] {
         let (url, heads) = serve(is_legacy).await;
         let (servers, registry) = opened(&url, "sesame").await;
@@ -94,7 +94,7 @@ async fn a_server_is_reached_by_http_with_its_token_and_headers() {
 }
 
 #[tokio::test]
-async fn an_answer_over_the_limit_is_not_taken_and_named() {
+async fn http_answer_over_the_limit_is_refused_naming_the_limit() {
     let (url, _) = serve(false).await;
     let (servers, registry) = opened(&url, "sesame").await;
     let answer = add(&registry, json!({"a": 2, "b": 40, "times": 10_000})).await;
@@ -114,7 +114,7 @@ async fn an_answer_over_the_limit_is_not_taken_and_named() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_let_us_in_is_not_there_and_the_token_is_not_told() {
+async fn rejected_token_makes_the_server_unavailable_and_is_not_revealed() {
     let (url, _) = serve(true).await;
     let (servers, registry) = opened(&url, "wrong-token").await;
     let problem = servers.problems().next().unwrap().to_string();
@@ -128,7 +128,7 @@ async fn a_server_that_does_not_let_us_in_is_not_there_and_the_token_is_not_told
 }
 
 #[tokio::test]
-async fn an_address_where_nobody_listens_is_said() {
+async fn refused_connection_is_reported_with_its_address() {
     let (servers, _) = opened("http://127.0.0.1:9/mcp", "sesame").await;
     let problem = servers.problems().next().unwrap().to_string();
     assert!(
@@ -209,7 +209,7 @@ async fn passed(State(front): State<Front>, request: Request, next: Next) -> Res
 }
 
 #[tokio::test]
-async fn a_call_that_is_certainly_not_carried_out_may_be_made_again_e9_12() {
+async fn http_status_decides_if_a_call_outcome_is_unknown_e9_12() {
     let (url, front) = Front::of_adder().await;
     let (servers, registry) = opened(&url, "sesame").await;
     for status in [400, 401, 403, 413, 429] {
@@ -229,7 +229,7 @@ async fn a_call_that_is_certainly_not_carried_out_may_be_made_again_e9_12() {
 }
 
 #[tokio::test]
-async fn who_wants_to_be_left_alone_for_longer_than_there_is_time_is_not_asked_again() {
+async fn retry_after_beyond_the_time_limit_prevents_a_retry() {
     let (url, front) = Front::of_adder().await;
     let (servers, registry) = opened_with(&url, "sesame", Some(Effect::Read)).await;
     front.refuse(503, "99999999999");
@@ -241,7 +241,7 @@ async fn who_wants_to_be_left_alone_for_longer_than_there_is_time_is_not_asked_a
 }
 
 #[tokio::test]
-async fn after_a_session_has_ended_a_tool_is_called_only_if_it_is_as_it_was_e9_14() {
+async fn tool_that_changed_since_the_last_session_is_not_called_e9_14() {
     let (url, front) = Front::of_adder().await;
     let (servers, registry) = opened(&url, "sesame").await;
     // However often sessions end, nothing is wrong with the server.

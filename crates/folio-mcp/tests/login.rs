@@ -66,7 +66,7 @@ async fn log_in(start: &ToStart) {
 }
 
 #[tokio::test]
-async fn somebody_logs_in_once_and_calls_are_let_in_until_they_log_out() {
+async fn login_authorises_calls_until_logout() {
     let folder = tempfile::tempdir().unwrap();
     let (server, start) = served(folder.path()).await;
     let (servers, _) = opened(&start).await;
@@ -91,7 +91,7 @@ async fn somebody_logs_in_once_and_calls_are_let_in_until_they_log_out() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn tokens_are_read_by_their_owner_only_and_told_to_nobody() {
+async fn tokens_are_stored_owner_only_and_never_revealed() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = tempfile::tempdir().unwrap();
@@ -124,7 +124,7 @@ async fn tokens_are_read_by_their_owner_only_and_told_to_nobody() {
 }
 
 #[tokio::test]
-async fn tokens_are_renewed_by_one_of_those_who_share_them() {
+async fn concurrent_calls_renew_their_shared_tokens_one_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let (server, start) = served(folder.path()).await;
     // Shorter than the time that a token must be good for to be used: each use renews it, and what was used for that
@@ -144,7 +144,7 @@ async fn tokens_are_renewed_by_one_of_those_who_share_them() {
 }
 
 #[tokio::test]
-async fn a_login_that_is_not_taken_any_more_is_said() {
+async fn revoked_login_is_reported_until_a_new_login_replaces_it() {
     let folder = tempfile::tempdir().unwrap();
     let (server, start) = served(folder.path()).await;
     log_in(&start).await;
@@ -160,7 +160,7 @@ async fn a_login_that_is_not_taken_any_more_is_said() {
 }
 
 #[tokio::test]
-async fn a_login_that_cannot_be_renewed_for_a_moment_is_not_said_to_be_of_no_use() {
+async fn failed_token_renewal_is_temporary_and_asks_for_no_login() {
     let folder = tempfile::tempdir().unwrap();
     let (server, start) = served(folder.path()).await;
     // Each use renews it.
@@ -178,7 +178,7 @@ async fn a_login_that_cannot_be_renewed_for_a_moment_is_not_said_to_be_of_no_use
 }
 
 #[tokio::test]
-async fn a_no_and_an_address_of_another_login_are_no_login() {
+async fn denied_or_mismatched_redirect_does_not_log_in() {
     let folder = tempfile::tempdir().unwrap();
     let (server, start) = served(folder.path()).await;
     let (one, another) = (
@@ -196,7 +196,7 @@ async fn a_no_and_an_address_of_another_login_are_no_login() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_login_says_how_and_one_without_is_no_place_to_log_in() {
+async fn login_without_oauth_settings_fails_and_names_the_setting() {
     let folder = tempfile::tempdir().unwrap();
     let (_server, mut start) = served(folder.path()).await;
     start.login = None;

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn brier_and_reliability_for_each_tool_and_type_m7_11_6() {
+    fn calibration_computes_brier_score_and_bins_by_tool_and_type_m7_11_6() {
         let entries = [
             marked(0.9, Outcome::Confirmed),
             marked(0.9, Outcome::Refuted),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_live_again_after_it_was_marked_does_not_count_m7_11_6() {
+    fn outcome_of_a_reopened_observation_is_not_counted_m7_11_6() {
         let mut reopened = marked(0.9, Outcome::Refuted);
         reopened.fields.status = Status::Active;
         assert_eq!(Calibration::of([&reopened]), Calibration::default());
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn little_experience_says_nothing_m7_11_6() {
+    fn calibration_expects_nothing_from_fewer_than_five_outcomes_m7_11_6() {
         let some: Vec<_> = (0..4).map(|_| marked(0.9, Outcome::Refuted)).collect();
         let calibration = Calibration::of(&some);
         assert_eq!(calibration.expected(Some("scan"), Some("risk_alert"), 0.9), None);

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_one_reply_have_ids_that_differ() {
+    fn missing_or_duplicate_call_ids_are_made_unique() {
         // Gemini sends no ids, some servers send the same id for each call, and a generated id may equal that of
         // another call.
         for (ids, named) in [

@@ -55,13 +55,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_byte_is_two_digits() {
+    fn hex_writes_two_digits_for_each_byte() {
         assert_eq!(hex(&[0, 10, 255]), "000aff");
         assert_eq!(hex(&[]), "");
     }
 
     #[test]
-    fn the_order_of_keys_makes_no_difference_at_any_depth() {
+    fn canonical_json_sorts_keys_at_every_depth() {
         let one: Value = serde_json::from_str(r#"{"b": [{"y": 1, "x": 2}], "a": {"d": 1, "c": 2}}"#).unwrap();
         let other: Value = serde_json::from_str(r#"{"a": {"c": 2, "d": 1}, "b": [{"x": 2, "y": 1}]}"#).unwrap();
         let text = r#"{"a":{"c":2,"d":1},"b":[{"x":2,"y":1}]}"#;
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_do_not_run_together() {
+    fn digest_depends_on_the_boundaries_of_its_parts() {
         let digest = |parts: [&str; 2]| digest_of(parts.map(str::as_bytes));
         assert_ne!(digest(["ab", "c"]), digest(["a", "bc"]));
         assert_eq!(digest(["ab", "c"]), digest(["ab", "c"]));

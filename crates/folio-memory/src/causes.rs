@@ -50,14 +50,14 @@ mod tests {
     }
 
     #[test]
-    fn what_an_error_of_the_system_was_made_of_is_among_its_causes() {
+    fn causes_include_the_error_inside_an_io_error() {
         let error = nested();
         assert_eq!(causes(&error).filter(|cause| cause.is::<Outer>()).count(), 2);
         assert_eq!(innermost(&error).to_string(), "no such file");
     }
 
     #[test]
-    fn each_cause_is_said_once() {
+    fn error_message_states_each_cause_once() {
         assert_eq!(with_causes(&nested()), "cannot read the plan: no such file");
         assert_eq!(with_causes(&io::Error::other("alone")), "alone");
     }

@@ -341,7 +341,7 @@ mod tests {
     use crate::actor::Trust;
 
     #[test]
-    fn a_mark_is_kept_beside_the_confidence_and_leaves_it_as_it_was_m7_11_6() {
+    fn outcome_is_stored_without_changing_the_confidence_m7_11_6() {
         let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::User);
         fields.confidence = Some(Confidence::clamped(0.9).0);
         let new = NewEntry {

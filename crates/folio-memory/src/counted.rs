@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_told_as_one() {
+    fn counted_noun_is_singular_for_one_and_plural_otherwise() {
         assert_eq!(counted(0, "file"), "0 files");
         assert_eq!(counted(1, "matching line"), "1 matching line");
         assert_eq!(counted(2, "file"), "2 files");

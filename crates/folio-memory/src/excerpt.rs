@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_says_so_within_its_bound() {
+    fn cut_text_ends_with_an_ellipsis_within_its_limit() {
         let cases = [
             ("", 0, ""),
             ("a", 0, ""),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_one_space_between_words() {
+    fn line_breaks_and_repeated_spaces_become_single_spaces() {
         assert_eq!(one_line("  a\n\tb\u{a0}c  "), "a b c");
         assert_eq!(short_line(" one\n two  three ", 8), "one two…");
         assert_eq!(short_line(" one\n two ", 7), "one two");

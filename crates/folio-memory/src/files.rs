@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_leads_nowhere_but_down() {
+    fn file_path_that_escapes_its_root_is_refused() {
         let path = |text: &str| FilePath::parse(text).map(|path| path.to_string());
         assert_eq!(path("/pages/p7.md"), Ok("/pages/p7.md".to_owned()));
         assert_eq!(path("pages/"), Ok("/pages".to_owned()));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_below_a_folder_is_told_part_by_part() {
+    fn path_below_a_folder_is_matched_by_components() {
         let path = |text: &str| FilePath::parse(text).unwrap();
         assert_eq!(
             path("/a/b/c").below(&path("/a")),

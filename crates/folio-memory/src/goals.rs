@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_what_is_closed_of_what_is_linked_m7_11_3() {
+    fn goal_progress_is_the_closed_share_of_linked_entries_m7_11_3() {
         let linked = [
             with(Status::Resolved),
             with(Status::Archived),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_rule_put_away_unanswered_answers_nothing_m7_11_3() {
+    fn unanswered_entry_archived_by_policy_settles_no_action_m7_11_3() {
         let mut action = observation(9, "x", "x").build();
         (action.kind, action.fields.status) = (EntryKind::PendingAction, Status::Open);
         let mut erased = with(Status::Archived);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_no_part_of_a_goal_m7_11_3() {
+    fn patterns_do_not_count_toward_goal_progress_m7_11_3() {
         let mut pattern = with(Status::Active);
         pattern.fields.source.channel = Some(crate::patterns::CHANNEL.to_owned());
         let found = progress(&[with(Status::Resolved), pattern.clone()], NOW);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn an_action_is_done_when_its_confirmation_is_resolved_and_not_when_it_is_declined_m7_11_3() {
+    fn confirmed_action_is_done_and_declined_action_is_archived_m7_11_3() {
         let mut action = observation(9, "x", "x").build();
         (action.kind, action.fields.status) = (EntryKind::PendingAction, Status::Open);
         assert_eq!(settled(&action, &[], NOW), None);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sure_and_of_no_goal_is_offered_m7_11_3() {
+    fn confident_suggestion_without_a_goal_is_proposed_m7_11_3() {
         let sure = observation(1, "action_suggestion", "Renew the certificate")
             .confidence(0.9)
             .build();

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn each_version_says_what_it_changed() {
+    fn history_lists_the_changed_fields_of_each_version() {
         let resolved = vec![FieldChange::Status(Status::Resolved), title("t")];
         let versions = told(vec![add(), patch(None, resolved.clone()), patch(None, resolved)]);
         let told: Vec<_> = versions.iter().map(|v| (v.entry.version, v.operation)).collect();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn that_its_content_was_taken_away_is_a_version_m7_6_50() {
+    fn erasure_adds_a_version_to_the_history_m7_6_50() {
         let erase = |why| Change::EraseEntry {
             entry: EntryId::derived(&["e"]),
             why,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn two_who_set_one_field_without_knowing_of_each_other_are_a_conflict_m7_4_33() {
+    fn field_overwritten_from_an_old_version_is_a_conflict_m7_4_33() {
         let versions = told(vec![
             add(),
             patch(Some(1), vec![title("first")]),

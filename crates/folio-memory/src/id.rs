@@ -272,14 +272,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_reads_back_with_and_without_its_prefix() {
+    fn id_parses_with_and_without_its_prefix() {
         let id = EntryId::derived(&["a"]);
         assert_eq!(id.to_string().parse(), Ok(id));
         assert_eq!(id.to_string()["obs_".len()..].parse(), Ok(id));
     }
 
     #[test]
-    fn an_id_derived_at_an_instant_sorts_by_it() {
+    fn id_derived_at_an_instant_sorts_by_that_instant() {
         let at = |ms| PageId::derived_at(Timestamp::from_millis(ms), &["x"]);
         assert!(at(1_700_000_000_000) < at(1_700_000_000_001));
         assert_eq!(at(5).made_at(), Timestamp::from_millis(5));
@@ -287,12 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn derived_ids_do_not_run_together() {
+    fn derived_id_depends_on_the_boundaries_of_its_parts() {
         assert_ne!(PageId::derived(&["ab", "c"]), PageId::derived(&["a", "bc"]));
     }
 
     #[test]
-    fn a_reference_is_a_handle_or_an_id_and_says_what_it_wanted() {
+    fn invalid_entry_reference_error_names_the_expected_form() {
         assert_eq!("e42".parse::<EntryRef>(), Ok(Ref::Handle(EntryHandle(42))));
         assert!("e".parse::<EntryRef>().is_err());
         assert_eq!(

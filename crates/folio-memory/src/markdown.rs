@@ -187,7 +187,7 @@ mod tests {
     use crate::time::Timestamp;
 
     #[test]
-    fn a_block_of_a_note_page_has_its_heading_once() {
+    fn entry_heading_repeated_in_its_body_is_rendered_once() {
         let (id, at) = (PageId::derived(&["p"]), Timestamp::default());
         let page = Page {
             id,

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_is_one_level_and_what_is_in_it_more() {
+    fn nesting_depth_counts_each_list_and_object() {
         for (value, levels) in [
             (json!("x"), 0),
             (json!([]), 1),

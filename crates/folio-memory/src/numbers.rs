@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_whole_number_is_one_number_however_it_is_written_m7_2_18() {
+    fn whole_numbers_are_normalized_to_one_form_m7_2_18() {
         let given: Value =
             serde_json::from_str(r#"{"a": 1.0, "b": [1e2, -0.0, 2.5], "c": 9007199254740993, "d": 1e300}"#).unwrap();
         let kept = in_one_form(given.clone());
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_without_room_stays_what_it_says_and_all_others_stay_numbers() {
+    fn out_of_range_numbers_become_strings_and_others_are_unchanged() {
         for (given, kept) in [
             (r#"{"n": 18446744073709551617}"#, r#"{"n": "18446744073709551617"}"#),
             ("[-9223372036854775809]", r#"["-9223372036854775809"]"#),

@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_as_people_write_them() {
+    fn line_range_parser_accepts_ranges_and_single_lines() {
         let lines = |from, to| Some(Part::Lines { from, to });
         assert_eq!(Part::lines("10-20"), lines(10, 20));
         assert_eq!(Part::lines("10:20"), lines(10, 20));
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn of_lines_that_end_before_they_begin_there_is_nothing_m7_8_v9() {
+    fn reversed_line_range_reads_nothing_m7_8_v9() {
         let Reading::Passage(none) = read(b"one\ntwo\nthree\n", &Part::Lines { from: 3, to: 1 }, 100).reading else {
             panic!("a passage")
         };
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_says_where_to_go_on_m7_8_v9() {
+    fn search_continues_from_its_next_position_m7_8_v9() {
         let text = "one error\nfine\ntwo ERROR\nthree error";
         let mut shown = Vec::new();
         let mut from = 0;
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_that_stands_in_two_pieces_is_whole_m7_8_v9() {
+    fn character_split_between_pieces_is_read_whole_m7_8_v9() {
         let bytes = "a🙂é\n日b".as_bytes();
         for size in 1..bytes.len() {
             for from in 0..bytes.len() as u64 {
@@ -561,7 +561,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn adjacent_ranges_of_bytes_are_the_text_wherever_they_meet_e9_16(
+        fn adjacent_byte_ranges_join_to_the_whole_text_e9_16(
             text in "[a-c\n é日🙂]{0,60}", size in 1_usize..20, step in 1_u64..9,
         ) {
             let bytes = text.as_bytes();
@@ -577,7 +577,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_kept_in_pieces_is_read_as_if_it_were_one_m7_8_v9(
+        fn passage_of_a_body_is_independent_of_its_pieces_m7_8_v9(
             text in "[a-c\n é日🙂]{0,200}", size in 1_usize..40, from in 0_u64..80, len in 0_u64..80, max in 1_usize..60,
         ) {
             let bytes = text.as_bytes();
@@ -599,7 +599,7 @@ mod tests {
         }
 
         #[test]
-        fn reading_on_gives_every_byte_once_m7_8_v9(
+        fn continued_reading_returns_every_byte_once_m7_8_v9(
             text in "[a-c\n é日🙂]{0,200}", size in 1_usize..40, max in 1_usize..30, by_lines in any::<bool>(),
         ) {
             let bytes = text.as_bytes();
@@ -619,7 +619,7 @@ mod tests {
         }
 
         #[test]
-        fn a_search_fed_in_pieces_finds_the_same_m7_8_v9(text in "[ab\n é]{0,120}", size in 1_usize..20) {
+        fn search_of_a_body_is_independent_of_its_pieces_m7_8_v9(text in "[ab\n é]{0,120}", size in 1_usize..20) {
             let mut in_pieces = Search::new("a", 0, 200);
             text.as_bytes().chunks(size).for_each(|piece| in_pieces.feed(piece));
             let mut whole = Search::new("a", 0, 200);

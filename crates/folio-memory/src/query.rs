@@ -322,7 +322,7 @@ mod tests {
     use super::{at_path, keys_of};
 
     #[test]
-    fn a_missing_path_is_no_match_m7_2_18() {
+    fn missing_context_path_has_no_value_m7_2_18() {
         let context = json!({"goal_id": "g", "user": {"id": 7}});
         assert_eq!(at_path(Some(&context), "user.id"), Some(&json!(7)));
         assert_eq!(at_path(Some(&context), "user.name"), None);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dot_of_a_key_has_a_backslash_before_it_m7_2_18() {
+    fn escaped_dot_in_a_context_path_belongs_to_the_key_m7_2_18() {
         for (path, keys) in [
             ("user.id", &["user", "id"][..]),
             (r"src/main\.rs", &["src/main.rs"]),

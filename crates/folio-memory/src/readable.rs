@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_a_character_becomes_the_character_that_stands_for_none() {
+    fn lone_surrogate_escapes_become_the_replacement_character() {
         for (written, read) in [
             (r#""\ud83d""#, "\u{fffd}"),
             (r#""a\uDE00b""#, "a\u{fffd}b"),

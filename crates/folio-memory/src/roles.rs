@@ -406,7 +406,7 @@ mod tests {
         human      y    y   y      y   y             y      y       y   y       y       y      y     y      y     y      y   y     y";
 
     #[test]
-    fn every_role_and_operation_is_as_the_table_says_m7_7() {
+    fn role_permissions_match_the_table_m7_7() {
         let rows: Vec<Vec<&str>> = TABLE
             .lines()
             .skip(1)
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_speaks_for_itself_and_a_run_ends_its_own_turn_m7_7() {
+    fn only_permitted_actors_speak_for_tools_and_end_turns_m7_7() {
         let tool = speaking_for(&Actor::new(Role::Tool, "scan"), "other").unwrap();
         assert_eq!((tool.role, tool.name.as_str()), (Role::Tool, "scan"));
         let tool = speaking_for(&Actor::new(Role::Client, "ci"), "other").unwrap();
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_a_name_owns_what_it_wrote_m7_7() {
+    fn unnamed_tool_owns_the_entries_it_wrote_m7_7() {
         let written_by = |principal: &str, tool: Option<&str>| {
             let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::ToolInternal);
             fields.source.principal = Some(principal.to_owned());
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_who_what_and_who_may_m7_7() {
+    fn refusal_names_role_operation_and_permitted_roles_m7_7() {
         let denied = may(&Actor::new(Role::Tool, "t"), Operation::Archive, false, "e7").unwrap_err();
         assert_eq!(
             denied.to_string(),

@@ -104,7 +104,7 @@ mod tests {
     use crate::id::EntryId;
 
     #[test]
-    fn a_value_counts_the_same_however_its_fields_are_ordered_e9_10() {
+    fn value_size_is_independent_of_field_order_e9_10() {
         assert_eq!(value_bytes(&json!("löß")), 5);
         assert_eq!(
             value_bytes(&json!({"a": [1, null], "bc": "def"})),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_counts_the_texts_that_it_writes_e9_10() {
+    fn change_size_includes_the_texts_it_writes_e9_10() {
         let patch = |fields| Change::PatchEntry {
             entry: EntryId::derived(&["entry"]),
             fields,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_fits_into_as_many_bytes_as_its_json_has() {
+    fn value_fits_exactly_the_length_of_its_json() {
         let value = json!({"a": ["ä\n", 1.5, null]});
         let bytes = value.to_string().len() as u64;
         assert!(json_fits(&value, bytes) && !json_fits(&value, bytes - 1));

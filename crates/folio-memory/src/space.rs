@@ -99,7 +99,7 @@ mod tests {
     use super::SpaceName;
 
     #[test]
-    fn a_space_name_cannot_be_mistaken_for_a_path_or_a_flag() {
+    fn space_name_resembling_a_path_or_a_flag_is_refused() {
         for bad in ["", "-x", "a/b", "A", "..", ".hidden", "ä", &"a".repeat(65)] {
             assert!(SpaceName::parse(bad).is_err(), "{bad:?} was taken");
         }

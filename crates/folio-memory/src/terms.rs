@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_that_a_path_reaches_has_its_word_m7_2_18() {
+    fn every_context_value_on_a_path_has_an_index_term_m7_2_18() {
         let context = json!({"goal_id": "g", "user": {"id": 7, "name": null}, "list": [1], "a.b": 1, "zero": -0.0});
         let terms = terms_of(&fields(&["wine", "wine"], context.clone()));
         assert_eq!(terms.len(), 1 + 4);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_short_whatever_it_stands_for() {
+    fn long_context_values_get_short_distinct_index_terms() {
         let long = json!("x".repeat(10_000));
         let term = context_term("path", &long).unwrap();
         assert!(term.len() <= WORD_MAX);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_with_more_values_than_words_says_so() {
+    fn context_with_too_many_values_gets_an_overflow_term() {
         let many: serde_json::Map<_, _> = (0..100).map(|n| (format!("k{n}"), json!(n))).collect();
         let terms = terms_of(&fields(&[], Value::Object(many)));
         assert_eq!(terms.len(), VALUES_MAX + 1);

@@ -135,14 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_instant_reads_back_as_it_was_written() {
+    fn timestamp_round_trips_through_its_text() {
         let instant = Timestamp::from_nanos(1_700_000_000_123_456_789);
         assert_eq!(instant.to_string(), "2023-11-14T22:13:20.123456789Z");
         assert_eq!(Timestamp::parse(&instant.to_string()), Ok(instant));
     }
 
     #[test]
-    fn an_offset_is_brought_to_utc() {
+    fn timestamp_with_an_offset_is_converted_to_utc() {
         assert_eq!(
             Timestamp::parse("2025-11-05T11:30:00+01:00").unwrap().to_string(),
             "2025-11-05T10:30:00Z"
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_instant_reaches_is_the_nearest_one_and_what_is_no_instant_is_none() {
+    fn out_of_range_timestamp_becomes_the_nearest_one() {
         for (text, nearest) in [
             ("9999-12-31T23:59:59Z", Timestamp::MAX),
             ("9999-12-31T23:59:59-12:00", Timestamp::MAX),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn arithmetic_stops_at_the_ends() {
+    fn timestamp_arithmetic_saturates() {
         assert_eq!(
             Timestamp::from_nanos(i64::MAX).plus(Duration::from_secs(1)),
             Timestamp::from_nanos(i64::MAX)

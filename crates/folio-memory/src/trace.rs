@@ -291,7 +291,7 @@ mod tests {
     use crate::actor::Role;
 
     #[test]
-    fn a_note_reads_back_as_it_was_written_m7_10() {
+    fn trace_note_round_trips_through_json_m7_10() {
         let actor = Actor::new(Role::Tool, "wine_search");
         let note = TraceNote::new(Timestamp::from_millis(5), &actor, "scratch_page", "list_observations")
             .taking(Duration::from_micros(17))
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_kept_for_thirty_days_unless_it_is_said_m7_10() {
+    fn trace_notes_are_kept_for_thirty_days_by_default_m7_10() {
         let now = Timestamp::parse("2026-01-31T00:00:00Z").unwrap();
         assert_eq!(
             TracePolicy::default().kept(now).from.to_string(),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_says_the_given_and_the_used_value_m7_1_4() {
+    fn trace_note_records_given_and_used_values_of_a_warning_m7_1_4() {
         let note = TraceNote::new(
             Timestamp::MIN,
             &Actor::new(Role::Human, ""),

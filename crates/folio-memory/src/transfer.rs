@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_that_is_written_is_read_and_any_other_is_told() {
+    fn transfer_line_knows_every_written_key_and_reports_others() {
         let id = EntryId::derived(&["e"]);
         let entry = json!({
             "record": "entry", "id": id, "handle": "e1", "page": PageId::derived(&["p"]), "kind": "note", "version": 1,
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_reads_back_and_a_newer_form_is_refused_by_its_number() {
+    fn transfer_line_round_trips_and_a_newer_format_is_refused() {
         let mut fields = EntryFields::new(EntryKind::Note, Owner::user(), Trust::User);
         fields.title = "one".to_owned();
         let new = NewEntry {

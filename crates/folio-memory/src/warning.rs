@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_in_the_wrong_place_is_not_said_again_as_a_whole() {
+    fn long_values_are_shortened_in_warnings_and_errors() {
         let long = "y".repeat(900_000);
         let warning = Warning::new("code", format!("{long:?} is none"), long.as_str(), json!([long]));
         let invalid = Invalid::new("code", &long, format!("{long:?} is none"));

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_named_by_provider_and_name_or_by_an_address_of_its_own() {
+    fn model_address_parses_provider_url_and_name() {
         check("anthropic:claude-x", Provider::Anthropic, None, "claude-x");
         check("ollama:qwen3:8b", Provider::Ollama, None, "qwen3:8b");
         check(
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_in_an_address_is_refused_and_not_repeated() {
+    fn model_address_with_credentials_is_refused_without_echoing_them() {
         for place in [
             "me:hunter2@h/v1:m",
             "me:hunter2@h",
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_model_is_refused_with_the_reason() {
+    fn malformed_model_addresses_are_refused() {
         for text in [
             "",
             "claude",

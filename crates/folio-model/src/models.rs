@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_without_a_model_has_the_default_or_the_executors() {
+    fn role_without_a_model_falls_back_to_default_or_executor() {
         for (text, asked) in [
             (
                 "default = \"ollama:d\"\nplanner = \"openai:p\"",
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_an_address_or_a_table() {
+    fn model_table_parses_schema_key_file_and_patience() {
         let section = section(
             "[planner]\nmodel = \"openai+https://gateway/v1:x\"\nschema = \"prompt\"\nkey_file = \"k\"\npatience = { whole_s = 60 }",
         );
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_may_have_one_that_stands_in_for_it_and_executors_have_names() {
+    fn models_section_parses_fallbacks_concurrency_and_named_executors() {
         let section = section(
             "at_a_time = 9\n[planner]\nmodel = \"openai:x\"\nat_a_time = 2\nfallback = { model = \"ollama:y\", fallback = \"ollama:z\" }\n\
              [executors.mender]\nmodel = \"agent:mend\"\nabout = \"mends clocks\"\n[executors]\nquick = \"ollama:q\"",
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_in_the_section_is_named() {
+    fn invalid_models_section_error_names_the_mistake() {
         for (text, part) in [
             ("default = \"gpt\"", "does not name a model"),
             ("default = 1", "the address of a model"),

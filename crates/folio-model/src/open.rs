@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_not_asked_without_a_key_and_a_local_server_is() {
+    fn opening_a_provider_requires_a_key_except_at_a_custom_address() {
         for address in ["anthropic:m", "openai:m", "openai-responses:m", "gemini:m"] {
             let error = opened(address).unwrap_err();
             assert!(matches!(error, OpenError::KeyMissing { .. }), "{error}");

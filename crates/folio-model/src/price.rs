@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_price_is_none_and_never_zero_e9_10() {
+    fn unknown_price_is_none_instead_of_zero_e9_10() {
         let prices = Prices::built_in();
         for address in [
             "openai:nobody-knows",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_come_with_the_program_and_a_file_says_better() {
+    fn price_file_overrides_built_in_prices() {
         let prices = Prices::built_in();
         assert!(prices.named.len() > 20);
         assert!(

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_error_of_the_system_was_made_of_is_behind_it() {
+    fn innermost_finds_the_root_cause_of_nested_io_errors() {
         let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
         let error = io::Error::other(io::Error::other(refused));
         let found = innermost(&error).downcast_ref::<io::Error>().map(io::Error::kind);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn why_an_address_is_not_reached_is_said_without_what_could_be_a_password() {
+    fn unreached_error_names_the_cause_without_credentials() {
         let url = "https://me:secret@host:1/v1?key=x";
         let not_tls = rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType);
         let stranger = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);

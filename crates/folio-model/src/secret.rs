@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_never_printed() {
+    fn secret_is_redacted_in_debug_display_and_messages() {
         let keys = ModelKeys {
             openai: Some(Secret::new("sk-not-for-eyes\n")),
             ..ModelKeys::default()

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_in_the_group_ends_with_whoever_began_it_whenever_that_is() {
+    async fn process_group_is_terminated_when_its_leash_closes() {
         let path = [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
         let mut group = Group::begin(&path);
         assert_ne!(group.number(), 0, "somebody holds it before anything is in it");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_lets_go_of_a_group_leaves_nothing_of_it() {
+    async fn closing_a_group_ends_processes_that_ignore_sigterm() {
         let path = [(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))];
         let mut group = Group::begin(&path);
         // It will not end when it is asked to.

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn why_a_program_was_not_started_is_said_as_it_is() {
+    async fn spawn_error_states_why_the_program_could_not_start() {
         use std::os::unix::fs::PermissionsExt as _;
         let folder = std::env::temp_dir().join(format!("folio-process-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();

@@ -202,13 +202,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_left_its_group_is_asked_to_end_all_the_same_e9_11() {
+    async fn cancel_sends_sigterm_to_a_program_outside_its_group_e9_11() {
         let (finished, _) = stopped_outside_of_its_group("echo ready; exec sleep 1000").await;
         assert_eq!((finished.ended, finished.signal()), (Ended::Cancelled, Some(15)));
     }
 
     #[tokio::test]
-    async fn one_that_left_its_group_and_will_not_end_is_killed_with_the_group_that_it_leads_e9_11() {
+    async fn cancel_kills_a_stubborn_program_and_its_new_group_e9_11() {
         let script = r#"trap "" TERM; sleep 1000 & echo $!; while :; do wait; done"#;
         let (finished, child) = stopped_outside_of_its_group(script).await;
         assert_eq!((finished.ended, finished.signal()), (Ended::Cancelled, Some(9)));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_left_its_group_is_killed_with_the_group_that_it_leads_when_nobody_waits_for_it_any_more_e9_11() {
+    async fn dropping_the_run_kills_a_program_and_its_new_group_e9_11() {
         let printed = CancellationToken::new();
         let mut output = StopAtALine {
             stop: printed.clone(),

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_an_output_is_kept() {
+    fn tail_sink_keeps_only_the_last_bytes() {
         let mut tail = Tail::new(4);
         for piece in ["ab", "cdefgh", "", "ijk"] {
             assert!(tail.take(piece.as_bytes()).is_continue());
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn one_byte_too_many_is_too_much() {
+    fn whole_sink_stops_at_the_first_byte_over_its_limit() {
         let mut whole = Whole::new(4);
         assert!(whole.take(b"abcd").is_continue());
         assert!(whole.take(b"e").is_break());

@@ -139,7 +139,7 @@ mod tests {
     use crate::tests::{is_gone, shell};
 
     #[tokio::test]
-    async fn one_that_left_its_group_is_ended_all_the_same_e9_11() {
+    async fn end_reaches_a_program_that_left_its_process_group_e9_11() {
         let script = r#"exec setsid sh -c 'trap "" TERM; sleep 1000 & echo $$ $!; while :; do wait; done'"#;
         let (mut talking, stdin, stdout) = spawn(&shell(script)).unwrap();
         let mut pids = String::new();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_left_behind_is_not_read_for_as_long_as_it_lives() {
+    async fn stderr_reader_stops_while_a_detached_child_still_lives() {
         let script = "setsid sh -c 'echo $$; exec sleep 1000 >/dev/null' & read -r wait";
         let started = || spawn(&shell(script)).unwrap();
         let (mut ended, stdin, stdout) = started();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_left_its_group_ends_with_whoever_talked_with_it_e9_11() {
+    async fn dropping_a_conversation_ends_a_program_outside_its_group_e9_11() {
         let script = "exec setsid sh -c 'sleep 1000 & echo $$ $!; wait'";
         let (talking, _stdin, stdout) = spawn(&shell(script)).unwrap();
         let mut pids = String::new();

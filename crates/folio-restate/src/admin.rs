@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_the_same_however_it_is_written() {
+    fn equivalent_spellings_of_an_address_compare_equal() {
         assert!(is_same("http://workers.example/", "http://Workers.example:80"));
         assert!(is_same("http://127.0.0.1:9080/runs/", "http://127.0.0.1:9080/runs"));
         assert!(!is_same("http://127.0.0.1:9081/", "http://127.0.0.1:9080"));

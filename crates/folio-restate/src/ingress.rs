@@ -173,7 +173,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_no_word_about_a_call_says_no_more_than_that_it_is_open() {
+    async fn call_stays_open_on_not_ready_and_gateway_statuses() {
         let run: RunId = "run_01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         for (status, body, fate) in [
             ("470 Not Ready", "", Fate::Open),

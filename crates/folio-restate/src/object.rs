@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_called_too_early_asks_for_another_call_than_itself() {
+    fn handler_called_too_early_requests_a_call_with_another_key() {
         let key: RunKey = "main/run_01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         let until: Timestamp = Timestamp::parse("2026-01-02T03:00:00Z").unwrap();
         let named = |before: u64| request_until(&key, until, until.minus(Duration::from_secs(before)));

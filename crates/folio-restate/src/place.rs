@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_begins_with_its_scheme_and_holds_no_password() {
+    fn address_needs_an_http_scheme_and_may_hold_no_password() {
         for good in [
             "http://127.0.0.1:8080",
             "https://restate.example/ingress/",
@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_path_stays_one_part() {
+    fn path_segments_are_percent_encoded() {
         let place: Place = "http://h:1".parse().unwrap();
         assert_eq!(place.below(&["a", "b/c d", "é"]), "http://h:1/a/b%2Fc%20d/%C3%A9");
     }
 
     #[test]
-    fn a_run_is_named_with_its_space_and_found_again() {
+    fn run_key_round_trips_through_its_text_form() {
         let run: RunId = "run_01ARZ3NDEKTSV4RRFFQ69G5FAV".parse().unwrap();
         let key = RunKey {
             space: SpaceName::parse("team-a").unwrap(),

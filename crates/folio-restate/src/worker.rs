@@ -264,7 +264,7 @@ mod tests {
     use crate::ingress::tests::answering;
 
     #[tokio::test]
-    async fn a_restate_that_knows_of_no_worker_is_told_of_once() {
+    async fn missing_worker_registration_is_reported_once() {
         let folio = Folio::open("memory:").await.unwrap();
         let runner = Runner::new(
             folio.workspace(SpaceName::main()),

@@ -70,7 +70,7 @@ impl Houses for There<'_> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_case_comes_to_the_same_with_the_same_journal() {
+async fn restate_worker_writes_the_same_journals_as_one_process() {
     let restate = Restate::start();
     let there = There { restate: &restate };
     for case in cases::ALL {

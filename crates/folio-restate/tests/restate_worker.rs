@@ -110,7 +110,7 @@ fn echo() -> NewRun {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_waits_is_driven_by_nobody_until_somebody_answers() {
+async fn run_waiting_for_a_person_is_undriven_until_answered() {
     let restate = Restate::start();
     let shared = Shared::new(&restate).await;
     let _working = worker(&shared).await;
@@ -133,7 +133,7 @@ async fn a_run_that_waits_is_driven_by_nobody_until_somebody_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_nobody_handed_in_is_found_in_every_space() {
+async fn worker_finds_unsubmitted_runs_in_every_space() {
     let restate = Restate::start();
     let shared = Shared::new(&restate).await;
     let (early, _) = submitter(&shared).submit(echo()).await.unwrap();
@@ -155,7 +155,7 @@ async fn a_run_that_nobody_handed_in_is_found_in_every_space() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_is_not_waited_for_that_a_worker_on_another_store_was_called_for() {
+async fn drive_fails_when_the_called_worker_uses_another_store() {
     let restate = Restate::start();
     let (shared, other) = (Shared::new(&restate).await, Shared::new(&restate).await);
     let elsewhere = worker(&other).await;
@@ -177,7 +177,7 @@ async fn a_run_is_not_waited_for_that_a_worker_on_another_store_was_called_for()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn losing_all_that_restate_has_loses_no_run() {
+async fn runs_survive_the_loss_of_all_restate_state() {
     let mut restate = Restate::start();
     let shared = Shared::new(&restate).await;
     let _working = worker(&shared).await;
@@ -198,7 +198,7 @@ async fn losing_all_that_restate_has_loses_no_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_ends_gives_its_runs_to_another_one() {
+async fn run_of_a_stopping_worker_is_finished_by_another_worker() {
     let restate = Restate::start();
     let shared = Shared::new(&restate).await;
     let first = worker(&shared).await;
@@ -217,7 +217,7 @@ async fn a_worker_that_ends_gives_its_runs_to_another_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_restate_calls_at_an_address_where_nobody_is_any_more_is_led_to_where_workers_are() {
+async fn calls_to_an_abandoned_address_move_to_the_new_worker() {
     let restate = Restate::start();
     let mut shared = Shared::new(&restate).await;
     let first = worker(&shared).await;
@@ -235,7 +235,7 @@ async fn what_restate_calls_at_an_address_where_nobody_is_any_more_is_led_to_whe
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_for_which_a_worker_has_no_place_is_passed_on() {
+async fn run_beyond_a_workers_capacity_goes_to_another_worker() {
     let restate = Restate::start();
     let shared = Shared::new(&restate).await;
     let few = |options: &mut WorkerOptions| options.runs = 1;
@@ -281,7 +281,7 @@ async fn tells(working: &Working, wanted: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_cannot_hand_runs_in_says_so_once_and_when_it_is_over() {
+async fn worker_reports_failing_submission_once_and_its_recovery() {
     let restate = Restate::start();
     let shared = Shared::new(&restate).await;
     let nowhere = |options: &mut WorkerOptions| options.ingress = "http://127.0.0.1:1".parse().unwrap();
@@ -305,7 +305,7 @@ async fn a_worker_that_cannot_hand_runs_in_says_so_once_and_when_it_is_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn workers_that_restate_was_made_to_forget_tell_it_of_themselves_again() {
+async fn worker_registers_again_after_restate_forgets_it() {
     let restate = Restate::start();
     let mut shared = Shared::new(&restate).await;
     let working = worker(&shared).await;
@@ -330,7 +330,7 @@ async fn until_known(shared: &Shared) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_is_told_that_a_worker_is_at_every_address() {
+async fn wildcard_listen_address_needs_an_advertised_address() {
     let database = folio_testkit::postgres::Database::fresh();
     let folio = support::folio(&database.url()).await;
     let mut options = WorkerOptions::new("0.0.0.0:0".parse().unwrap(), "http://127.0.0.1:1".parse().unwrap());
@@ -350,7 +350,7 @@ async fn nobody_is_told_that_a_worker_is_at_every_address() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_takes_only_what_restate_has_signed() {
+async fn worker_with_an_identity_key_rejects_unsigned_requests() {
     let (restate, key) = Restate::signing();
     let shared = Shared::new(&restate).await;
     let signed = |options: &mut WorkerOptions| options.identity = Some(key.clone());

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_comes_while_a_run_is_looked_at_is_no_difference_and_damage_is_one_all_the_same() {
+    async fn replay_ignores_concurrent_commits_but_reports_damage() {
         let folder = tempfile::tempdir().unwrap();
         let runner = runner(&folder);
         let run = submit(&runner).await;

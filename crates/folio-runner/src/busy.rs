@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_counts_while_it_does_something() {
+    fn busy_counts_only_runs_that_are_not_waiting() {
         let busy = Busy::default();
         let (first, second) = (busy.begin(), busy.begin_below(2).unwrap());
         assert!(busy.begin_below(2).is_none());

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_memory_does_not_take_from_a_run_keeps_its_code() {
+    fn workspace_error_keeps_its_code_and_kind_in_the_runner() {
         let invalid = Invalid::new("title_too_long", "title", "has too many characters");
         let error = RunnerError::from(WorkspaceError::from(invalid));
         assert_eq!((error.code(), error.kind()), ("title_too_long", ErrorKind::Invalid));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_is_called_the_same_whoever_finds_it_unreadable() {
+    fn journal_error_has_the_same_code_when_driven_or_forked() {
         let cases = [
             (JournalError::Start, "run_unreadable", ErrorKind::Corrupt),
             (

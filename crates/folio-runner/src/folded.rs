@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_is_read_on_and_says_the_same_as_the_journal() {
+    async fn cached_fold_catches_up_and_matches_a_fresh_fold() {
         let (runner, run) = submitted().await;
         for is_paused in [true, false, true] {
             let before = runner.load(run).await.unwrap();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_two_who_look_at_the_same_time_the_later_look_is_kept() {
+    async fn later_of_two_concurrent_folds_is_kept() {
         let (runner, run) = submitted().await;
         let early = runner.load(run).await.unwrap();
         runner.pause(run, None, &ada()).await.unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_read_of_a_store_that_another_one_replaced_is_not_read_on() {
+    async fn cached_fold_of_a_replaced_store_is_discarded() {
         let (runner, run) = submitted().await;
         let folds = &runner.shared.folds;
         drop(runner.load(run).await.unwrap());
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_kept_of_one_space_is_not_found_in_another() {
+    async fn cached_fold_is_not_visible_in_another_space() {
         let (runner, run) = submitted().await;
         let other = SpaceName::parse("other").unwrap();
         drop(runner.load(run).await.unwrap());
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_nobody_asks_for_goes_after_a_minute() {
+    async fn unused_fold_expires_after_a_minute() {
         let (runner, run) = submitted().await;
         drop(runner.load(run).await.unwrap());
         tokio::time::sleep(KEPT_FOR / 2).await;
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_nobody_asks_for_goes_though_the_runtime_ended_in_which_it_was_put() {
+    async fn unused_fold_expires_after_the_tidying_task_was_aborted() {
         let (runner, run) = submitted().await;
         let folds = Arc::clone(&runner.shared.folds);
         let janitor = tokio::spawn(tidy(Arc::downgrade(&folds)));
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_asked_for_longest_ago_goes_when_there_is_no_room_and_what_is_too_large_is_not_kept() {
+    async fn fold_cache_evicts_the_least_recent_and_skips_oversized_folds() {
         let (runner, run) = submitted().await;
         let of_bytes = |number: u32, bytes: usize| {
             let mut watch = runner.watch(RunId::derived(&[&number.to_string()]));

@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_of_tools_is_allowed_by_its_name_and_nothing_beyond_it_is() {
+    fn tool_wildcard_allows_only_its_own_namespace() {
         let allowed = ["maps.route".to_owned(), "files.*".to_owned(), "s*".to_owned()];
         for (tool, is_allowed) in [
             ("maps.route", true),

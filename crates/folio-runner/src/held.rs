@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_refused_takes_nothing_from_who_drives_a_run() {
+    fn refused_hold_does_not_disturb_the_driving_holder() {
         let (held, run) = (Arc::<Held>::default(), RunId::derived(&["one"]));
         let hold = held.hold(run).unwrap();
         hold.stands(Standing::Driven);
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_which_it_will_be_known_soon_whether_it_is_driven_is_waited_for() {
+    fn hold_waits_until_the_run_is_driven_or_released() {
         let (held, run) = (Arc::<Held>::default(), RunId::derived(&["one"]));
         for is_driven in [true, false] {
             let hold = held.hold(run).unwrap();

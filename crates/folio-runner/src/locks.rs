@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_all_of_its_names_or_none_until_it_gives_them_back_e9_15() {
+    fn run_locks_are_taken_all_or_none_until_released_e9_15() {
         let (locks, ids) = (Arc::new(Locks::default()), SeededIds::new(1));
         let (one, other) = (run(&ids), run(&ids));
         let first = RunLocks::of(&locks, &one);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_waits_for_a_place_among_all_models() {
+    async fn lone_model_waits_for_a_place_among_all_models() {
         let all = Places::new(1);
         let taken = all.take().await;
         let model = asked(When::role(Role::Advisor).text("well")).among(Some(Arc::clone(&all)));
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_call_that_failed_is_counted() {
+    async fn lone_model_counts_failed_calls() {
         let broken = When::role(Role::Advisor).error(ModelErrorKind::Unavailable);
         let model = asked(broken);
         assert!(model.ask(&question()).await.is_err());
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_a_call_that_does_not_say_what_it_used_what_was_set_aside_stands_e9_10() {
+    async fn model_call_without_usage_is_charged_its_reserve_e9_10() {
         let reserved = Spend {
             tokens_in: 4_000,
             tokens_out: 400,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_stands_in_is_asked_where_it_is_away_or_will_not_e9_13() {
+    async fn lone_model_asks_its_fallback_after_an_error_or_refusal_e9_13() {
         let cue = || When::role(Role::Advisor);
         let refusal = cue().text("no").stop(StopCause::Refusal);
         for broken in [cue().error(ModelErrorKind::Unreached), refusal] {

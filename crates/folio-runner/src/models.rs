@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_model_has_places_of_its_own_within_those_of_all_e9_15() {
+    async fn model_concurrency_limit_applies_within_the_overall_limit_e9_15() {
         let model = |name: &str| RunnerModel::new(name, Arc::new(ScriptedModel::new([])));
         let models = RunnerModels {
             judge: model("house:large").own_at_a_time(2),
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_patient_model_is_waited_for_as_long_as_its_settings_say() {
+    fn longest_model_timeout_covers_fallbacks_and_the_default() {
         let model = |name: &str| RunnerModel::new(name, Arc::new(ScriptedModel::new([])));
         let mut models = RunnerModels::one(model("quick").answers_within(Duration::from_secs(60)));
         assert_eq!(models.longest(), TIMEOUT);
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn models_of_one_provider_are_of_it_whatever_colons_their_names_have() {
+    fn provider_of_a_model_ignores_colons_in_the_model_name() {
         for (name, provider) in [
             ("ollama:llama3:8b", "ollama"),
             ("ollama+http://h:11434:llama3:8b", "ollama+http://h:11434"),
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_are_put_into_the_cache_cost_their_own_price_e9_10() {
+    fn cache_writes_are_charged_at_their_own_price_e9_10() {
         let usage = Usage {
             tokens_in: 1_300,
             tokens_cached: 1_000,

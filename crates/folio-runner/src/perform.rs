@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn of_a_call_that_its_time_stopped_in_the_middle_the_outcome_is_unknown_if_its_class_says_so_e9_12() {
+    async fn effect_decides_the_stop_reason_of_a_timed_out_call_e9_12() {
         for (effect, reason) in [
             (Effect::Read, StopReason::RetriesExhausted),
             (Effect::Idempotent, StopReason::RetriesExhausted),
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_call_that_does_not_stop_is_made_again_only_if_its_class_says_that_it_can_be_e9_12() {
+    async fn uncancellable_call_is_retryable_only_if_its_effect_allows_it_e9_12() {
         let nothing = || Reconciled::Unknown;
         for effect in [Effect::Pure, Effect::Read, Effect::Idempotent] {
             assert_eq!(ends(effect, nothing()).await, ("timed_out".to_owned(), 0), "{effect:?}");

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_turned_away_takes_the_place_with_it_and_answers_give_them_back_e9_15() {
+    async fn rate_limit_reduces_places_and_answers_restore_them_e9_15() {
         let places = Places::new(4);
         let mut all = taken(&places).await;
         assert_eq!(all.len(), 4);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_asks_before_the_time_that_a_provider_wants_has_passed_e9_15() {
+    async fn no_place_is_given_before_retry_after_has_passed_e9_15() {
         let places = Places::new(4);
         let began = Instant::now();
         places.take().await.turned_away(Some(Duration::from_secs(7)));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_only_for_a_while_is_told_how_long_a_provider_wants_to_be_left_alone_e9_15() {
+    async fn take_within_returns_at_once_if_retry_after_is_longer_e9_15() {
         let places = Places::new(1);
         let began = Instant::now();
         places.take().await.turned_away(Some(Duration::from_secs(3600)));

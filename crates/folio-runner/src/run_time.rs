@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_goes_on_where_the_clock_is_behind_and_is_that_of_the_clock_where_it_is_not_m7_1_9() {
+    fn run_time_advances_even_when_the_clock_lags_m7_1_9() {
         let (time, start) = (RunTime::default(), Timestamp::from_nanos(1_000_000_000_000));
         let second = |n| start.plus(Duration::from_secs(n));
         // The space is an hour ahead, and nothing is written.

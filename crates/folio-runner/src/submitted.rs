@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_others_drive_is_kept_for_nobody() {
+    async fn submitted_run_is_kept_only_without_a_dispatcher() {
         for dispatch in [None, Some(Arc::new(Elsewhere) as Arc<dyn Dispatch>)] {
             let is_here = dispatch.is_none();
             let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_given_away_once_and_the_oldest_go_first() {
+    fn submitted_runs_are_taken_once_and_the_oldest_are_evicted() {
         let (ids, templates) = (SeededIds::new(1), Arc::new(Templates::new()));
         let submitted = Submitted::default();
         let runs: Vec<RunId> = (0..RUNS + 2)

@@ -24,7 +24,7 @@ fn advised(space: &Workspace, model: &Arc<ScriptedModel>) -> (Workspace, Arc<Mod
 }
 
 #[tokio::test]
-async fn a_model_is_shown_the_input_and_memory_and_what_it_says_counts_m7_11_1() {
+async fn advisor_reads_the_input_and_memory_and_its_advice_counts_m7_11_1() {
     let folder = tempfile::tempdir().unwrap();
     let space = workspace(sqlite(&folder.path().join("folio.db")));
     let noticed = ObservationInput {
@@ -80,7 +80,7 @@ async fn a_model_is_shown_the_input_and_memory_and_what_it_says_counts_m7_11_1()
 }
 
 #[tokio::test]
-async fn a_bad_answer_leaves_what_the_rules_found_e9_13() {
+async fn bad_advisor_reply_leaves_the_assessment_of_the_rules_e9_13() {
     let folder = tempfile::tempdir().unwrap();
     let space = workspace(sqlite(&folder.path().join("folio.db")));
     let bad = |answer: &str| When::role(ModelRole::Advisor).text(answer);

@@ -159,7 +159,7 @@ fn step(title: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_task_holds_an_agent_that_is_a_tool_e9_17() {
+async fn task_timeout_limits_an_agent_that_is_a_tool_e9_17() {
     let house = house(Works::ByTool, |_| {});
     let mut long = step("Work for long");
     long["timeout"] = json!("3s");
@@ -178,7 +178,7 @@ async fn the_time_of_a_task_holds_an_agent_that_is_a_tool_e9_17() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_was_not_there_has_used_up_nothing_as_an_agent_e9_10() {
+async fn unavailable_agent_tool_is_charged_nothing_e9_10() {
     let house = house(Works::ByTool, |_| {});
     let (run, result) = house.done(step("Work where you are not there")).await;
     assert_ne!(result.status, Outcome::Ok);
@@ -188,7 +188,7 @@ async fn a_tool_that_was_not_there_has_used_up_nothing_as_an_agent_e9_10() {
 }
 
 #[tokio::test]
-async fn what_an_agent_that_is_a_tool_answers_is_on_the_cassette() {
+async fn cassette_replays_the_answer_of_a_tool_agent() {
     let house = house(Works::ByTool, |_| {});
     let (run, result) = house.done(step("Do it")).await;
     assert_eq!(result.status, Outcome::Ok, "{result:?}");
@@ -196,7 +196,7 @@ async fn what_an_agent_that_is_a_tool_answers_is_on_the_cassette() {
 }
 
 #[tokio::test]
-async fn a_yes_for_an_agent_is_one_when_its_run_is_gone_through() {
+async fn cassette_replays_the_approval_of_an_agent() {
     let argv = vec!["mender".to_owned(), "--all".to_owned()];
     let script = || ScriptedModel::new([When::any().text(DONE)]);
     let elsewhere = Works::Elsewhere(script(), "http://127.0.0.1:1/");
@@ -208,7 +208,7 @@ async fn a_yes_for_an_agent_is_one_when_its_run_is_gone_through() {
 }
 
 #[tokio::test]
-async fn what_people_may_be_asked_and_what_caches_cost_is_on_the_cassette() {
+async fn cassette_replays_human_executors_and_cache_prices() {
     let usage = Usage {
         tokens_in: 900,
         tokens_cache_written: 500,

@@ -77,7 +77,7 @@ fn effect(id: &str) -> serde_json::Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_effect_begins_when_everything_before_it_is_durable_e9_9() {
+async fn effect_begins_only_after_all_earlier_events_are_durable_e9_9() {
     let house = House::new();
     let steps: Vec<_> = (0..30)
         .map(|n| match n % 3 {
@@ -94,7 +94,7 @@ async fn an_effect_begins_when_everything_before_it_is_durable_e9_9() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_only_computes_does_not_wait_for_the_disk_step_by_step() {
+async fn pure_steps_are_batched_into_fewer_commits() {
     let house = House::new();
     let steps: Vec<_> = (0..400).map(|n| compute(&format!("s{n}"))).collect();
     let run = house.submit(json!(steps)).await;
@@ -108,7 +108,7 @@ async fn what_only_computes_does_not_wait_for_the_disk_step_by_step() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_store_is_gone_the_run_stops_before_the_next_effect() {
+async fn store_failure_stops_the_run_before_its_next_effect() {
     for lost in 1..6 {
         let house = House::new();
         let steps = json!([compute("a"), compute("b"), effect("c"), compute("d"), effect("e")]);
@@ -130,7 +130,7 @@ async fn when_the_store_is_gone_the_run_stops_before_the_next_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_could_not_be_given_up_is_gone_on_with_although_it_could_not_be_claimed_in_between_e9_9() {
+async fn unreleased_run_is_listed_as_unfinished_after_a_failed_claim_e9_9() {
     let house = House::new();
     let run = house.submit(json!([effect("a"), effect("b")])).await;
     house.store.fail(house.store.commits() + 2, Fault::Gone);
@@ -151,7 +151,7 @@ async fn a_run_that_could_not_be_given_up_is_gone_on_with_although_it_could_not_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_policy_that_changes_under_way_holds_from_then_on() {
+async fn policy_changes_during_a_run_lose_no_observation() {
     let house = House::new();
     let tide = json!({"op": "echo", "value": 1});
     let noticing = |n: u32| {

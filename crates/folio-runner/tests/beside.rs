@@ -65,7 +65,7 @@ async fn ended(beside: &mut Beside) -> (usize, usize) {
 }
 
 #[tokio::test]
-async fn a_run_that_goes_on_wakes_nobody_who_reads_another_one() {
+async fn progress_of_one_run_does_not_wake_readers_of_another() {
     let kept = Arc::<Kept>::default();
     let folder = tempfile::tempdir().unwrap();
     let runner = runner(folder.path(), &kept);
@@ -94,7 +94,7 @@ async fn a_run_that_goes_on_wakes_nobody_who_reads_another_one() {
 }
 
 #[tokio::test]
-async fn who_reads_beside_a_drive_sees_where_it_began_and_nothing_after_its_end() {
+async fn drive_reader_sees_its_beginning_and_nothing_after_its_end() {
     let kept = Arc::<Kept>::default();
     let folder = tempfile::tempdir().unwrap();
     let runner = runner(folder.path(), &kept);

@@ -66,7 +66,7 @@ async fn put_away(house: &House, run: RunId) -> Vec<(u32, String)> {
 }
 
 #[tokio::test]
-async fn what_no_longer_fits_is_history_with_a_summary_and_the_run_goes_on_m7_8_v8() {
+async fn conversation_over_the_window_is_offloaded_with_a_summary_m7_8_v8() {
     let house = house(json!({}), LETTERS_WINDOW, 30).await;
     let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
     let result = house.runner.drive(run).await.unwrap();
@@ -129,7 +129,7 @@ async fn what_no_longer_fits_is_history_with_a_summary_and_the_run_goes_on_m7_8_
 }
 
 #[tokio::test]
-async fn a_policy_against_it_ends_the_task_with_what_it_has_m7_8_v8() {
+async fn disabled_auto_compact_ends_the_task_with_window_full_m7_8_v8() {
     let house = house(json!({"auto_compact": false}), LETTERS_WINDOW, 30).await;
     let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
     let result = house.runner.drive(run).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_policy_against_it_ends_the_task_with_what_it_has_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_put_away_ends_its_task_with_what_it_has_and_the_run_goes_on_e9_16() {
+async fn failed_offload_ends_the_task_but_not_the_run_e9_16() {
     for has_compactor in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let model = Arc::new(ScriptedModel::new(
@@ -190,7 +190,7 @@ async fn what_cannot_be_put_away_ends_its_task_with_what_it_has_and_the_run_goes
 }
 
 #[tokio::test]
-async fn a_store_that_went_away_while_something_was_put_away_ends_the_drive_and_not_the_run_e9_9() {
+async fn store_failure_during_offload_ends_only_the_drive_e9_9() {
     let folder = tempfile::tempdir().unwrap();
     let model = Arc::new(ScriptedModel::new(letters(30)));
     let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("folio.db"))));
@@ -215,7 +215,7 @@ async fn working(policy: Value, window: u32) -> Request {
 }
 
 #[tokio::test]
-async fn the_policy_says_what_of_the_scratchbook_a_model_reads_and_where_m7_8_v6() {
+async fn policy_sets_content_and_placement_of_the_scratchbook_view_m7_8_v6() {
     let item = "ask the postman";
     let cloud = working(json!({}), 128_000).await;
     let system = &cloud.messages[0];
@@ -246,7 +246,7 @@ async fn the_policy_says_what_of_the_scratchbook_a_model_reads_and_where_m7_8_v6
 }
 
 #[tokio::test]
-async fn a_window_of_four_thousand_tokens_is_enough_for_a_task_seed_003() {
+async fn window_of_four_thousand_tokens_suffices_for_a_task_seed_003() {
     let house = house(json!({"profile": "on_device"}), 4_096, 8).await;
     let run = submit(&house.runner, of_goal("sort the letters", json!({}))).await;
     let result = house.runner.drive(run).await.unwrap();

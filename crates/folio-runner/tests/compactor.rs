@@ -67,7 +67,7 @@ async fn summary(workspace: &Workspace, offloaded: &Offloaded) -> [String; 2] {
 }
 
 #[tokio::test]
-async fn what_a_model_says_takes_the_place_of_what_was_found_m7_8_v8() {
+async fn compactor_summary_replaces_the_one_made_without_a_model_m7_8_v8() {
     let (_folder, space) = memory();
     let model = Arc::new(ScriptedModel::new([well()]));
     let offloaded = offload(&space, &model).await.unwrap();
@@ -95,7 +95,7 @@ async fn what_a_model_says_takes_the_place_of_what_was_found_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn it_reads_what_was_put_away_and_its_scratchbook_and_writes_nothing_seed_003() {
+async fn compactor_can_read_the_history_but_write_nothing_seed_003() {
     let (_folder, space) = memory();
     let model = Arc::new(ScriptedModel::new([
         asked_for_summary()
@@ -123,7 +123,7 @@ async fn it_reads_what_was_put_away_and_its_scratchbook_and_writes_nothing_seed_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_bad_answer_leaves_what_was_found_and_is_told_m7_8_v8() {
+async fn bad_compactor_reply_keeps_the_first_summary_and_warns_m7_8_v8() {
     let cues = [
         ("is empty", asked_for_summary().text("")),
         (
@@ -162,7 +162,7 @@ async fn a_bad_answer_leaves_what_was_found_and_is_told_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn a_crash_between_the_two_commits_loses_nothing_and_the_next_asks_again_e9_16() {
+async fn crash_between_offload_and_summary_loses_nothing_e9_16() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let store = Arc::new(FaultyStore::new(sqlite(&path)));
@@ -179,7 +179,7 @@ async fn a_crash_between_the_two_commits_loses_nothing_and_the_next_asks_again_e
 }
 
 #[tokio::test]
-async fn a_run_has_its_conversations_put_by_the_compactor_and_pays_for_it_e9_10() {
+async fn compactor_is_charged_to_the_budget_of_the_run_e9_10() {
     let used = Usage {
         tokens_in: 700,
         tokens_out: 30,

@@ -174,7 +174,7 @@ fn ended(run: &Run, path: &str) -> bool {
 }
 
 #[tokio::test]
-async fn while_one_conversation_is_put_away_the_other_branches_go_on_e9_16() {
+async fn other_branches_continue_during_a_compaction_e9_16() {
     let house = house().await;
     let driving = house.drive();
     house.asked.pass().await;
@@ -192,7 +192,7 @@ async fn while_one_conversation_is_put_away_the_other_branches_go_on_e9_16() {
 }
 
 #[tokio::test]
-async fn a_run_is_stopped_while_a_compactor_says_nothing_e9_11() {
+async fn cancel_ends_a_run_while_its_compactor_is_silent_e9_11() {
     let house = house().await;
     let driving = house.drive();
     house.asked.pass().await;
@@ -207,7 +207,7 @@ async fn a_run_is_stopped_while_a_compactor_says_nothing_e9_11() {
 }
 
 #[tokio::test]
-async fn a_pause_is_heard_while_a_compactor_is_at_work_and_its_summary_is_kept_e9_14() {
+async fn pause_during_a_compaction_keeps_the_summary_e9_14() {
     let house = house().await;
     let driving = house.drive();
     house.asked.pass().await;

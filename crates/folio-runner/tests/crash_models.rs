@@ -363,7 +363,7 @@ async fn taken_up(runner: &Runner, run: RunId, outside: Outside, told: &str) {
 }
 
 #[tokio::test]
-async fn every_commit_may_be_the_last_e9_9() {
+async fn run_resumes_to_the_same_end_after_any_failed_commit_e9_9() {
     let mut cut = 0;
     for scenario in scenarios() {
         let folder = tempfile::tempdir().unwrap();

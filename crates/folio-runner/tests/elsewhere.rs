@@ -110,7 +110,7 @@ fn is_refusal(error: &RunnerError) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_nobody_takes_is_not_waited_for() {
+async fn drive_fails_after_three_refusals_by_workers() {
     let house = House::new([refused()], None);
     let run = house.submit().await;
     let began = Instant::now();
@@ -124,7 +124,7 @@ async fn a_run_that_nobody_takes_is_not_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_one_worker_refuses_and_another_one_finds_is_waited_for() {
+async fn refused_run_is_awaited_if_another_worker_drives_it() {
     let house = House::new([refused()], Some(2));
     let run = house.submit().await;
     let result = house.submitter.drive(run).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_run_that_one_worker_refuses_and_another_one_finds_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_waits_for_a_worker_is_waited_for_however_long() {
+async fn run_without_a_worker_is_awaited_without_a_time_limit() {
     let answers = (0..20).map(|n| if n % 3 == 0 { Err(()) } else { Ok(Fate::Open) });
     let house = House::new(answers, Some(20));
     let run = house.submit().await;
@@ -150,7 +150,7 @@ async fn a_run_that_waits_for_a_worker_is_waited_for_however_long() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_asked_any_more_about_a_run_that_was_taken() {
+async fn dispatcher_is_not_queried_again_after_the_run_was_taken() {
     let house = House::new([Ok(Fate::Taken), refused()], None);
     let run = house.submit().await;
     let waiting = tokio::time::timeout(Duration::from_secs(3_600), house.submitter.drive(run));
@@ -159,7 +159,7 @@ async fn nobody_is_asked_any_more_about_a_run_that_was_taken() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_that_waits_for_one_run_hears_that_it_has_ended() {
+async fn every_waiter_of_a_run_is_notified_of_its_end() {
     let house = House::new([Ok(Fate::Open)], Some(2));
     let run = house.submit().await;
     let busy = [Busy::default().begin(), Busy::default().begin()];
@@ -169,7 +169,7 @@ async fn each_that_waits_for_one_run_hears_that_it_has_ended() {
 }
 
 #[tokio::test]
-async fn what_its_submitter_says_of_people_holds_whoever_drives_it_e9_14() {
+async fn unattended_run_asks_no_person_even_on_an_attended_worker_e9_14() {
     let house = House::new([refused()], None);
     let plan = json!({"title": "Look", "steps": [{"id": "visit", "title": "Go down and look", "executor": "human"}]});
     let plan = plan::from_value(&plan, &house.submitter.known()).unwrap();

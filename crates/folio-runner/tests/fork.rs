@@ -84,7 +84,7 @@ fn long() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_fork_of_a_long_run_is_in_several_commits_and_goes_on_as_if_it_had_been_one() {
+async fn long_fork_spans_several_commits_and_replays_without_differences() {
     let house = House::new();
     let (run, result) = house.run(&long()).await;
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
@@ -108,7 +108,7 @@ async fn a_fork_of_a_long_run_is_in_several_commits_and_goes_on_as_if_it_had_bee
 }
 
 #[tokio::test]
-async fn of_a_fork_that_could_not_be_written_nothing_is_there() {
+async fn failed_fork_leaves_no_run_page_or_folder() {
     let house = House::new();
     let (run, _) = house.run(&long()).await;
     let before = house.seen().await;
@@ -124,7 +124,7 @@ async fn of_a_fork_that_could_not_be_written_nothing_is_there() {
 }
 
 #[tokio::test]
-async fn of_a_fork_that_was_broken_off_nothing_is_there() {
+async fn dropped_fork_leaves_no_run_or_page() {
     let house = House::new();
     let (run, _) = house.run(&long()).await;
     let (_, runs, pages) = house.seen().await;
@@ -150,7 +150,7 @@ async fn of_a_fork_that_was_broken_off_nothing_is_there() {
 }
 
 #[tokio::test]
-async fn a_fork_has_the_files_that_were_there_at_its_moment() {
+async fn fork_has_the_run_files_as_of_its_moment() {
     let house = House::new();
     let write = |id: &str, path: &str, mode: &str| {
         let args = json!({"path": path, "content": format!("{id}\n"), "mode": mode});
@@ -192,7 +192,7 @@ async fn a_fork_has_the_files_that_were_there_at_its_moment() {
 }
 
 #[tokio::test]
-async fn of_a_fork_that_was_killed_before_it_began_the_folder_is_found() {
+async fn folder_left_by_a_killed_fork_is_found_and_removed() {
     let house = House::new();
     let (run, _) = house.run(&long()).await;
     let runs = house.folder.path().join("runs");

@@ -118,7 +118,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn a_run_that_an_older_version_began_is_finished_and_says_from_where_it_is_newer_e9_9() {
+async fn resumed_run_of_an_older_format_records_the_raise_once_e9_9() {
     for (text, format) in [(FORMAT_7, 7), (FORMAT_8, 8)] {
         is_finished_and_says_from_where_it_is_newer(text, format).await;
     }
@@ -165,7 +165,7 @@ async fn is_finished_and_says_from_where_it_is_newer(text: &str, format: u32) {
 }
 
 #[tokio::test]
-async fn what_people_want_of_a_run_leaves_it_to_the_older_version_that_drives_it_e9_9() {
+async fn steering_does_not_raise_the_format_of_an_older_run_e9_9() {
     let house = House::of(FORMAT_7).await;
     house
         .runner
@@ -186,7 +186,7 @@ async fn what_people_want_of_a_run_leaves_it_to_the_older_version_that_drives_it
 }
 
 #[tokio::test]
-async fn a_run_that_a_newer_version_went_on_with_is_left_as_it_is_e9_9() {
+async fn run_of_a_newer_format_is_refused_and_left_unchanged_e9_9() {
     let house = House::of(FORMAT_7).await;
     house.raise(FORMAT + 1).await;
     let workspace = house.runner.workspace();

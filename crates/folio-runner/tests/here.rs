@@ -38,7 +38,7 @@ impl Houses for Here {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_case_comes_to_what_it_should_in_this_process() {
+async fn every_runner_case_passes_in_this_process() {
     for case in cases::ALL {
         println!("{}", case.name);
         comes_to_what_it_should(case, None).await;
@@ -46,7 +46,7 @@ async fn every_case_comes_to_what_it_should_in_this_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_case_comes_to_the_same_when_nothing_large_stays_at_hand() {
+async fn every_runner_case_passes_without_large_outputs_in_memory() {
     for case in cases::ALL {
         println!("{}", case.name);
         comes_to_what_it_should(case, Some(0)).await;

@@ -33,7 +33,7 @@ async fn submitted(runner: &Runner) -> RunId {
 }
 
 #[tokio::test]
-async fn each_has_the_runs_of_its_space_and_knows_of_no_other() {
+async fn runner_sees_only_the_runs_of_its_space() {
     let both = runners();
     let runs = [submitted(&both[0]).await, submitted(&both[1]).await];
     for (at, runner) in both.iter().enumerate() {
@@ -49,7 +49,7 @@ async fn each_has_the_runs_of_its_space_and_knows_of_no_other() {
 }
 
 #[tokio::test]
-async fn all_leave_together() {
+async fn leaving_applies_to_the_runners_of_all_spaces() {
     let [main, other] = runners();
     let run = submitted(&other).await;
     main.leave();

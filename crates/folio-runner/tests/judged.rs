@@ -41,7 +41,7 @@ async fn observed_of(characters: usize, finding: &str) -> (Outcome, Vec<String>)
 }
 
 #[tokio::test]
-async fn what_a_plan_wants_observed_of_a_call_is_observed_when_a_judge_has_found_it_good_e9_6() {
+async fn planned_observation_is_added_only_if_the_judge_finds_met_e9_6() {
     let (status, observed) = observed_of(7, "met").await;
     assert_eq!((status, observed), (Outcome::Ok, vec!["7 characters, ok".to_owned()]));
     // Of a result that is kept beside the journal, too.
@@ -55,7 +55,7 @@ async fn what_a_plan_wants_observed_of_a_call_is_observed_when_a_judge_has_found
 }
 
 #[tokio::test]
-async fn what_a_plan_wants_observed_is_observed_of_whoever_does_the_task_and_however_it_is_checked_e9_6() {
+async fn planned_observations_are_added_for_every_kind_of_successful_task_e9_6() {
     let folder = tempfile::tempdir().unwrap();
     let done = json!({"status": "ok", "notes": "done", "output": 5});
     let model = Arc::new(ScriptedModel::new([calling("ask somebody", "", "finish", done)]));
@@ -104,7 +104,7 @@ async fn process_in(file: &Path) -> u32 {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_command_that_checks_a_part_ends_with_the_part_e9_11() {
+async fn cancelling_a_task_ends_its_check_command_e9_11() {
     let folder = tempfile::tempdir().unwrap();
     let model = Arc::new(ScriptedModel::new([]));
     let runner = runner(
@@ -162,7 +162,7 @@ async fn a_command_that_checks_a_part_ends_with_the_part_e9_11() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn commands_that_check_and_shells_in_one_folder_run_one_after_the_other_e9_15() {
+async fn check_commands_and_shells_in_one_folder_run_in_turn_e9_15() {
     let folder = tempfile::tempdir().unwrap();
     let (store, model) = (
         sqlite(&folder.path().join("folio.db")),
@@ -192,7 +192,7 @@ async fn commands_that_check_and_shells_in_one_folder_run_one_after_the_other_e9
 }
 
 #[tokio::test]
-async fn what_nobody_answered_in_time_is_not_answered_later_although_nobody_drives_the_run_e9_9() {
+async fn late_answer_is_refused_although_no_process_drives_the_run_e9_9() {
     let folder = tempfile::tempdir().unwrap();
     let model = Arc::new(ScriptedModel::new([]));
     let runner = runner(

@@ -187,7 +187,7 @@ async fn calls_again(runner: &Runner, id: RunId) -> (usize, Vec<NodeId>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_killed_at_any_moment_goes_on_and_comes_to_the_same_end_e9_9() {
+async fn run_killed_at_any_moment_resumes_to_the_same_result_e9_9() {
     let folder = tempfile::tempdir().unwrap();
     let undisturbed = folder.path().join("undisturbed.db");
     assert!(start_child(&undisturbed).wait().unwrap().success());

@@ -75,7 +75,7 @@ async fn grown(file: &Path, lines: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_has_ended_is_not_made_again_when_its_driver_is_killed_while_it_is_checked_e9_9() {
+async fn driver_killed_during_a_check_does_not_repeat_the_call_e9_9() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let mut child = Command::new(std::env::current_exe().unwrap())

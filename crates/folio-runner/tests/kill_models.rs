@@ -211,7 +211,7 @@ async fn known(runner: &Runner, run: RunId) -> Known {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_of_models_killed_at_every_commit_goes_on_and_asks_nothing_twice_that_was_answered_e9_9() {
+async fn model_run_killed_at_each_commit_repeats_no_answered_request_e9_9() {
     let folder = tempfile::tempdir().unwrap();
     let server = provider().await;
     let undisturbed = folder.path().join("undisturbed.db");

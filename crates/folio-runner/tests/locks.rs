@@ -73,7 +73,7 @@ async fn most_at_one_time(runs: usize, desk: fn(usize) -> String) -> usize {
 }
 
 #[tokio::test]
-async fn runs_that_write_the_same_do_so_one_after_the_other_e9_15() {
+async fn runs_that_write_one_resource_do_so_in_turn_e9_15() {
     assert_eq!(most_at_one_time(6, |_| "one".to_owned()).await, 1);
     // Of several parts of it, too, if somebody has all of it.
     let nested = |number: usize| {
@@ -123,7 +123,7 @@ async fn writing(runner: &Runner, desk: &str) -> (RunId, JoinHandle<Result<NodeR
 }
 
 #[tokio::test]
-async fn of_a_run_that_is_not_driven_any_more_nobody_says_that_it_waits_e9_15() {
+async fn run_no_longer_driven_is_not_reported_as_waiting_e9_15() {
     let ends = Arc::new(Semaphore::new(0));
     let runner = holding(&ends);
     let (_, one) = writing(&runner, "one").await;
@@ -137,7 +137,7 @@ async fn of_a_run_that_is_not_driven_any_more_nobody_says_that_it_waits_e9_15() 
 }
 
 #[tokio::test]
-async fn a_run_that_waits_for_another_says_for_which_and_what_it_writes_e9_15() {
+async fn waiting_run_names_the_resource_and_its_holder_e9_15() {
     let ends = Arc::new(Semaphore::new(0));
     let runner = holding(&ends);
     let (first, one) = writing(&runner, "one").await;
@@ -172,6 +172,6 @@ async fn a_run_that_waits_for_another_says_for_which_and_what_it_writes_e9_15() 
 }
 
 #[tokio::test]
-async fn of_more_runs_than_may_take_a_step_at_one_time_none_is_kept_from_its_end_by_those_that_wait_e9_15() {
+async fn waiting_runs_do_not_starve_runs_beyond_the_step_limit_e9_15() {
     assert_eq!(most_at_one_time(160, |_| "one".to_owned()).await, 1);
 }

@@ -142,7 +142,7 @@ async fn lost(effect: Effect, says: Says, what: Option<(&str, LostCall)>) -> (No
 }
 
 #[tokio::test]
-async fn a_guarded_tool_is_asked_what_became_of_a_call_e9_12() {
+async fn guarded_tool_is_asked_to_reconcile_a_lost_call_e9_12() {
     for (says, status, output, asked) in [
         (
             Says::Done,
@@ -173,7 +173,7 @@ async fn a_guarded_tool_is_asked_what_became_of_a_call_e9_12() {
 }
 
 #[tokio::test]
-async fn where_a_guarded_tool_does_not_know_a_person_is_asked_e9_12() {
+async fn person_is_asked_when_a_guarded_tool_cannot_reconcile_e9_12() {
     for (is_approved, status, letters) in [(true, Outcome::Ok, 2), (false, Outcome::Failed, 1)] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("folio.db");
@@ -218,7 +218,7 @@ async fn where_a_guarded_tool_does_not_know_a_person_is_asked_e9_12() {
 }
 
 #[tokio::test]
-async fn a_setting_says_what_becomes_of_lost_calls_e9_12() {
+async fn lost_calls_setting_overrides_the_effect_of_a_tool_e9_12() {
     let once = &["sent KEY"][..];
     let twice = &["sent KEY", "sent KEY"][..];
     for (effect, what, status, asked) in [

@@ -116,7 +116,7 @@ fn work() -> ThreadKey {
 }
 
 #[tokio::test]
-async fn a_tool_called_by_a_run_is_told_what_it_wants_to_know_of_the_scratch_page() {
+async fn tool_in_a_run_receives_the_observations_it_requests() {
     let house = house(json!({}));
     house
         .notice(json!({"content": "likes Burgundy", "tags": ["wine"]}))
@@ -132,7 +132,7 @@ async fn a_tool_called_by_a_run_is_told_what_it_wants_to_know_of_the_scratch_pag
 }
 
 #[tokio::test]
-async fn a_manifest_decides_what_of_it_a_tool_in_a_run_sees_m7_3_23() {
+async fn manifest_limits_what_a_tool_in_a_run_sees_m7_3_23() {
     let house = house(json!({}));
     house
         .notice(json!({"content": "likes Burgundy", "tags": ["wine"]}))
@@ -149,7 +149,7 @@ async fn a_manifest_decides_what_of_it_a_tool_in_a_run_sees_m7_3_23() {
 }
 
 #[tokio::test]
-async fn what_a_tool_in_a_run_read_that_strangers_wrote_is_believed_less_m7_8_v11() {
+async fn entries_of_external_tools_in_runs_have_lower_trust_m7_8_v11() {
     for (manifest, trust) in [
         (json!({"external": true}), Trust::ToolExternal),
         (json!({}), Trust::ToolInternal),
@@ -166,7 +166,7 @@ async fn what_a_tool_in_a_run_read_that_strangers_wrote_is_believed_less_m7_8_v1
 }
 
 #[tokio::test]
-async fn what_a_tool_holds_to_be_worth_knowing_becomes_a_note_of_the_runs_thread() {
+async fn tool_memory_writes_become_notes_of_the_run_thread() {
     let house = house(json!({"memory_writes": ["the cellar is cold", {"fact": "x", "kind": "dream"}]}));
     assert_eq!(house.run().await, Outcome::Ok);
     let items = house
@@ -186,7 +186,7 @@ async fn what_a_tool_holds_to_be_worth_knowing_becomes_a_note_of_the_runs_thread
 }
 
 #[tokio::test]
-async fn what_was_put_right_or_not_taken_of_a_call_reaches_the_trace_m7_10() {
+async fn corrected_and_rejected_observations_of_a_call_are_traced_m7_10() {
     let secret = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let house = house(json!({"observations": [
         {"content": "sure", "confidence": 7},
@@ -210,7 +210,7 @@ async fn what_was_put_right_or_not_taken_of_a_call_reaches_the_trace_m7_10() {
 }
 
 #[tokio::test]
-async fn what_a_failed_call_was_told_to_write_is_not_written_and_said() {
+async fn failed_call_keeps_its_observations_but_its_writes_are_rejected() {
     let house = house(json!({
         "fails": true, "observations": [{"content": "no licence"}],
         "scratch_page_writes": [{"content": "x"}], "memory_writes": ["y"],
@@ -232,7 +232,7 @@ async fn what_a_failed_call_was_told_to_write_is_not_written_and_said() {
 }
 
 #[tokio::test]
-async fn whoever_may_not_begin_a_run_is_refused_m7_7() {
+async fn submit_by_an_unauthorised_role_is_refused_m7_7() {
     let house = house(json!({}));
     let refused = house.submit(Actor::new(Role::Tool, "t")).await.unwrap_err();
     assert!(matches!(refused, RunnerError::Refused(_)), "{refused}");
@@ -241,7 +241,7 @@ async fn whoever_may_not_begin_a_run_is_refused_m7_7() {
 }
 
 #[tokio::test]
-async fn what_a_run_adds_counts_for_the_quota_m7_6_46() {
+async fn observations_of_a_run_count_toward_the_quota_m7_6_46() {
     let many: Vec<_> = (0..40).map(|n| json!({"content": format!("number {n}")})).collect();
     let house = house(json!({"observations": many}));
     house.set_policy(json!({"quota": {"live_observations": 20}})).await;
@@ -251,7 +251,7 @@ async fn what_a_run_adds_counts_for_the_quota_m7_6_46() {
 }
 
 #[tokio::test]
-async fn observe_says_how_many_observations_there_are_and_why_not_more() {
+async fn observe_reports_its_count_and_the_reason_of_each_rejection() {
     let house = house(json!({}));
     let plan = "
 - {id: o, do: {tool: observe, args: {content: xyz, type: nonsense}}}
@@ -279,7 +279,7 @@ async fn observe_says_how_many_observations_there_are_and_why_not_more() {
 }
 
 #[tokio::test]
-async fn what_a_run_notices_holds_for_as_long_where_the_clock_was_set_back_m7_1() {
+async fn observations_keep_their_lifetime_after_the_clock_is_set_back_m7_1() {
     let noticed = json!({"observations": [{"content": "it is corked", "ttl_minutes": 5}]});
     let house = house(noticed);
     house.notice(json!({"content": "the cellar is cold"})).await;

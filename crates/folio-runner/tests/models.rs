@@ -58,7 +58,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn a_goal_is_taken_apart_done_and_put_together_and_all_of_it_is_on_pages_seed_000() {
+async fn goal_is_planned_executed_and_combined_on_the_run_pages_seed_000() {
     let house = House::new(nested());
     let run = submit(
         &house.runner,
@@ -101,7 +101,7 @@ async fn a_goal_is_taken_apart_done_and_put_together_and_all_of_it_is_on_pages_s
 }
 
 #[tokio::test]
-async fn what_memory_holds_reaches_the_model_and_what_models_observe_reaches_memory_seed_002() {
+async fn memory_reaches_the_model_and_its_observations_reach_memory_seed_002() {
     let cues = vec![
         doing(
             "choose a wine",
@@ -129,7 +129,7 @@ async fn what_memory_holds_reaches_the_model_and_what_models_observe_reaches_mem
 }
 
 #[tokio::test]
-async fn whoever_plans_anew_knows_what_was_noticed_and_written_meanwhile_e9_16() {
+async fn replanning_and_combining_read_new_observations_and_pages_e9_16() {
     let mut cues = vec![doing(
         "open the case",
         "observe",
@@ -168,7 +168,7 @@ async fn asking(house: &House, run: RunId) -> NodeId {
 }
 
 #[tokio::test]
-async fn a_question_waits_until_somebody_answers_it_from_outside_e9_14() {
+async fn question_accepts_one_valid_answer_and_refuses_later_ones_e9_14() {
     let house = House::new(vec![
         doing(
             "paint the door",
@@ -197,7 +197,7 @@ async fn a_question_waits_until_somebody_answers_it_from_outside_e9_14() {
 }
 
 #[tokio::test]
-async fn where_there_is_no_model_no_run_is_begun_that_needs_one() {
+async fn fork_needing_a_model_is_refused_without_one_unless_paused() {
     let house = House::new(vec![doing("say hello", "finish", json!({"notes": "hello"}))]);
     let run = submit(&house.runner, of_goal("say hello", json!({}))).await;
     house.runner.drive(run).await.unwrap();
@@ -220,7 +220,7 @@ async fn where_there_is_no_model_no_run_is_begun_that_needs_one() {
 }
 
 #[tokio::test]
-async fn what_a_model_is_not_told_of_a_long_answer_stands_in_the_entry_that_it_is_told_e9_14() {
+async fn entry_named_in_a_shortened_answer_holds_the_whole_answer_e9_14() {
     let house = House::new(vec![
         doing("paint the door", "ask_person", json!({"question": "Which colour?"})),
         calling("paint the door", "blue", "finish", json!({"notes": "painted blue"})),
@@ -248,7 +248,7 @@ async fn what_a_model_is_not_told_of_a_long_answer_stands_in_the_entry_that_it_i
 }
 
 #[tokio::test]
-async fn a_run_that_needs_a_model_is_left_alone_by_who_has_none() {
+async fn drive_without_a_needed_model_leaves_the_run_intact() {
     let house = House::new(vec![doing("paint the door", "finish", json!({"notes": "painted"}))]);
     let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;
     let workspace = house.runner.workspace().clone();
@@ -263,7 +263,7 @@ async fn a_run_that_needs_a_model_is_left_alone_by_who_has_none() {
 }
 
 #[tokio::test]
-async fn run_is_left_alone_where_tools_or_executors_of_coming_steps_are_missing_e9_17() {
+async fn run_lacking_tools_or_executors_is_refused_and_left_unchanged_e9_17() {
     let house = House::new(vec![doing("judge it", "finish", json!({"notes": "fine"})).always()]);
     let steps = json!([
         {"id": "first", "do": {"tool": "text", "args": {"op": "echo", "value": "a"}}},
@@ -327,7 +327,7 @@ async fn run_is_left_alone_where_tools_or_executors_of_coming_steps_are_missing_
 }
 
 #[tokio::test]
-async fn a_model_that_refuses_its_key_ends_the_run_and_says_so_e9_4() {
+async fn rejected_api_key_fails_the_run_with_stop_reason_auth_e9_4() {
     let house = House::new(vec![When::any().error(ModelErrorKind::Unauthorised).always()]);
     let run = submit(&house.runner, of_goal("paint the door", json!({}))).await;
     let result = house.runner.drive(run).await.unwrap();
@@ -339,7 +339,7 @@ async fn a_model_that_refuses_its_key_ends_the_run_and_says_so_e9_4() {
 }
 
 #[tokio::test]
-async fn the_timeout_of_a_task_of_a_model_ends_its_call_and_it_is_not_asked_again() {
+async fn task_timeout_ends_a_model_call_without_a_retry() {
     let slow = std::time::Duration::from_secs(60);
     let house = House::new(vec![When::any().text("too late").latency(slow).always()]);
     let plan = "steps: [{id: paint, title: paint the door, timeout: 100ms}]";
@@ -361,7 +361,7 @@ async fn the_timeout_of_a_task_of_a_model_ends_its_call_and_it_is_not_asked_agai
 }
 
 #[tokio::test]
-async fn nobody_waits_for_an_hour_where_another_model_can_be_asked_e9_15() {
+async fn long_retry_after_makes_runs_use_the_fallback_model_e9_15() {
     let hour = std::time::Duration::from_secs(3600);
     let away = Arc::new(ScriptedModel::new([When::any()
         .error(ModelErrorKind::RateLimited)
@@ -390,7 +390,7 @@ async fn nobody_waits_for_an_hour_where_another_model_can_be_asked_e9_15() {
 }
 
 #[tokio::test]
-async fn a_secret_that_a_model_writes_does_not_reach_the_disk() {
+async fn secret_in_a_reply_is_redacted_from_notes_and_journal() {
     let secret = ["ghp", "_", "16C7e42F292c6912E7710c838347Ae178B4a"].concat();
     let house = House::new(vec![doing(
         "find the key",
@@ -410,7 +410,7 @@ async fn a_secret_that_a_model_writes_does_not_reach_the_disk() {
 }
 
 #[tokio::test]
-async fn models_of_a_written_plan_work_beside_its_calls() {
+async fn model_task_exchanges_results_with_calls_of_a_written_plan() {
     let house = House::new(vec![
         When::role(Role::Planner)
             .contains("Decide how")
@@ -440,7 +440,7 @@ output: '{{ results.say.output.value }}'
 }
 
 #[tokio::test]
-async fn models_keep_within_the_calls_at_a_time_also_while_a_confirmation_is_waited_for_e9_15() {
+async fn model_concurrency_limit_holds_while_a_confirmation_is_pending_e9_15() {
     let steps: Vec<_> = ["one", "two", "three", "four"]
         .iter()
         .map(|name| format!("    - {{id: {name}, title: do {name}}}\n"))
@@ -498,7 +498,7 @@ async fn submit_plan(house: &House, plan: &serde_json::Value) -> RunId {
 }
 
 #[tokio::test]
-async fn calls_that_begin_in_one_commit_do_not_go_beyond_a_limit_together_e9_10() {
+async fn calls_begun_in_one_commit_stay_within_the_budget_together_e9_10() {
     let house = who_does_at_once("it is small");
     let plan = json!({"title": "four at once", "budget": {"model_calls": 3}, "steps": [
         {"id": "a", "title": "walk through cellars", "needs": []},
@@ -514,7 +514,7 @@ async fn calls_that_begin_in_one_commit_do_not_go_beyond_a_limit_together_e9_10(
 }
 
 #[tokio::test]
-async fn long_answers_that_come_at_once_are_not_all_in_one_commit() {
+async fn long_simultaneous_replies_are_split_across_commits() {
     let reason = "it is small, ".repeat(11_000);
     let house = who_does_at_once(&reason);
     let steps: Vec<_> = [
@@ -592,7 +592,7 @@ fn answers(house: &House) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn every_call_of_an_answer_is_made_and_answered_whatever_its_id_is_e9_12() {
+async fn calls_with_equal_or_empty_ids_are_all_answered_e9_12() {
     for (id, names) in [("a", ["a", "call_2"]), ("", ["call_1", "call_2"])] {
         let call = |what: &str| json!({"tool": "mend", "id": id, "args": {"what": what}});
         let (house, run, cassette) = with_calls(json!([call("roof"), call("door")])).await;
@@ -611,7 +611,7 @@ async fn every_call_of_an_answer_is_made_and_answered_whatever_its_id_is_e9_12()
 }
 
 #[tokio::test]
-async fn a_secret_in_the_id_of_a_call_is_kept_nowhere_and_the_call_is_made() {
+async fn call_with_a_secret_id_is_made_without_storing_it() {
     let keys = ["AKIAIOSFODNN7EXAMPL", "E"].concat();
     let keys = [keys.clone(), keys.replace("7EX", "8EX")];
     let calls = json!([{"tool": "mend", "id": keys[0], "args": {"what": "roof"}},

@@ -157,7 +157,7 @@ fn agree(what: &str, some: &[String], others: &[String]) {
 }
 
 #[tokio::test]
-async fn a_run_has_the_same_events_and_pages_whatever_is_at_hand() {
+async fn events_and_pages_do_not_depend_on_outputs_in_memory() {
     let mut all = Vec::new();
     for at_hand in AT_HAND {
         let folder = tempfile::tempdir().unwrap();
@@ -211,7 +211,7 @@ async fn taken_up(runner: &Runner, run: RunId) -> NodeResult {
 }
 
 #[tokio::test]
-async fn whoever_takes_a_run_up_has_the_same_at_hand_as_whoever_began_it() {
+async fn resumed_results_do_not_depend_on_outputs_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(FaultyStore::new(sqlite(&folder.path().join("whole.db"))));
     let whole = runner(Arc::clone(&store) as Arc<dyn Store>, 1, None);

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Barrier, Semaphore};
 
 #[tokio::test]
-async fn of_five_at_work_one_panics_and_four_results_are_there_for_what_follows() {
+async fn panic_in_one_call_leaves_the_results_of_its_siblings() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds::default()));
@@ -100,7 +100,7 @@ impl Model for Broken {
 }
 
 #[tokio::test]
-async fn a_model_that_panics_has_not_answered_and_its_run_ends() {
+async fn model_panic_fails_its_task_and_ends_the_run() {
     let options = RunnerOptions {
         models: Some(RunnerModels::one(RunnerModel::new("broken", Arc::new(Broken)))),
         ..RunnerOptions::default()
@@ -136,7 +136,7 @@ impl Tool for Careless {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_when_it_is_asked_what_it_writes_is_called_as_one_that_writes_nothing() {
+async fn tool_that_panics_while_naming_its_resources_is_still_called() {
     let mut registry = Registry::with_builtins();
     registry.register(Arc::new(Careless {
         spec: ToolSpec::new("careless", Effect::Read, "does not look"),
@@ -187,7 +187,7 @@ fn waiting() -> (Arc<Waits>, Workspace, [Runner; 2], Value) {
 }
 
 #[tokio::test]
-async fn who_drops_what_drives_a_run_gives_it_up_and_anybody_goes_on_with_it() {
+async fn dropped_drive_releases_the_run_to_any_runner() {
     let (waits, workspace, [one, other], document) = waiting();
     let run = submitted(&one, &document).await;
     for _ in 0..3 {
@@ -217,7 +217,7 @@ async fn is_given_up(workspace: &Workspace, run: RunId) {
 }
 
 #[tokio::test]
-async fn who_drops_what_claims_a_run_leaves_it_to_whoever_comes_next_e9_9() {
+async fn dropped_claim_releases_the_run_to_any_runner_e9_9() {
     let (waits, workspace, [one, other], document) = waiting();
     waits.let_go.add_permits(2);
     let store = Arc::new(FaultyStore::new(Arc::clone(workspace.store())));
@@ -248,7 +248,7 @@ async fn who_drops_what_claims_a_run_leaves_it_to_whoever_comes_next_e9_9() {
 }
 
 #[test]
-fn who_drives_in_another_runtime_hears_what_people_want_although_the_first_one_is_gone() {
+fn cancel_reaches_a_driver_after_an_earlier_runtime_is_gone() {
     let (waits, _, [one, other], document) = waiting();
     let runtime = || {
         tokio::runtime::Builder::new_multi_thread()
@@ -308,7 +308,7 @@ impl Tool for Deaf {
 }
 
 #[tokio::test]
-async fn a_run_is_cancelled_although_a_tool_looks_for_ever_what_became_of_a_call_e9_12() {
+async fn cancel_ends_a_run_whose_reconciliation_never_returns_e9_12() {
     let deaf = Arc::new(Deaf {
         spec: ToolSpec::new("deaf", Effect::Guarded, "hears nothing"),
         at_work: Semaphore::new(0),

@@ -12,19 +12,19 @@ fn in_a_file(folder: &tempfile::TempDir) -> Place {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_processes_write_one_after_the_other_in_a_file_e9_15() {
+async fn two_processes_write_a_resource_in_turn_in_sqlite_e9_15() {
     let folder = tempfile::tempdir().unwrap();
     one_after_the_other(&in_a_file(&folder)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_killed_process_had_is_free_in_a_file_e9_15() {
+async fn killed_process_frees_its_resources_in_sqlite_e9_15() {
     let folder = tempfile::tempdir().unwrap();
     who_dies_with_a_name(&in_a_file(&folder)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_stopped_process_had_is_free_and_it_writes_no_more_in_a_file_e9_15() {
+async fn stopped_process_loses_its_resources_and_its_fence_in_sqlite_e9_15() {
     let folder = tempfile::tempdir().unwrap();
     who_is_stopped_with_a_name(&in_a_file(&folder)).await;
 }

@@ -16,7 +16,7 @@ use models_support::*;
 use serde_json::json;
 
 #[tokio::test]
-async fn a_run_of_models_reads_as_its_journal_says_and_what_was_changed_since_is_named() {
+async fn replay_of_a_model_run_names_changes_outside_its_journal() {
     let folder = tempfile::tempdir().unwrap();
     let store = sqlite(&folder.path().join("folio.db"));
     let model = Arc::new(ScriptedModel::new(nested()));

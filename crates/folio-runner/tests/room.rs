@@ -74,7 +74,7 @@ impl Tool for Fails {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_that_waits_for_room_has_its_driver_not_go_round_for_nothing_e9_9() {
+async fn driver_does_not_spin_while_a_retry_lacks_room_e9_9() {
     let clock = Arc::new(Looked::default());
     let (begun, may_end) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let mut registry = Registry::with_builtins();

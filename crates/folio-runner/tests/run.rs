@@ -94,7 +94,7 @@ steps:
 ";
 
 #[tokio::test]
-async fn a_plan_runs_to_its_end_and_its_results_flow_forward() {
+async fn plan_runs_through_and_later_steps_read_earlier_results() {
     let house = House::new();
     let (run, result) = house.run(ECHO).await;
     assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
@@ -102,7 +102,7 @@ async fn a_plan_runs_to_its_end_and_its_results_flow_forward() {
 }
 
 #[tokio::test]
-async fn lists_that_are_too_large_together_go_into_several_commits() {
+async fn large_for_each_lists_are_split_across_commits() {
     let house = House::new();
     let each = |n: u32| {
         json!({"id": format!("e{n}"), "for_each": ["{{ results.long.output.value }}"],
@@ -133,7 +133,7 @@ async fn lists_that_are_too_large_together_go_into_several_commits() {
 }
 
 #[tokio::test]
-async fn earlier_results_are_read_from_whoever_drives_the_run() {
+async fn result_read_returns_results_of_earlier_steps() {
     let house = House::new();
     let long = "x".repeat(100_000);
     let items: Vec<u32> = (0..100).collect();
@@ -174,7 +174,7 @@ async fn earlier_results_are_read_from_whoever_drives_the_run() {
 }
 
 #[tokio::test]
-async fn a_text_inside_of_a_result_is_read_also_of_one_that_was_put_away_m7_8_v9() {
+async fn result_read_reads_field_lines_even_of_evicted_results_m7_8_v9() {
     let house = House::new();
     let lines: String = (0..9_000).map(|line| format!("line {line}\n")).collect();
     let answer = json!({"stdout": lines, "exit_code": 0}).to_string();
@@ -210,7 +210,7 @@ async fn a_text_inside_of_a_result_is_read_also_of_one_that_was_put_away_m7_8_v9
 }
 
 #[tokio::test]
-async fn of_a_group_and_a_for_each_the_results_of_its_parts_are_read_e9_2() {
+async fn result_read_of_groups_and_for_each_returns_members_e9_2() {
     let house = House::new();
     let echo =
         |id: &str, value: Value| json!({"id": id, "do": {"tool": "text", "args": {"op": "echo", "value": value}}});
@@ -242,7 +242,7 @@ async fn of_a_group_and_a_for_each_the_results_of_its_parts_are_read_e9_2() {
 }
 
 #[tokio::test]
-async fn a_row_that_was_read_before_the_end_says_what_the_journal_says() {
+async fn stale_run_row_takes_its_status_from_the_journal() {
     let house = House::new();
     let run = house.submit(ECHO).await.unwrap();
     let (before, begun) = house.runner.seen(run).await.unwrap();
@@ -256,7 +256,7 @@ async fn a_row_that_was_read_before_the_end_says_what_the_journal_says() {
 }
 
 #[tokio::test]
-async fn the_pages_of_a_run_are_the_tree_of_seed_000() {
+async fn run_pages_form_the_tree_of_seed_000() {
     let house = House::new();
     let (run, _) = house.run(ECHO).await;
     let workspace = house.runner.workspace();
@@ -300,7 +300,7 @@ async fn the_pages_of_a_run_are_the_tree_of_seed_000() {
 }
 
 #[tokio::test]
-async fn observations_stand_in_the_scratch_page_once_with_their_source() {
+async fn observations_of_a_run_are_added_once_with_their_source() {
     let house = House::new();
     let (run, _) = house
         .run(
@@ -321,7 +321,7 @@ async fn observations_stand_in_the_scratch_page_once_with_their_source() {
 }
 
 #[tokio::test]
-async fn a_large_output_is_kept_beside_the_journal_and_later_steps_read_it() {
+async fn large_output_is_stored_as_body_and_read_later() {
     let house = House::new();
     std::fs::write(house.folder.path().join("large.txt"), "word \n".repeat(40_000)).unwrap();
     let (run, result) = house
@@ -337,7 +337,7 @@ async fn a_large_output_is_kept_beside_the_journal_and_later_steps_read_it() {
 }
 
 #[tokio::test]
-async fn what_tools_write_into_memory_counts_as_written_by_the_run_e9_10() {
+async fn memory_writes_of_tools_are_charged_to_the_run_e9_10() {
     let house = House::new();
     let written = async |content: &str| {
         let plan = format!("steps: [{{id: say, do: {{tool: observe, args: {{content: '{content}'}}}}}}]");
@@ -357,7 +357,7 @@ async fn what_tools_write_into_memory_counts_as_written_by_the_run_e9_10() {
 }
 
 #[tokio::test]
-async fn a_command_is_refused_unless_it_is_allowed() {
+async fn shell_command_is_denied_unless_the_policy_allows_it() {
     let plan = "steps: [{id: hi, do: {tool: shell, args: {argv: [echo, hi]}}}]";
     let house = House::new();
     let (run, result) = house.run(plan).await;
@@ -378,7 +378,7 @@ async fn a_command_is_refused_unless_it_is_allowed() {
 }
 
 #[tokio::test]
-async fn what_a_command_gave_that_failed_is_read_by_later_steps_e9_2() {
+async fn output_of_a_failed_command_is_read_by_later_steps_e9_2() {
     let mut house = House::with(RunnerOptions {
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
         ..RunnerOptions::default()
@@ -398,7 +398,7 @@ async fn what_a_command_gave_that_failed_is_read_by_later_steps_e9_2() {
 }
 
 #[tokio::test]
-async fn branches_that_race_write_nothing_into_memory_either_e9_5() {
+async fn plan_with_memory_writes_in_racing_branches_is_rejected_e9_5() {
     let house = House::new();
     for second in ["observe, args: {content: slow}", "page_append, args: {body: slow}"] {
         let plan = format!(
@@ -411,7 +411,7 @@ async fn branches_that_race_write_nothing_into_memory_either_e9_5() {
 }
 
 #[tokio::test]
-async fn who_allows_shell_by_its_name_allows_every_command() {
+async fn allowing_the_shell_tool_allows_every_command() {
     let house = House::with(RunnerOptions {
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
         has_person: true,
@@ -474,7 +474,7 @@ async fn checked_by_a_command(is_approved: bool) -> (NodeResult, usize) {
 }
 
 #[tokio::test]
-async fn the_command_of_a_criterion_that_the_run_does_not_allow_runs_if_a_person_says_yes_e9_6() {
+async fn check_command_runs_only_after_a_person_approves_it_e9_6() {
     let (result, ran) = checked_by_a_command(true).await;
     assert_eq!((result.status, ran), (Outcome::Ok, 1), "{}", result.notes);
     let (result, ran) = checked_by_a_command(false).await;
@@ -501,7 +501,7 @@ async fn overlaps(house: &House, run: RunId) -> usize {
 }
 
 #[tokio::test]
-async fn commands_in_one_folder_run_one_after_the_other_e9_15() {
+async fn commands_in_one_folder_run_in_turn_unless_not_alone_e9_15() {
     let mut house = House::with(RunnerOptions {
         environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
         ..RunnerOptions::default()
@@ -530,7 +530,7 @@ async fn commands_in_one_folder_run_one_after_the_other_e9_15() {
 }
 
 #[tokio::test]
-async fn a_command_that_was_under_way_when_its_driver_died_is_made_again_if_a_person_says_so_e9_12() {
+async fn interrupted_command_is_rerun_after_a_person_approves_it_e9_12() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let options = || RunnerOptions {
@@ -586,7 +586,7 @@ async fn a_command_that_was_under_way_when_its_driver_died_is_made_again_if_a_pe
 }
 
 #[tokio::test]
-async fn a_call_that_takes_too_long_is_stopped() {
+async fn call_beyond_its_timeout_is_stopped_and_fails() {
     let house = House::new();
     let (_, result) = house
         .run("steps: [{id: slow, timeout: 50ms, do: {tool: wait, args: {ms: 60000}}}]")
@@ -600,7 +600,7 @@ async fn a_call_that_takes_too_long_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_running_run_can_be_stopped_by_somebody_else_e9_11() {
+async fn cancel_by_another_runner_ends_a_running_run_e9_11() {
     let mut house = House::new();
     house.shell = ShellPolicy::AllowAll;
     let plan = "steps:
@@ -642,7 +642,7 @@ async fn a_running_run_can_be_stopped_by_somebody_else_e9_11() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_come_in_between_neither_lose_nor_repeat_a_step() {
+async fn concurrent_cancel_requests_neither_lose_nor_repeat_a_step() {
     let house = House::new();
     std::fs::write(house.folder.path().join("large.txt"), "word \n".repeat(40_000)).unwrap();
     let mut plan = "steps:
@@ -695,7 +695,7 @@ async fn requests_that_come_in_between_neither_lose_nor_repeat_a_step() {
 }
 
 #[tokio::test]
-async fn a_run_that_has_ended_is_not_driven_again() {
+async fn driving_an_ended_run_returns_its_result_and_commits_nothing() {
     let house = House::new();
     let (run, result) = house.run(ECHO).await;
     let head = house.runner.workspace().store().head(&SpaceName::main()).await.unwrap();
@@ -707,7 +707,7 @@ async fn a_run_that_has_ended_is_not_driven_again() {
 }
 
 #[tokio::test]
-async fn every_run_that_nobody_drives_is_found_however_many_there_are() {
+async fn unfinished_lists_more_than_five_hundred_runs_oldest_first() {
     let house = House::new();
     let mut submitted = Vec::new();
     for _ in 0..501 {
@@ -725,7 +725,7 @@ async fn every_run_that_nobody_drives_is_found_however_many_there_are() {
 }
 
 #[tokio::test]
-async fn a_plan_that_needs_a_model_is_refused_by_the_names_of_its_tasks() {
+async fn plan_needing_a_model_is_refused_with_its_task_names() {
     let house = House::new();
     let error = house
         .submit("steps: [think, {id: do-it, plan: {steps: [decide]}}]")
@@ -738,7 +738,7 @@ async fn a_plan_that_needs_a_model_is_refused_by_the_names_of_its_tasks() {
 }
 
 #[tokio::test]
-async fn checks_that_need_hands_are_made_with_tools() {
+async fn file_exists_check_looks_in_the_folder_of_the_run() {
     let house = House::new();
     std::fs::write(house.folder.path().join("here.txt"), "x").unwrap();
     let (run, _) = house
@@ -754,7 +754,7 @@ async fn checks_that_need_hands_are_made_with_tools() {
 }
 
 #[tokio::test]
-async fn the_main_scratchpad_is_a_page_that_reads_from_the_roles() {
+async fn main_scratchpad_has_goal_plan_and_roll_up_in_order() {
     let house = House::new();
     let (run, _) = house.run(ECHO).await;
     let workspace = house.runner.workspace();
@@ -781,7 +781,7 @@ async fn the_main_scratchpad_is_a_page_that_reads_from_the_roles() {
 }
 
 #[tokio::test]
-async fn a_run_is_steered_by_people_and_programs_and_by_no_tool_or_stage_m7_7() {
+async fn only_people_and_clients_can_submit_or_cancel_a_run_m7_7() {
     let house = House::new();
     let plan = "steps: [{id: wait, do: {tool: wait, args: {ms: 1}}}]";
     let run = house.submit(plan).await.unwrap();

@@ -87,7 +87,7 @@ fn person() -> Actor {
 }
 
 #[tokio::test]
-async fn a_run_in_nobodys_turn_is_a_turn_of_its_own_m7_11_1() {
+async fn run_outside_a_turn_begins_and_ends_its_own_turn_m7_11_1() {
     let house = House::new();
     let alert = json!({"type": "risk_alert", "content": "An unknown device", "tags": ["fraud"], "confidence": 0.95});
     let alert = house.notice(alert).await;
@@ -129,7 +129,7 @@ impl Clock for Ticking {
 }
 
 #[tokio::test]
-async fn the_trace_of_a_runs_own_turn_has_how_it_began_whatever_its_id_says_m7_10() {
+async fn trace_of_a_run_turn_includes_its_beginning_m7_10() {
     let house = House::at(Arc::new(Ticking::default()));
     let run = house.submit(NOTICES, person()).await;
     house.runner.drive(run).await.unwrap();
@@ -157,7 +157,7 @@ async fn the_trace_of_a_runs_own_turn_has_how_it_began_whatever_its_id_says_m7_1
 }
 
 #[tokio::test]
-async fn a_run_in_a_turn_leaves_its_end_to_whoever_began_it_m7_11_1() {
+async fn run_inside_a_turn_does_not_end_that_turn_m7_11_1() {
     let house = House::new();
     let input = TurnInput::of(ThreadKey::main(), "look around");
     let turn = house
@@ -184,7 +184,7 @@ async fn a_run_in_a_turn_leaves_its_end_to_whoever_began_it_m7_11_1() {
 }
 
 #[tokio::test]
-async fn a_turn_that_could_not_be_ended_with_its_run_is_ended_later() {
+async fn turn_left_open_by_an_ended_run_is_ended_later() {
     let whole = House::new();
     let run = whole.submit(NOTICES, person()).await;
     whole.runner.drive(run).await.unwrap();
@@ -214,7 +214,7 @@ async fn a_turn_that_could_not_be_ended_with_its_run_is_ended_later() {
 }
 
 #[tokio::test]
-async fn a_run_of_an_older_version_knows_of_no_turn_and_goes_on() {
+async fn older_run_without_a_turn_is_driven_to_its_end() {
     let house = House::new();
     let run = house.submit(NOTICES, person()).await;
     let journal = house.workspace.journal(run, Seq(0)).await.unwrap();
@@ -243,7 +243,7 @@ async fn a_run_of_an_older_version_knows_of_no_turn_and_goes_on() {
 }
 
 #[tokio::test]
-async fn what_a_confirmation_needs_is_done_first_when_not_all_can_be_m7_11_2() {
+async fn calls_related_to_a_pending_confirmation_begin_first_m7_11_2() {
     let task = |id: &str| format!("{{id: {id}, do: {{tool: text, args: {{op: echo, value: 1}}}}}}");
     let group: Vec<_> = ["weather", "send-email", "verify-email"].map(task).into();
     let plan = format!("title: Three\nsteps: [[{}]]", group.join(", "));
@@ -288,7 +288,7 @@ impl Orderer for Counting {
 }
 
 #[tokio::test]
-async fn of_many_calls_only_the_next_are_put_into_order_for_a_confirmation_m7_11_2() {
+async fn only_the_next_calls_are_ordered_for_a_pending_confirmation_m7_11_2() {
     let counting = Arc::new(Counting::default());
     let stages = Stages {
         orderer: Arc::clone(&counting) as _,
@@ -308,7 +308,7 @@ async fn of_many_calls_only_the_next_are_put_into_order_for_a_confirmation_m7_11
 }
 
 #[tokio::test]
-async fn steps_write_to_the_scratchbook_of_their_thread_once_and_read_it() {
+async fn steps_write_once_to_the_scratchbook_of_their_thread() {
     let house = House::new();
     let plan = "\
         title: Notes\n\
@@ -341,7 +341,7 @@ async fn steps_write_to_the_scratchbook_of_their_thread_once_and_read_it() {
 }
 
 #[tokio::test]
-async fn a_wrong_argument_of_a_scratch_tool_fails_its_step_and_says_which() {
+async fn invalid_scratch_tool_argument_fails_the_step_and_is_named() {
     let house = House::new();
     let plan = "title: Notes\nsteps: [{id: add, do: {tool: scratch_add, args: {kind: note, type: alert, body: x}}}]";
     let run = house.submit(plan, Actor::new(Role::Human, "ada")).await;

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_that_two_requests_ask_for_at_once_is_driven_once() {
+    async fn run_requested_twice_at_once_has_one_driver() {
         let (_folio, runner, new) = house().await;
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_is_driven_although_whoever_asked_for_it_went_away_while_it_was_recorded() {
+    async fn run_is_driven_after_its_requester_leaves_during_submission() {
         let (folio, runner, new) = house().await;
         let (by, submits) = (new.actor.clone(), runner.clone());
         let driving = Driving::of(&runner);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_that_is_taken_back_while_it_is_recorded_is_stopped() {
+    async fn run_withdrawn_during_submission_is_cancelled() {
         let (folio, runner, new) = house_with("{id: a, do: {tool: wait, args: {ms: 60000}}}").await;
         let (by, submits) = (new.actor.clone(), runner.clone());
         let driving = Driving::of(&runner);
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_begins_nothing_more_once_its_server_ends_and_is_given_up_where_it_is() {
+    async fn wind_down_starts_no_new_calls_and_releases_the_run() {
         let (registry, called, may) = held_tool();
         let steps = "{id: a, do: {tool: held}}, {id: b, do: {tool: held}, needs: [a]}";
         let (folio, runner, new) = house_with_tools(registry, steps).await;
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_does_not_end_in_time_is_driven_no_further_when_its_server_has_ended() {
+    async fn wind_down_aborts_runs_that_outlast_the_grace_period() {
         let (registry, called, _) = held_tool();
         let (_folio, runner, new) = house_with_tools(registry, "{id: a, do: {tool: held}}").await;
         let by = new.actor.clone();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_driven_goes_on_while_it_is_being_stopped() {
+    fn driving_is_still_polled_while_a_cancellation_waits_for_it() {
         let places = Semaphore::new(1);
         let taken = places.try_acquire().expect("the only one");
         let driving = async { drop(places.acquire().await) };

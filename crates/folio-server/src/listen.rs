@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_does_not_end_the_head_of_a_request_holds_no_connection() {
+    async fn connection_with_an_unfinished_request_head_is_closed() {
         for begun in ["", "GET /slow HTTP/1.1\r\nHost: x\r\n", "PRI * HTTP/2.0\r\n"] {
             let said = answered(begun).await;
             assert!(!said.contains("200 OK"), "{begun:?}: {said}");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_takes_nothing_of_an_answer_does_not_hold_it() {
+    async fn unread_response_body_releases_its_connection() {
         let (at, mut let_go) = endless().await;
         let reader = reader(at, "/lines").await;
         let given_up = tokio::time::timeout(STANDSTILL_MAX * 3, let_go.recv()).await;
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_leaves_a_stream_does_not_hold_it_though_nothing_comes_of_it() {
+    async fn idle_event_stream_is_released_when_its_client_disconnects() {
         let (at, mut let_go) = endless().await;
         drop(reader(at, "/events").await);
         let given_up = tokio::time::timeout(Duration::from_secs(10), let_go.recv()).await;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_has_asked_and_sends_nothing_more_is_answered() {
+    async fn client_that_half_closes_after_its_request_gets_the_response() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
         let slow = get(|| async {
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_only_connects_keeps_nobody_out_and_what_is_being_answered_goes_on() {
+    async fn idle_connections_make_room_and_active_responses_continue() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
         let (asked, mut is_asked) = mpsc::channel(1);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_that_is_on_its_way_is_not_cut_off_for_somebody_else() {
+    async fn slow_response_is_not_cut_off_for_a_new_connection() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
         // More than the system buffers for a client that reads nothing.
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_all_are_being_answered_one_more_waits_for_a_place() {
+    async fn connection_waits_for_a_slot_while_all_are_answering() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let at = listener.local_addr().unwrap();
         let (asked, mut is_asked) = mpsc::channel(1);

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_space_has_one_runner_and_there_are_so_many_at_most() {
+    async fn each_space_has_one_runner_up_to_a_maximum() {
         let folio = Folio::open("memory:").await.unwrap();
         let first = Runner::new(
             folio.workspace(SpaceName::main()),

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_kept_as_its_hash_and_never_printed() {
+    fn stored_token_keeps_only_a_hash_and_is_never_printed() {
         let token = AccessToken::draw();
         let kept = token.kept(
             SpaceName::main(),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_opens_nothing_from_the_moment_at_which_it_ends_or_was_taken_back() {
+    fn token_is_invalid_once_expired_or_revoked() {
         let at = Timestamp::from_millis;
         let short = kept(Some(Duration::from_secs(1)));
         assert!(short.is_valid(at(1_999)) && !short.is_valid(at(2_000)));

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_go_with_those_of_their_commit_unless_it_has_something_that_stays() {
+    fn entries_added_together_are_removable_if_nothing_else_was_committed() {
         let ids = |names: &[&str]| Some(names.iter().map(|name| EntryId::derived(&[name])).collect());
         assert_eq!(added_together(&record(vec![add("a"), add("b")])), ids(&["a", "b"]));
         assert_eq!(added_together(&record(vec![add("a"), patch("a")])), ids(&["a"]));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_purged_long_ago_goes_but_neither_the_last_nor_what_somebody_forgot() {
+    fn old_tombstone_is_removable_unless_it_is_last_or_forgotten() {
         let burial = Burial::new(AT, 3);
         assert!(burial.may_go(&purged("a", 2, ErasedFor::Expired)));
         assert!(
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_commit_stays_what_it_says_of_others_or_how_many_it_added() {
+    fn commit_of_removed_entries_keeps_other_changes_or_their_count() {
         let mut burial = Burial::new(AT, 3);
         burial.give_up(&[purged("a", 1, ErasedFor::Expired), purged("b", 2, ErasedFor::Expired)]);
         assert_eq!(burial.numbers().collect::<BTreeSet<_>>(), BTreeSet::from([1, 2]));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_of_which_nothing_is_left_become_one() {
+    fn adjacent_emptied_commits_are_folded_into_one() {
         let neighbour = |from, entries| {
             Some(Folded {
                 from: Seq(from),

@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_changes_and_events_count_together() {
+    fn commit_size_counts_bodies_changes_and_events() {
         let half = "x".repeat(usize::try_from(LARGE / 2).unwrap());
         let mut fields = EntryFields::new(EntryKind::Note, Owner::agent(), Trust::User);
         fields.body.clone_from(&half);

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_the_same_query_in_any_order_of_its_keys() {
+    fn cursor_binding_ignores_the_key_order_of_a_context_value() {
         let of = |text: &str| {
             let context: Value = serde_json::from_str(text).unwrap();
             let query = EntryQuery {

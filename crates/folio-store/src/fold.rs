@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_a_newer_version_are_read_up_to_the_one_that_says_so_e9_9() {
+    fn newer_format_events_are_read_until_one_is_unknown_e9_9() {
         let newer = FORMAT + 1;
         let known = json!({"event": "paused", "by": "ada"});
         let unknown = json!({"event": "frobnicated", "node": 3});
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_nobody_knows_is_damage_unless_a_newer_version_said_that_it_comes() {
+    fn unknown_event_without_a_preceding_newer_format_is_an_error() {
         let unknown = json!({"event": "frobnicated"});
         assert!(of(&json!([unknown])).is_err());
         assert!(of(&json!([{"event": "format_raised", "format": FORMAT}, unknown])).is_err());

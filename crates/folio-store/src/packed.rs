@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_comes_back_as_it_was_and_takes_less_room_m7_6_45() {
+    fn packed_text_is_smaller_and_unpacks_unchanged_m7_6_45() {
         let text = "The build of the web client fails on the second machine because the cache was made by an older \
                     version; clearing it helped twice this week. "
             .repeat(5);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_get_smaller_is_not_packed_m7_6_45() {
+    fn incompressible_text_is_not_packed_m7_6_45() {
         let noise: String = (0..600_u32)
             .map(|n| char::from(b'!' + (n.wrapping_mul(2_654_435_761) >> 25) as u8 % 90))
             .collect();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_text_is_an_error() {
+    fn unpacking_damaged_bytes_is_an_error() {
         for bad in [&[][..], &[9, 0, 0, 0, 0, 1], &[1, 200, 0, 0, 0, 1, 2, 3]] {
             assert!(unpack(bad).is_err());
         }

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_gives_its_space_and_number_back() {
+    fn place_round_trips_its_space_and_number() {
         for (space, number) in [(0, 0), (1, 42), (8_388_607, LAST_NUMBER)] {
             let place = Place::of(SpaceId(space), number);
             assert_eq!((place.space(), place.number()), (SpaceId(space), number));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_never_given_names_nothing_of_the_next_space() {
+    fn place_of_an_oversized_number_stays_in_its_space() {
         assert_eq!(Place::of(SpaceId(1), u64::MAX).space(), SpaceId(1));
     }
 }

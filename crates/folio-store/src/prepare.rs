@@ -199,12 +199,12 @@ mod tests {
     use super::{DEPTH_MAX, depth_of, is_too_deep};
 
     #[test]
-    fn brackets_in_texts_do_not_count_as_depth() {
+    fn brackets_inside_json_strings_do_not_count_as_depth() {
         assert_eq!(depth_of(r#"{"a":"[[[{\"[","b":[{}]}"#), 3);
     }
 
     #[test]
-    fn what_has_many_brackets_need_not_be_deep() {
+    fn depth_limit_applies_to_nesting_not_to_bracket_count() {
         let nested = |levels: usize| ["[".repeat(levels), "]".repeat(levels)].concat();
         assert!(!is_too_deep(&nested(DEPTH_MAX)));
         assert!(is_too_deep(&nested(DEPTH_MAX + 1)));

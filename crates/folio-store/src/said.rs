@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_in_codes_is_read_and_what_is_none_stays() {
+    fn valid_json_escapes_are_decoded_and_invalid_ones_kept() {
         for (line, text) in [
             (r#"{"a":"x\ny\"z"#, "{\"a\":\"x\ny\"z"),
             (r"caf\u00e9 \ud83d\ude00 \\n", "café 😀 \\n"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_was_cut_inside_of_a_text_says_its_beginning_m7_6_50() {
+    fn truncated_note_matches_if_it_ends_inside_a_sought_text_m7_6_50() {
         let texts = ["Old \nMILL by the café \"Au lait\"".to_owned(), "tiny".to_owned()];
         let wanted = Wanted::of_notes(&texts);
         for (note, says) in [
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_found_in_json_and_in_bytes_however_it_is_spelled() {
+    fn sought_text_is_found_despite_case_accents_spacing_and_encoding() {
         let wanted = Wanted::of(["Old MILL", "Café"]);
         for (bytes, found) in [
             (&br#"{"a":"the OLD\nmill"}"#[..], &["Old MILL"][..]),

@@ -76,7 +76,7 @@ mod tests {
     const HOUR: i64 = 60 * 60 * 1000;
 
     #[test]
-    fn who_holds_its_lock_is_dead_once_it_was_silent_while_somebody_looked() {
+    fn lock_holder_counts_as_gone_only_after_silence_while_watched() {
         let began = Instant::now();
         let mut silence = None;
         // The end of the lease and the database's clock, in milliseconds; and for how many seconds this process has
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_said_so_before_the_clock_was_set_back_says_it_again_or_hangs() {
+    fn owner_must_renew_its_lease_after_a_clock_setback() {
         let (began, mut silence) = (Instant::now(), None);
         let mut seen = |until: i64, now: i64, looked: u64| {
             let at = began + Duration::from_secs(looked);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_remembered_by_nobody_and_holds_its_lock_has_the_same_time() {
+    fn lock_holder_without_a_known_lease_gets_a_grace_period() {
         let (began, mut silence) = (Instant::now(), None);
         let mut seen = |looked| Silence::judged(&mut silence, (None, 0), began + looked, PATIENCE);
         assert_eq!(seen(Duration::ZERO), Life::Silent);

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_sort_in_the_order_in_which_they_were_drawn_even_when_the_clock_runs_backwards() {
+    fn random_ids_sort_in_draw_order_despite_a_clock_setback() {
         let ids = RandomIds::default();
         let drawn: Vec<Ulid> = [5, 5, 6, 3, 6, 7].map(|ms| ids.next(Timestamp::from_millis(ms))).into();
         assert!(drawn.is_sorted_by(|a, b| a < b), "{drawn:?}");
@@ -84,13 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn two_sources_do_not_draw_the_same_id() {
+    fn separate_id_sources_draw_different_ids() {
         let now = SystemClock.now();
         assert_ne!(RandomIds::default().next(now), RandomIds::default().next(now));
     }
 
     #[test]
-    fn the_clock_is_past_the_year_2020() {
+    fn system_clock_returns_a_time_after_2020() {
         assert!(SystemClock.now() > Timestamp::parse("2020-01-01T00:00:00Z").unwrap());
     }
 }

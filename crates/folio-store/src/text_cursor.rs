@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_reads_back_and_belongs_to_its_query() {
+    fn text_cursor_round_trips_and_is_bound_to_its_query() {
         let given = Position::Given([1, 2, 127, 128, 300, 1 << 40].into());
         for (position, at) in [(Position::After(7), None), (given, Some(Timestamp::from_millis(-5)))] {
             let cursor = Cursor {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn malformed_text_cursor_is_refused() {
         for text in [
             "",
             "abc",
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thousand_entries_fit_into_a_line() {
+    fn text_cursor_with_a_thousand_entries_stays_short() {
         let given = Position::Given((0..1_000).map(|n| n * 900 + 7).collect());
         assert!(
             Cursor {

@@ -241,14 +241,14 @@ mod tests {
     }
 
     #[test]
-    fn what_few_have_is_asked_as_it_is() {
+    fn query_of_rare_words_is_sent_unchanged() {
         let (expressions, is_whole) = any(&[(300, "rain"), (0, "snow"), (700, "wind")]);
         assert_eq!(expressions, [r#"("rain") OR ("snow") OR ("wind")"#]);
         assert!(is_whole);
     }
 
     #[test]
-    fn rare_words_find_and_the_others_tell_which_are_better() {
+    fn rare_words_select_matches_and_common_words_rank_them() {
         let (expressions, is_whole) = any(&[(9_000, "rain"), (COMMON, "snow"), (30, "wind"), (100, "hail")]);
         let best = r#"(("wind") OR ("hail")) AND (("rain"))"#;
         assert_eq!(expressions, [best, r#"("wind") OR ("hail")"#]);
@@ -256,14 +256,14 @@ mod tests {
     }
 
     #[test]
-    fn of_common_words_the_rarest_finds() {
+    fn rarest_word_selects_matches_if_all_words_are_common() {
         let (expressions, is_whole) = any(&[(9_000, "rain"), (COMMON, "snow"), (8_000, "wind")]);
         assert_eq!(expressions, [r#"(("wind")) AND (("rain"))"#, r#"("wind")"#]);
         assert!(!is_whole);
     }
 
     #[test]
-    fn a_word_that_all_have_is_not_reckoned_with() {
+    fn much_more_common_word_is_required_but_not_ranked_by() {
         let (counted, words) = query(&[(COMMON, "case"), (3, "rain"), (5_000, "wind")], TextMatch::All);
         let asked = Asked::all(&counted, &words);
         assert_eq!(written(&asked.expressions), [r#"("rain") AND ("wind")"#]);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn by_what_is_everywhere_nothing_is_ranked() {
+    fn words_found_in_most_entries_are_not_used_for_ranking() {
         const MANY: u32 = 400_000;
         let ranking = |counts: &[(u32, &str)], how| {
             let (counted, words) = query(counts, how);

@@ -15,7 +15,7 @@ fn open(path: &Path) -> Arc<SqliteStore> {
 }
 
 #[tokio::test]
-async fn a_row_that_cannot_be_read_hides_no_other() {
+async fn sqlite_check_reports_problems_beside_an_unreadable_row() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole.db");
     damage::fill(&Scene::on(open(&whole))).await;
@@ -30,7 +30,7 @@ async fn a_row_that_cannot_be_read_hides_no_other() {
 }
 
 #[tokio::test]
-async fn a_store_with_files_says_how_large_they_are() {
+async fn store_reports_its_file_size_and_none_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     assert!(store.bytes().await.unwrap().is_some_and(|bytes| bytes >= 4_096));

@@ -19,7 +19,7 @@ const KILLS: u16 = 30;
 const EARLY_KILLS: u16 = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_was_acknowledged_survives_kill_9_exactly_once() {
+async fn acknowledged_commits_survive_kill_9_exactly_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let mut acknowledged: HashMap<String, Seq> = HashMap::new();
@@ -56,7 +56,7 @@ async fn whatever_was_acknowledged_survives_kill_9_exactly_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_whose_making_was_interrupted_is_made_by_the_next() {
+async fn interrupted_store_creation_is_completed_on_the_next_open() {
     for round in 0..EARLY_KILLS {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/folio.db");
@@ -159,7 +159,7 @@ async fn write_for_ever(scene: &Scene, name: &str) {
 }
 
 #[test]
-fn a_disk_that_refuses_writes_for_a_while_loses_nothing() {
+fn temporarily_full_disk_loses_no_acknowledged_commits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let mut process = Process::start_with_limits("child_runs_into_a_limit", &path, 1);

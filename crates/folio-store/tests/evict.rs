@@ -54,7 +54,7 @@ fn lines(bytes: usize) -> String {
 }
 
 #[tokio::test]
-async fn of_who_may_add_nothing_no_piece_is_kept_m7_7() {
+async fn eviction_by_a_role_that_may_not_add_stores_nothing_m7_7() {
     let house = House::new();
     let clarifier = Actor::new(Role::Clarifier, "asks");
     let evicting = async |text: &str| {
@@ -69,7 +69,7 @@ async fn of_who_may_add_nothing_no_piece_is_kept_m7_7() {
 }
 
 #[tokio::test]
-async fn what_fits_is_left_alone_and_what_does_not_is_kept_once_m7_8_v9() {
+async fn only_results_over_the_limit_are_stored_and_only_once_m7_8_v9() {
     let house = House::new();
     let small = evicted(&house, "all is well", 100).await;
     assert_eq!((small.text.as_str(), &small.kept), ("all is well", &None));
@@ -91,7 +91,7 @@ async fn what_fits_is_left_alone_and_what_does_not_is_kept_once_m7_8_v9() {
 }
 
 #[tokio::test]
-async fn files_and_what_folio_itself_says_are_not_put_away_m7_8_v9() {
+async fn files_and_memory_answers_are_not_evicted_m7_8_v9() {
     let house = House::new();
     let long = lines(30_000);
     for of in [ResultOf::File, ResultOf::Memory] {
@@ -103,7 +103,7 @@ async fn files_and_what_folio_itself_says_are_not_put_away_m7_8_v9() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_result_in_many_pieces_is_read_by_bytes_lines_and_search_m7_8_v9() {
+async fn multi_piece_result_is_read_by_bytes_lines_and_search_m7_8_v9() {
     let house = House::new();
     let long = lines(11 * 1024 * 1024);
     let large = evicted(&house, &long, 200).await;
@@ -172,7 +172,7 @@ async fn a_result_in_many_pieces_is_read_by_bytes_lines_and_search_m7_8_v9() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reading_on_in_a_line_of_many_pieces_ends_with_the_last_line_that_was_asked_for_m7_8_v9() {
+async fn reading_on_in_a_long_line_stops_where_requested_m7_8_v9() {
     let house = House::new();
     let second = "a very long line ".repeat(300_000) + "\n";
     let long = format!("first\n{second}third\nfourth\n");
@@ -198,7 +198,7 @@ async fn reading_on_in_a_line_of_many_pieces_ends_with_the_last_line_that_was_as
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_result_longer_than_any_entry_is_read_to_its_end_with_the_tools_of_the_scratchbook_m7_8_v9() {
+async fn oversized_result_is_read_to_its_end_with_scratchbook_tools_m7_8_v9() {
     let house = House::new();
     let long = lines(17 * 1024 * 1024);
     let name = evicted(&house, &long, 20).await.kept.unwrap().handle.to_string();
@@ -231,7 +231,7 @@ async fn a_result_longer_than_any_entry_is_read_to_its_end_with_the_tools_of_the
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn secrets_do_not_reach_the_disk_or_the_preview_m7_6_48() {
+async fn evicted_result_secrets_are_redacted_on_disk_and_in_preview_m7_6_48() {
     // Assembled at run time, so that no scanner takes this file for a leak.
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let folder = tempfile::tempdir().unwrap();
@@ -250,7 +250,7 @@ async fn secrets_do_not_reach_the_disk_or_the_preview_m7_6_48() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_result_that_was_forgotten_is_gone_with_all_its_pieces_m7_6_50() {
+async fn forgotten_result_is_erased_with_all_its_pieces_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     let long = lines(6 * 1024 * 1024);
@@ -297,7 +297,7 @@ impl Read for Broken {
 }
 
 #[tokio::test]
-async fn a_result_that_cannot_be_read_to_its_end_leaves_no_entry_m7_8_v9() {
+async fn result_whose_source_fails_midway_leaves_no_entry_m7_8_v9() {
     let house = House::new();
     let error = house
         .space
@@ -330,7 +330,7 @@ impl Read for Endless {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_large_result_takes_the_memory_of_a_small_one_m7_8_v9() {
+async fn evicting_a_large_result_uses_bounded_memory_m7_8_v9() {
     use folio_testkit::process::Process;
     let folder = tempfile::tempdir().unwrap();
     let peak_of = |megabytes: u16| {

@@ -35,7 +35,7 @@ fn refusal(path: &Path) -> StoreError {
 }
 
 #[tokio::test]
-async fn a_file_of_format_1_opens_and_is_whole() {
+async fn file_of_format_1_opens_without_problems() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     Connection::open(&path).unwrap().execute_batch(FORMAT_1).unwrap();
@@ -52,7 +52,7 @@ async fn a_file_of_format_1_opens_and_is_whole() {
 }
 
 #[test]
-fn a_newer_file_is_refused_and_left_alone() {
+fn file_of_a_newer_format_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     drop(open(&path).unwrap());
@@ -73,7 +73,7 @@ fn a_newer_file_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_file_of_another_program_is_refused_and_left_alone() {
+fn sqlite_file_of_another_program_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other.db");
     Connection::open(&path)
@@ -98,7 +98,7 @@ fn a_file_of_another_program_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_is_no_database_is_refused_and_left_alone() {
+fn non_database_file_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     std::fs::write(&path, "Some notes of mine. ".repeat(500)).unwrap();
@@ -114,7 +114,7 @@ fn what_is_no_database_is_refused_and_left_alone() {
 }
 
 #[test]
-fn an_empty_file_becomes_a_store() {
+fn empty_file_becomes_a_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     std::fs::write(&path, "").unwrap();
@@ -122,7 +122,7 @@ fn an_empty_file_becomes_a_store() {
 }
 
 #[test]
-fn what_is_too_short_to_be_a_database_is_refused_and_left_alone() {
+fn file_shorter_than_a_database_is_refused_and_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     drop(open(&path).unwrap());
@@ -145,7 +145,7 @@ fn what_is_too_short_to_be_a_database_is_refused_and_left_alone() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn opening_an_unusable_path_reports_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
@@ -167,7 +167,7 @@ fn what_cannot_be_opened_says_why() {
 
 #[cfg(unix)]
 #[test]
-fn a_folder_that_may_not_be_written_to_says_so() {
+fn opening_in_a_read_only_folder_reports_permission_denied() {
     use std::os::unix::fs::PermissionsExt;
     if rustix::process::geteuid().is_root() {
         // Nothing is forbidden to root.
@@ -180,7 +180,7 @@ fn a_folder_that_may_not_be_written_to_says_so() {
 }
 
 #[test]
-fn a_name_that_looks_like_an_address_is_a_file() {
+fn file_name_resembling_a_uri_is_taken_literally() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["file:x?vfs=memdb", "a b%20c#d?mode=ro", "ü 線.db", "-journal"] {
         drop(open(&folder.path().join(name)).unwrap());
@@ -266,7 +266,7 @@ async fn filled(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_told_and_nothing_panics() {
+async fn damaged_file_is_reported_without_a_panic() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole.db");
     filled(&whole).await;
@@ -358,7 +358,7 @@ async fn read_everything(scene: &Scene) {
 }
 
 #[tokio::test]
-async fn rows_that_do_not_follow_from_the_log_are_found() {
+async fn check_reports_rows_that_contradict_the_log() {
     let damages = [
         "UPDATE entry SET fields = replace(fields, 'note 7\"', 'note 8\"')",
         "UPDATE entry SET status = 'resolved' WHERE place & 255 = 9",
@@ -402,7 +402,7 @@ async fn rows_that_do_not_follow_from_the_log_are_found() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_may_not_grow_refuses_what_is_too_large_and_only_that() {
+async fn size_limited_store_refuses_only_oversized_commits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let limited = OpenOptions {

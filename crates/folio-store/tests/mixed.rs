@@ -42,7 +42,7 @@ fn input(content: &str) -> ObservationInput {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_acknowledged_operation_of_eight_processes_is_there_once_and_none_is_refused_m7_4_32() {
+async fn operations_of_eight_processes_are_stored_once_and_none_refused_m7_4_32() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let memory = memory(&path, 99);
@@ -152,7 +152,7 @@ async fn one(memory: &Workspace, actor: &Actor, operation: u32, guard: Guard, ow
 
 /// Sixteen claimants of the same piece of work at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_many_gets_the_work_m7_4_35() {
+async fn only_one_of_many_concurrent_claims_succeeds_m7_4_35() {
     let folder = tempfile::tempdir().unwrap();
     let memory = memory(&folder.path().join("folio.db"), 1);
     let item = serde_json::from_value(json!({"kind": "task", "title": "do it"})).unwrap();

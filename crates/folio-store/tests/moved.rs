@@ -52,7 +52,7 @@ fn open(path: &Path) -> Result<std::sync::Arc<SqliteStore>, StoreError> {
 }
 
 #[tokio::test]
-async fn nothing_is_acknowledged_of_a_file_that_was_renamed_until_it_is_back() {
+async fn commits_to_a_renamed_file_are_refused_until_its_return() {
     let house = House::new().await;
     let head = house.scene.head().await;
     rename(house.at("s.db"), house.at("moved.db")).unwrap();
@@ -70,7 +70,7 @@ async fn nothing_is_acknowledged_of_a_file_that_was_renamed_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn nothing_is_acknowledged_of_files_that_were_removed_or_replaced() {
+async fn commits_to_a_removed_or_replaced_file_are_refused() {
     let house = House::new().await;
     for name in ["s.db", "s.db-wal", "s.db-shm"] {
         remove_file(house.at(name)).unwrap();
@@ -87,7 +87,7 @@ async fn nothing_is_acknowledged_of_files_that_were_removed_or_replaced() {
 }
 
 #[tokio::test]
-async fn nothing_is_acknowledged_where_only_the_log_was_removed() {
+async fn commits_are_refused_when_the_wal_or_shm_is_removed() {
     for name in ["s.db-wal", "s.db-shm"] {
         let house = House::new().await;
         remove_file(house.at(name)).unwrap();
@@ -97,7 +97,7 @@ async fn nothing_is_acknowledged_where_only_the_log_was_removed() {
 }
 
 #[tokio::test]
-async fn the_name_of_a_store_may_be_a_link() {
+async fn store_opened_through_a_symlink_notices_a_moved_file() {
     let folder = tempfile::tempdir().unwrap();
     let (link, file) = (folder.path().join("link.db"), folder.path().join("s.db"));
     symlink("s.db", &link).unwrap();
@@ -108,7 +108,7 @@ async fn the_name_of_a_store_may_be_a_link() {
 }
 
 #[tokio::test]
-async fn a_log_without_its_file_is_told_and_nothing_is_put_in_the_way_of_the_file() {
+async fn opening_a_wal_without_its_file_creates_no_store() {
     let house = House::new().await;
     rename(house.at("s.db"), house.at("moved.db")).unwrap();
     let refused = open(&house.at("s.db")).unwrap_err();
@@ -123,7 +123,7 @@ async fn a_log_without_its_file_is_told_and_nothing_is_put_in_the_way_of_the_fil
 }
 
 #[test]
-fn an_empty_log_without_its_file_belongs_to_somebody_too() {
+fn opening_an_empty_wal_without_its_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s.db");
     std::fs::write(folder.path().join("s.db-wal"), "").unwrap();
@@ -133,7 +133,7 @@ fn an_empty_log_without_its_file_belongs_to_somebody_too() {
 }
 
 #[test]
-fn what_is_no_file_is_told_as_such() {
+fn opening_a_device_is_refused_with_the_reason() {
     let refused = open(Path::new("/dev/null")).unwrap_err();
     assert!(
         refused.to_string().contains("it is a device, a pipe or a socket"),
@@ -142,7 +142,7 @@ fn what_is_no_file_is_told_as_such() {
 }
 
 #[test]
-fn a_name_too_long_for_what_is_kept_beside_the_file_makes_none() {
+fn file_name_too_long_for_its_companion_files_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(format!("{}.db", "n".repeat(249)));
     let refused = open(&path).unwrap_err();

@@ -176,19 +176,19 @@ async fn on_a_server(is_newer: bool) -> House {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_reads_the_whole_log_says_that_a_newer_version_wrote_it_e9_9() {
+async fn log_with_run_events_of_a_newer_version_is_refused_e9_9() {
     on_a_file(true).await.0.says_who_wrote_it().await;
     on_a_server(true).await.says_who_wrote_it().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_version_says_that_it_wrote_is_damage() {
+async fn unknown_event_without_a_newer_format_is_reported_as_damage() {
     on_a_file(false).await.0.is_called_damaged().await;
     on_a_server(false).await.is_called_damaged().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_newer_version_wrote_stays_as_it_is_when_something_is_taken_out_e9_9() {
+async fn compaction_and_erasure_keep_events_of_a_newer_version_e9_9() {
     on_a_file(true).await.0.is_left_as_it_is().await;
     on_a_server(true).await.is_left_as_it_is().await;
 }

@@ -64,7 +64,7 @@ async fn book(house: &House) -> Vec<Entry> {
 }
 
 #[tokio::test]
-async fn nothing_happens_below_the_share_of_the_window_m7_8_v8() {
+async fn offload_does_nothing_below_its_share_of_the_window_m7_8_v8() {
     let house = House::new();
     let messages = conversation("a", 4);
     let how = Offload {
@@ -82,7 +82,7 @@ async fn nothing_happens_below_the_share_of_the_window_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn what_has_no_room_is_not_followed_by_more_than_it_was_m7_8_v8() {
+async fn offload_never_increases_the_token_count_m7_8_v8() {
     let house = House::new();
     let how = Offload {
         window_tokens: 400,
@@ -104,7 +104,7 @@ async fn what_has_no_room_is_not_followed_by_more_than_it_was_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn of_those_who_put_the_same_away_at_once_one_has_done_it_m7_8_v8() {
+async fn concurrent_equal_offloads_store_one_block_m7_8_v8() {
     let house = House::new();
     for name in ["a", "b", "c", "d"] {
         let (messages, how) = (conversation(name, 5), at_once());
@@ -124,7 +124,7 @@ async fn of_those_who_put_the_same_away_at_once_one_has_done_it_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn what_stands_for_messages_is_not_put_away_by_itself_m7_8_v8() {
+async fn summary_alone_is_not_offloaded_again_m7_8_v8() {
     let house = House::new();
     // What stays is more than the window has room for, whatever is put away.
     let how = Offload {
@@ -145,7 +145,7 @@ async fn what_stands_for_messages_is_not_put_away_by_itself_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn what_is_put_away_and_what_goes_on_is_all_there_was_m7_8_v8() {
+async fn offloaded_and_remaining_messages_are_the_whole_conversation_m7_8_v8() {
     let house = House::new();
     let messages = conversation("a", 5);
     let gone = offload(&house, &messages, &at_once()).await;
@@ -176,7 +176,7 @@ async fn what_is_put_away_and_what_goes_on_is_all_there_was_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn the_same_list_again_does_nothing_new_m7_8_v8() {
+async fn repeated_offload_of_the_same_messages_is_replayed_m7_8_v8() {
     let house = House::new();
     let messages = conversation("a", 5);
     let first = offload(&house, &messages, &at_once()).await;
@@ -190,7 +190,7 @@ async fn the_same_list_again_does_nothing_new_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn repeated_offloads_are_a_chain_of_which_the_last_is_pinned_m7_8_v8() {
+async fn successive_offloads_form_a_chain_with_only_the_last_pinned_m7_8_v8() {
     let house = House::new();
     let task = ItemInput {
         kind: EntryKind::Task,
@@ -280,7 +280,7 @@ fn with(compactor: Told) -> Offload {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compactor_that_fails_leaves_what_was_found_without_it_m7_8_v8() {
+async fn failing_compactor_leaves_the_built_in_summary_in_place_m7_8_v8() {
     for told in [Told::Fails, Told::Panics, Told::Hangs] {
         let house = House::new();
         let messages = conversation("a", 5);
@@ -294,7 +294,7 @@ async fn a_compactor_that_fails_leaves_what_was_found_without_it_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn what_a_compactor_says_takes_the_place_and_is_asked_for_again_after_a_crash_m7_8_v8() {
+async fn compactor_summary_is_applied_on_retry_after_a_crash_m7_8_v8() {
     let house = House::new();
     let messages = conversation("a", 5);
     // The process dies between storing and compacting: the second commit does not come to pass.
@@ -337,7 +337,7 @@ async fn what_a_compactor_says_takes_the_place_and_is_asked_for_again_after_a_cr
 }
 
 #[tokio::test]
-async fn secrets_of_a_conversation_do_not_reach_the_disk_m7_6_48() {
+async fn conversation_secrets_are_redacted_before_reaching_disk_m7_6_48() {
     // Assembled at run time, so that no scanner takes this file for a leak.
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let folder = tempfile::tempdir().unwrap();
@@ -355,7 +355,7 @@ async fn secrets_of_a_conversation_do_not_reach_the_disk_m7_6_48() {
 }
 
 #[tokio::test]
-async fn what_was_put_away_may_be_archived_or_forgotten_and_the_next_goes_on_m7_8_v8() {
+async fn offload_continues_after_blocks_are_archived_or_forgotten_m7_8_v8() {
     let house = House::new();
     let ada = Actor::new(Role::Human, "ada");
     let first = offload(&house, &conversation("a", 5), &at_once()).await.block.unwrap();
@@ -381,7 +381,7 @@ async fn what_was_put_away_may_be_archived_or_forgotten_and_the_next_goes_on_m7_
 }
 
 #[tokio::test]
-async fn a_thread_may_have_a_long_name_m7_8_v8() {
+async fn offload_accepts_a_long_thread_name_m7_8_v8() {
     let house = House::new();
     let thread = ThreadKey("t".repeat(1_500));
     let list = Value::from(conversation("a", 5));
@@ -416,7 +416,7 @@ async fn body_of(house: &House, handle: folio_memory::EntryHandle) -> String {
 }
 
 #[tokio::test]
-async fn what_was_asked_and_is_to_be_kept_to_outlives_every_later_offload_m7_8_v8() {
+async fn user_request_and_constraints_survive_later_offloads_m7_8_v8() {
     let house = House::new();
     let (_, mut messages) = first_offload(&house).await;
     for round in ["c", "d", "e"] {
@@ -439,7 +439,7 @@ async fn what_was_asked_and_is_to_be_kept_to_outlives_every_later_offload_m7_8_v
 }
 
 #[tokio::test]
-async fn what_is_to_be_done_is_told_however_much_was_done_since_m7_8_v8() {
+async fn next_actions_list_an_open_todo_among_many_done_ones_m7_8_v8() {
     let house = House::new();
     let input = ItemInput {
         title: Some("Ask the printer for a proof".to_owned()),
@@ -469,7 +469,7 @@ async fn what_is_to_be_done_is_told_however_much_was_done_since_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn what_was_said_last_is_told_where_there_is_little_room_m7_8_v8() {
+async fn tight_summary_budget_keeps_the_latest_instruction_m7_8_v8() {
     let house = House::new();
     let mut messages = wishes();
     for n in 0..10 {
@@ -498,7 +498,7 @@ async fn what_was_said_last_is_told_where_there_is_little_room_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn who_edits_a_summary_decides_what_goes_on_m7_8_v8() {
+async fn edited_summary_determines_what_later_offloads_carry_over_m7_8_v8() {
     let house = House::new();
     let (block, messages) = first_offload(&house).await;
     let patch = ItemPatch {
@@ -522,7 +522,7 @@ async fn who_edits_a_summary_decides_what_goes_on_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn a_summary_that_was_forgotten_does_not_come_back_m7_8_v8() {
+async fn forgotten_summary_does_not_reappear_in_later_offloads_m7_8_v8() {
     let house = House::new();
     let (block, messages) = first_offload(&house).await;
     let filter = ForgetFilter {
@@ -544,7 +544,7 @@ async fn a_summary_that_was_forgotten_does_not_come_back_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn what_an_earlier_version_put_away_is_looked_through_anew_m7_8_v8() {
+async fn block_without_found_metadata_is_scanned_again_m7_8_v8() {
     let house = House::new();
     let (block, messages) = first_offload(&house).await;
     let summary = house.space.entry(Ref::Handle(block.summary)).await.unwrap();
@@ -566,7 +566,7 @@ async fn what_an_earlier_version_put_away_is_looked_through_anew_m7_8_v8() {
 }
 
 #[tokio::test]
-async fn who_may_not_write_to_a_book_puts_nothing_away_into_it_m7_7() {
+async fn offload_is_refused_without_write_access_to_the_scratchbook_m7_7() {
     let house = House::new();
     let list = Value::from(conversation("a", 4));
     for role in Role::ALL {
@@ -587,7 +587,7 @@ async fn who_may_not_write_to_a_book_puts_nothing_away_into_it_m7_7() {
 }
 
 #[tokio::test]
-async fn a_summary_is_believed_as_far_as_what_it_was_made_of_m7_8_v11() {
+async fn summary_trust_follows_the_trust_of_its_messages_m7_8_v11() {
     let house = House::new();
     let of = |tool: &str| {
         vec![

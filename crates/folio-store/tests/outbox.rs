@@ -32,7 +32,7 @@ fn file(folder: &TempDir) -> PathBuf {
 }
 
 #[tokio::test]
-async fn what_waits_is_delivered_once_and_the_file_is_empty_then_m7_3_26() {
+async fn outbox_delivers_items_once_and_is_emptied_m7_3_26() {
     let (folder, house) = waiting(Fault::NotWritten).await;
     let expires = house.space.now().plus(Duration::from_secs(3600));
     house.clock.advance(Duration::from_secs(600));
@@ -58,7 +58,7 @@ async fn what_waits_is_delivered_once_and_the_file_is_empty_then_m7_3_26() {
 }
 
 #[tokio::test]
-async fn what_waited_longer_than_it_holds_is_given_as_long_again_when_it_is_confirmed_m7_1_6() {
+async fn confirming_an_item_expired_in_the_outbox_renews_its_lifetime_m7_1_6() {
     let (_folder, house) = waiting(Fault::NotWritten).await;
     house.clock.advance(Duration::from_secs(2 * 3600));
     house.space.deliver_outbox().await.unwrap();
@@ -78,7 +78,7 @@ async fn what_waited_longer_than_it_holds_is_given_as_long_again_when_it_is_conf
 }
 
 #[tokio::test]
-async fn the_next_turn_delivers() {
+async fn beginning_a_turn_delivers_the_outbox() {
     let (_folder, house) = waiting(Fault::NotWritten).await;
     let input = folio_store::workspace::TurnInput {
         thread: folio_memory::ThreadKey::main(),
@@ -94,7 +94,7 @@ async fn the_next_turn_delivers() {
 }
 
 #[tokio::test]
-async fn a_write_of_which_nobody_heard_is_not_made_twice() {
+async fn outbox_does_not_repeat_a_write_whose_answer_was_lost() {
     let (_folder, house) = waiting(Fault::WrittenUnanswered).await;
     let delivered = house.space.deliver_outbox().await.unwrap();
     assert_eq!((delivered.items, delivered.replayed), (0, 2), "it had been written");
@@ -102,7 +102,7 @@ async fn a_write_of_which_nobody_heard_is_not_made_twice() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_between_delivering_and_emptying_duplicates_nothing() {
+async fn outbox_delivered_but_not_emptied_creates_no_duplicates() {
     let (folder, house) = waiting(Fault::NotWritten).await;
     let waited = std::fs::read(file(&folder)).unwrap();
     house.space.deliver_outbox().await.unwrap();
@@ -113,7 +113,7 @@ async fn a_process_that_dies_between_delivering_and_emptying_duplicates_nothing(
 }
 
 #[tokio::test]
-async fn the_same_answer_that_comes_again_while_it_waits_is_stored_once() {
+async fn repeated_answer_is_stored_once_while_in_the_outbox() {
     let (_folder, house) = waiting(Fault::NotWritten).await;
     let items = json!([{"content": "a", "ttl_minutes": 60}, {"content": "b"}]);
     let again = house.ingest_in(turn(2), answer(items)).await;
@@ -122,7 +122,7 @@ async fn the_same_answer_that_comes_again_while_it_waits_is_stored_once() {
 }
 
 #[tokio::test]
-async fn a_line_that_was_not_ended_is_put_aside_and_the_others_are_delivered() {
+async fn torn_outbox_line_is_set_aside_and_the_others_delivered() {
     let (folder, house) = waiting(Fault::NotWritten).await;
     let mut torn = std::fs::read(file(&folder)).unwrap();
     let whole = torn.len();
@@ -140,7 +140,7 @@ async fn a_line_that_was_not_ended_is_put_aside_and_the_others_are_delivered() {
 }
 
 #[tokio::test]
-async fn what_a_newer_version_put_there_waits_for_it_and_the_others_are_delivered_once() {
+async fn outbox_lines_of_a_newer_version_are_kept_undelivered() {
     let (folder, house) = waiting(Fault::NotWritten).await;
     let ours = std::fs::read_to_string(file(&folder)).unwrap();
     let newer = |number: u32| ours.replacen("\"v\":1", &format!("\"v\":{}", number + 1), 1);
@@ -162,7 +162,7 @@ async fn what_a_newer_version_put_there_waits_for_it_and_the_others_are_delivere
 }
 
 #[tokio::test]
-async fn a_store_that_goes_on_failing_keeps_everything_waiting() {
+async fn failed_delivery_keeps_the_outbox_items_waiting() {
     let (folder, house) = waiting(Fault::NotWritten).await;
     house.store.fail_next(Fault::Gone);
     house.space.deliver_outbox().await.unwrap_err();
@@ -172,7 +172,7 @@ async fn a_store_that_goes_on_failing_keeps_everything_waiting() {
 }
 
 #[tokio::test]
-async fn without_an_outbox_what_cannot_be_written_is_rejected_and_said() {
+async fn failed_write_without_an_outbox_is_rejected_and_traced() {
     let house = House::new();
     house.store.fail_next(Fault::NotWritten);
     let ingested = house.ingest_in(turn(1), answer(json!([{"content": "a"}]))).await;
@@ -181,7 +181,7 @@ async fn without_an_outbox_what_cannot_be_written_is_rejected_and_said() {
 }
 
 #[tokio::test]
-async fn an_outbox_that_cannot_be_written_either_is_said_and_stops_nobody() {
+async fn unwritable_outbox_rejects_the_item_and_blocks_no_later_write() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     // A folder stands where the file should be.
@@ -194,7 +194,7 @@ async fn an_outbox_that_cannot_be_written_either_is_said_and_stops_nobody() {
 }
 
 #[tokio::test]
-async fn secrets_do_not_wait_in_the_outbox() {
+async fn secrets_are_redacted_before_reaching_the_outbox() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     house.store.fail_next(Fault::NotWritten);
@@ -207,7 +207,7 @@ async fn secrets_do_not_wait_in_the_outbox() {
 }
 
 #[tokio::test]
-async fn what_was_noticed_in_one_space_is_delivered_to_that_space() {
+async fn outbox_delivers_items_to_their_own_space() {
     let (folder, house) = waiting(Fault::NotWritten).await;
     let other = folio_store::Workspace::new(
         std::sync::Arc::clone(house.space.store()),

@@ -64,7 +64,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn no_field_of_what_waits_has_a_secret_m7_3_26() {
+async fn outbox_items_have_secrets_redacted_in_every_field_m7_3_26() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     house
@@ -86,7 +86,7 @@ async fn no_field_of_what_waits_has_a_secret_m7_3_26() {
 }
 
 #[tokio::test]
-async fn a_type_that_is_a_secret_is_stored_under_another_name_m7_6_48() {
+async fn observation_type_that_is_a_secret_is_stored_as_redacted_m7_6_48() {
     let house = House::new();
     let person = Actor::new(Role::Human, "ada");
     let input = serde_json::from_value(json!({"content": "x", "type": SECRET})).unwrap();
@@ -103,7 +103,7 @@ async fn a_type_that_is_a_secret_is_stored_under_another_name_m7_6_48() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_waits_no_more_and_the_rest_does_m7_6_50() {
+async fn forget_removes_matching_outbox_items_and_keeps_the_rest_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     house.wait(1, json!([{"content": WORDS}, {"content": "a"}])).await;
@@ -126,7 +126,7 @@ async fn what_is_forgotten_waits_no_more_and_the_rest_does_m7_6_50() {
 /// Whatever was written when the process died: repeating the request leaves nothing of what is to be forgotten, and
 /// loses or doubles nothing else.
 #[tokio::test]
-async fn who_dies_while_a_line_is_rewritten_asks_again_m7_6_50() {
+async fn repeated_forget_completes_an_interrupted_outbox_rewrite_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     house.wait(1, json!([{"content": WORDS}, {"content": "a"}])).await;
@@ -166,7 +166,7 @@ async fn who_dies_while_a_line_is_rewritten_asks_again_m7_6_50() {
 }
 
 #[tokio::test]
-async fn an_entry_that_is_forgotten_takes_with_it_what_waits_and_says_the_same_m7_6_50() {
+async fn forgetting_an_entry_removes_outbox_items_that_quote_it_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     let entry = house
@@ -195,7 +195,7 @@ async fn an_entry_that_is_forgotten_takes_with_it_what_waits_and_says_the_same_m
 }
 
 #[tokio::test]
-async fn an_item_goes_only_if_it_is_all_that_was_said_m7_6_50() {
+async fn forgetting_by_tag_keeps_untagged_outbox_items_with_equal_text_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     house
@@ -215,7 +215,7 @@ async fn an_item_goes_only_if_it_is_all_that_was_said_m7_6_50() {
 }
 
 #[tokio::test]
-async fn torn_lines_and_what_was_put_aside_are_forgotten_m7_6_50() {
+async fn forget_erases_torn_and_damaged_outbox_lines_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     house.wait(1, json!([{"content": WORDS}])).await;
@@ -233,7 +233,7 @@ async fn torn_lines_and_what_was_put_aside_are_forgotten_m7_6_50() {
 }
 
 #[tokio::test]
-async fn what_waits_is_found_however_it_is_written_and_so_is_a_torn_line_m7_6_50() {
+async fn forget_matches_outbox_text_despite_unicode_form_and_spacing_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     house
@@ -248,7 +248,7 @@ async fn what_waits_is_found_however_it_is_written_and_so_is_a_torn_line_m7_6_50
 }
 
 #[tokio::test]
-async fn what_waits_for_another_space_is_neither_told_nor_touched_m7_6_51() {
+async fn forget_leaves_outbox_items_of_another_space_untouched_m7_6_51() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     house.wait(1, json!([{"content": WORDS}])).await;
@@ -259,7 +259,7 @@ async fn what_waits_for_another_space_is_neither_told_nor_touched_m7_6_51() {
 }
 
 #[tokio::test]
-async fn an_outbox_beside_the_file_of_the_store_is_no_free_space_of_it_m7_6_51() {
+async fn outbox_beside_the_store_file_is_not_reported_as_residue_m7_6_51() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     let beside = folder.path().join(format!("folio.db{}", folio_store::OUTBOX_SUFFIX));

@@ -60,7 +60,7 @@ mod indexed {
 }
 
 #[test]
-fn a_database_without_tables_is_not_found_if_none_are_to_be_made() {
+fn open_without_make_reports_missing_tables_as_not_found() {
     let database = Database::fresh();
     let options = OpenOptions {
         make: false,
@@ -75,7 +75,7 @@ fn a_database_without_tables_is_not_found_if_none_are_to_be_made() {
 }
 
 #[test]
-fn who_is_not_let_in_is_not_named() {
+fn authentication_error_reveals_neither_user_nor_password() {
     let database = Database::fresh();
     let error = PostgresStore::open(&OpenOptions::at(database.url_as("lovelace", "hunter2")));
     let error = error.expect_err("nobody knows that user");
@@ -92,7 +92,7 @@ fn who_is_not_let_in_is_not_named() {
 }
 
 #[test]
-fn a_url_without_the_password_that_the_server_wants_is_told_so() {
+fn missing_password_in_the_url_is_reported() {
     let database = Database::fresh();
     let url = database.url();
     let (user, place) = url.split_once('@').expect("a URL with a user");
@@ -103,7 +103,7 @@ fn a_url_without_the_password_that_the_server_wants_is_told_so() {
 }
 
 #[test]
-fn a_database_that_cannot_keep_every_text_is_refused() {
+fn database_with_a_non_unicode_encoding_is_refused() {
     let database = Database::fresh();
     let name = format!("latin_{}", std::process::id());
     let make = format!("CREATE DATABASE {name} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0");
@@ -121,7 +121,7 @@ fn a_database_that_cannot_keep_every_text_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_opens_a_store_while_the_server_restarts_waits_for_it() {
+async fn open_waits_for_a_restarting_server() {
     let cluster = Cluster::start(ClusterOptions::default());
     let options = OpenOptions::at(cluster.url());
     cluster.kill();
@@ -133,7 +133,7 @@ async fn who_opens_a_store_while_the_server_restarts_waits_for_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_wait_for_a_lock_together_give_it_up_together() {
+async fn commits_waiting_for_one_lock_time_out_together() {
     let database = Database::fresh();
     let url = format!("{}&options=-c%20statement_timeout%3D500ms", database.url());
     let opened = tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url))).await;
@@ -170,7 +170,7 @@ async fn those_who_wait_for_a_lock_together_give_it_up_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_only_may_read_does_not_wait_to_write_when_closing() {
+async fn closing_a_read_only_store_ignores_aborted_writes() {
     let database = Database::fresh();
     let url = database.url();
     let opened = tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url))).await;
@@ -194,7 +194,7 @@ async fn who_only_may_read_does_not_wait_to_write_when_closing() {
 }
 
 #[test]
-fn the_time_is_that_of_the_server_and_not_of_this_machine_m7_1() {
+fn store_clock_uses_the_server_time_m7_1() {
     let database = Database::fresh();
     let store = PostgresStore::open(&OpenOptions::at(database.url())).expect("a store");
     let clock = store.clock();
@@ -210,7 +210,7 @@ fn the_time_is_that_of_the_server_and_not_of_this_machine_m7_1() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_was_led_to_a_server_that_only_reads_writes_as_soon_as_he_would_be_led_elsewhere() {
+async fn commit_waits_until_a_read_only_server_is_writable() {
     let database = Database::fresh();
     let url = database.url();
     drop(tokio::task::spawn_blocking(move || PostgresStore::open(&OpenOptions::at(url))).await);

@@ -9,7 +9,7 @@ use folio_testkit::postgres::Database;
 mod damage;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_cannot_be_read_hides_no_other() {
+async fn postgres_check_reports_problems_beside_an_unreadable_row() {
     for (damage, wanted) in damage::damages(|number| format!("number = {number}")) {
         let database = Database::fresh();
         let store = PostgresStore::open(&OpenOptions::at(database.url())).unwrap();

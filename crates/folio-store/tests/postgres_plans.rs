@@ -12,7 +12,7 @@ const ADDED: u64 = 1_000;
 const LOOKS_MAX: u32 = 10_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_commit_looks_up_is_found_by_its_keys_alone() {
+async fn commit_lookups_read_few_index_rows_as_the_space_grows() {
     let database = Database::fresh();
     let store = PostgresStore::open(&OpenOptions::at(database.url())).expect("a store");
     let scene = Scene::on(store.clone());
@@ -33,7 +33,7 @@ async fn what_a_commit_looks_up_is_found_by_its_keys_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_read_what_is_there_and_nothing_of_what_was_put_away() {
+async fn lists_use_indexes_that_leave_out_archived_entries() {
     const THERE: usize = 60;
     let database = Database::fresh();
     let store = PostgresStore::open(&OpenOptions::at(database.url())).expect("a store");

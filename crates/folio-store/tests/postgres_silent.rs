@@ -56,7 +56,7 @@ async fn pass(client: TcpStream, server: TcpStream, count: Arc<AtomicU32>, tell:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_hears_of_commits_asks_for_another_connection_where_one_has_fallen_silent() {
+async fn listener_reconnects_when_its_connection_falls_silent() {
     let database = Database::fresh();
     let (url, mut told) = between(&database).await;
     let options = OpenOptions {

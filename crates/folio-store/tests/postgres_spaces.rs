@@ -71,7 +71,7 @@ fn hostile(database: &Database) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_query_shows_nothing_of_another_space_m7_6_51() {
+async fn row_level_security_limits_queries_to_the_named_space_m7_6_51() {
     let database = Database::fresh();
     let store = two_spaces(&database).await;
     let name = hostile(&database);
@@ -119,7 +119,7 @@ async fn a_wrong_query_shows_nothing_of_another_space_m7_6_51() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_switches_that_off_or_goes_around_it_m7_6_51() {
+async fn row_level_security_cannot_be_disabled_or_bypassed_m7_6_51() {
     let database = Database::fresh();
     let store = two_spaces(&database).await;
     let token = AccessToken::draw();
@@ -169,7 +169,7 @@ async fn nobody_switches_that_off_or_goes_around_it_m7_6_51() {
 
 /// A program that does not own the tables can do its work with the rights that the documentation lists.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_role_that_owns_nothing_can_use_the_store() {
+async fn non_owner_role_with_documented_grants_can_use_the_store() {
     let database = Database::fresh();
     drop(PostgresStore::open(&OpenOptions::at(database.url())).unwrap());
     let name = hostile(&database);
@@ -202,7 +202,7 @@ async fn a_role_that_owns_nothing_can_use_the_store() {
 }
 
 #[tokio::test]
-async fn the_role_for_copies_sees_the_rows_of_every_space_as_pg_dump_asks_for_them() {
+async fn documented_dump_role_reads_the_rows_of_every_space() {
     let database = Database::fresh();
     two_spaces(&database).await;
     let (owner, name) = (hostile(&database), format!("dump_{}", std::process::id()));

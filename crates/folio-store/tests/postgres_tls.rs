@@ -75,7 +75,7 @@ fn root(path: &Path) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_is_believed_for_its_host_if_its_authority_is() {
+async fn certificate_is_accepted_only_for_its_host_and_trusted_authority() {
     let cluster = server();
     let (ours, theirs) = (
         root(&cluster.data().join("ours.pem")),

@@ -26,7 +26,7 @@ async fn store(path: &Path) -> Scene {
 }
 
 #[tokio::test]
-async fn copies_are_for_their_owner_alone_and_a_store_that_is_replaced_keeps_its_rights() {
+async fn copies_are_owner_only_and_replaced_stores_keep_permissions() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     store(&at("folio.db"))
@@ -53,7 +53,7 @@ async fn copies_are_for_their_owner_alone_and_a_store_that_is_replaced_keeps_its
 }
 
 #[tokio::test]
-async fn a_store_made_through_a_link_that_leads_nowhere_yet_is_for_its_owner_alone() {
+async fn store_created_through_a_dangling_symlink_is_owner_only() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     std::fs::create_dir(at("inner")).unwrap();
@@ -64,7 +64,7 @@ async fn a_store_made_through_a_link_that_leads_nowhere_yet_is_for_its_owner_alo
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_copy_whose_maker_died_goes_with_the_next_one() {
+async fn next_copy_removes_an_unfinished_one_of_a_dead_process() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let unfinished = |name: &str| at(&format!("{name}-{}.unfinished", OwnerId::random().0));
@@ -85,7 +85,7 @@ async fn what_is_left_of_a_copy_whose_maker_died_goes_with_the_next_one() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_text_are_copied_to_and_from() {
+async fn stores_with_non_utf8_names_are_backed_up_and_restored() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &[u8]| folder.path().join(OsStr::from_bytes(name));
     let scene = store(&at(b"folio\xff.db")).await;
@@ -98,7 +98,7 @@ async fn names_that_are_no_text_are_copied_to_and_from() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_cut_off_is_not_taken_for_a_new_one_and_keeps_its_log() {
+async fn emptied_store_with_a_wal_is_refused_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let (whole, cut) = (folder.path().join("whole.db"), folder.path().join("cut.db"));
     let log = |path: &Path| path.with_extension("db-wal");

@@ -17,7 +17,7 @@ const PROCESSES: u16 = 4;
 const COMMITS: u64 = 300;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn processes_write_to_one_file_and_wake_each_other() {
+async fn processes_sharing_one_file_lose_no_commits_and_wake_waiters() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let mut processes: Vec<_> = (1..=PROCESSES)
@@ -88,7 +88,7 @@ async fn child_writes_its_share() {
 }
 
 #[tokio::test]
-async fn a_commit_waits_for_another_writer_without_keeping_anything_else_from_running() {
+async fn commit_waiting_for_another_writer_does_not_block_its_thread() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let scene = scene(&OpenOptions::at(&path), 1);
@@ -130,7 +130,7 @@ fn options(path: &std::path::Path) -> OpenOptions {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_run_whose_driver_was_killed_is_taken_over_at_once() {
+async fn run_of_a_killed_driver_is_taken_over_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let scene = scene(&OpenOptions::at(folder.path().join("folio.db")), 1);
     let (mut process, run, path) = a_driven_run(&scene).await;
@@ -159,7 +159,7 @@ async fn a_run_whose_driver_was_killed_is_taken_over_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_driver_that_hangs_is_replaced_and_finds_out() {
+async fn hanging_driver_is_replaced_and_learns_of_the_takeover() {
     let folder = tempfile::tempdir().unwrap();
     let scene = scene(&options(&folder.path().join("folio.db")), 1);
     let (mut process, run, _) = a_driven_run(&scene).await;
@@ -194,7 +194,7 @@ async fn a_driver_that_hangs_is_replaced_and_finds_out() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_driver_goes_on_while_its_file_is_cut_off() {
+async fn driver_keeps_its_runs_while_a_scrub_blocks_writes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let options = OpenOptions {
@@ -227,7 +227,7 @@ async fn a_driver_goes_on_while_its_file_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_driver_keeps_its_runs_when_its_machine_slept_or_a_clock_was_set_forward() {
+async fn driver_keeps_its_runs_after_machine_sleep_or_clock_jump() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let (scene, other) = (scene(&options(&path), 1), scene(&options(&path), 2));
@@ -292,7 +292,7 @@ async fn child_drives_a_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_processes_make_one_new_file() {
+async fn concurrent_processes_create_one_new_store_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/folio.db");
     let mut processes: Vec<_> = (1..=6)

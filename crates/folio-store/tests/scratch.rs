@@ -56,7 +56,7 @@ async fn call(space: &Workspace, name: &str, arguments: Value) -> ScratchAnswer 
 }
 
 #[tokio::test]
-async fn nul_is_taken_out_of_everything_that_a_model_writes_and_that_is_said_m7_3_29() {
+async fn nul_characters_are_removed_from_model_input_with_a_warning_m7_3_29() {
     let house = House::new();
     let space = &house.space;
     for (name, arguments) in [
@@ -99,7 +99,7 @@ async fn nul_is_taken_out_of_everything_that_a_model_writes_and_that_is_said_m7_
 }
 
 #[tokio::test]
-async fn a_long_text_is_read_in_parts_worth_reading_however_small_the_budget() {
+async fn long_text_is_read_in_sizable_parts_despite_small_budgets() {
     let house = House::new();
     let text = "a family 👨‍👩‍👧‍👦 with a long, long title that says what it is about; ".repeat(60);
     let note = json!({"kind": "note", "body": text});
@@ -121,7 +121,7 @@ async fn a_long_text_is_read_in_parts_worth_reading_however_small_the_budget() {
 }
 
 #[tokio::test]
-async fn a_tag_that_none_can_be_finds_nothing_m7_2_13() {
+async fn impossible_tag_filter_matches_nothing_m7_2_13() {
     let house = House::new();
     call(&house.space, "scratch_add", json!({"kind": "note", "title": "x"})).await;
     for tag in ["sys:x".to_owned(), "x".repeat(65)] {
@@ -134,7 +134,7 @@ async fn a_tag_that_none_can_be_finds_nothing_m7_2_13() {
 }
 
 #[tokio::test]
-async fn a_model_keeps_its_scratchbook_with_six_tools() {
+async fn scratch_tools_add_update_pin_complete_and_read_entries() {
     let house = House::new();
     let space = &house.space;
     let text = call(space, "scratch_add", json!({"kind": "task", "title": "Move the house", "body": "Boxes first.", "tags": ["home"], "phase": "packing"})).await.text;
@@ -208,7 +208,7 @@ async fn a_model_keeps_its_scratchbook_with_six_tools() {
 }
 
 #[tokio::test]
-async fn everything_that_a_view_cut_can_be_reached_m7_8_v7() {
+async fn entries_cut_from_a_view_are_readable_by_cursor_m7_8_v7() {
     let house = House::new();
     let space = &house.space;
     let body: String = (0..3_000)
@@ -256,7 +256,7 @@ async fn everything_that_a_view_cut_can_be_reached_m7_8_v7() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_and_another_threads_items_are_left_alone() {
+async fn invalid_scratch_calls_are_explained_and_other_threads_refused() {
     let house = House::new();
     let space = &house.space;
     call(space, "scratch_add", json!({"kind": "todo", "title": "Mine"})).await;
@@ -307,7 +307,7 @@ async fn what_is_wrong_is_said_and_another_threads_items_are_left_alone() {
 }
 
 #[tokio::test]
-async fn what_a_budget_of_nothing_leaves_out_is_not_said_to_be_missing() {
+async fn view_reports_a_budget_too_small_for_any_entry() {
     let house = House::new();
     let space = &house.space;
     assert_eq!(
@@ -326,7 +326,7 @@ async fn what_a_budget_of_nothing_leaves_out_is_not_said_to_be_missing() {
 }
 
 #[tokio::test]
-async fn an_observation_that_is_over_at_once_says_so_when_it_is_added_m7_1_3() {
+async fn adding_an_observation_with_zero_ttl_reports_it_as_expired_m7_1_3() {
     let house = House::new();
     let space = &house.space;
     let observed = json!({"kind": "observation", "body": "It rains", "ttl_minutes": 0});
@@ -341,7 +341,7 @@ async fn an_observation_that_is_over_at_once_says_so_when_it_is_added_m7_1_3() {
 }
 
 #[tokio::test]
-async fn what_would_be_passed_over_is_refused_m7_2_13() {
+async fn scratch_read_refuses_arguments_it_would_ignore_m7_2_13() {
     let house = House::new();
     let space = &house.space;
     call(space, "scratch_add", json!({"kind": "note", "title": "A note"})).await;
@@ -374,7 +374,7 @@ async fn what_would_be_passed_over_is_refused_m7_2_13() {
 }
 
 #[tokio::test]
-async fn who_follows_an_old_handle_is_told_what_took_its_place_m7_8_v7() {
+async fn reading_a_superseded_entry_names_its_replacement_m7_8_v7() {
     let house = House::new();
     let space = &house.space;
     for said in ["The port is 80", "The port is 8080"] {
@@ -398,7 +398,7 @@ async fn who_follows_an_old_handle_is_told_what_took_its_place_m7_8_v7() {
 }
 
 #[tokio::test]
-async fn a_long_answer_to_work_that_was_handed_on_is_a_note_with_all_of_it() {
+async fn long_work_report_is_stored_whole_as_a_note() {
     let house = House::new();
     let space = &house.space;
     call(space, "scratch_add", json!({"kind": "task", "title": "Look"})).await;
@@ -458,7 +458,7 @@ async fn both(space: &Workspace, budget: u32, max: u32) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_view_that_is_asked_for_is_what_the_rules_make_of_all_entries_m7_8_v2() {
+async fn requested_view_equals_the_rules_applied_to_all_entries_m7_8_v2() {
     let house = House::new();
     let space = &house.space;
     for n in 0..60_u64 {
@@ -492,7 +492,7 @@ async fn a_view_that_is_asked_for_is_what_the_rules_make_of_all_entries_m7_8_v2(
 }
 
 #[tokio::test]
-async fn a_view_is_the_same_until_something_changes_or_ends_m7_8_v5() {
+async fn rendered_view_is_cached_until_a_change_or_expiry_m7_8_v5() {
     let house = House::new();
     let space = &house.space;
     call(space, "scratch_add", json!({"kind": "note", "title": "Stays"})).await;
@@ -517,7 +517,7 @@ async fn a_view_is_the_same_until_something_changes_or_ends_m7_8_v5() {
 }
 
 #[tokio::test]
-async fn an_observation_is_added_and_changed_with_the_same_tools_as_an_item() {
+async fn scratch_tools_add_and_update_observations_like_items() {
     let house = House::new();
     let space = &house.space;
     let add = json!({"kind": "observation", "body": "Rain", "context": {"goal_id": "g"}});
@@ -537,7 +537,7 @@ async fn an_observation_is_added_and_changed_with_the_same_tools_as_an_item() {
 }
 
 #[tokio::test]
-async fn the_trace_tells_what_was_shown_in_a_turn_and_why_not_m7_8() {
+async fn receipts_explain_what_a_turn_was_shown_and_why_not_m7_8() {
     let house = House::new();
     let space = &house.space;
     for n in 0..30 {
@@ -598,7 +598,7 @@ async fn the_trace_tells_what_was_shown_in_a_turn_and_why_not_m7_8() {
 }
 
 #[tokio::test]
-async fn items_have_instants_of_their_own_though_the_clock_stands_still() {
+async fn items_get_distinct_timestamps_while_the_clock_stands_still() {
     let house = House::new();
     let space = &house.space;
     let mut last = i64::MIN;
@@ -618,7 +618,7 @@ async fn items_have_instants_of_their_own_though_the_clock_stands_still() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn secrets_in_names_do_not_reach_the_disk_m7_6_48() {
+async fn secrets_in_thread_and_actor_names_do_not_reach_disk_m7_6_48() {
     // Assembled at run time, so that no scanner takes this file for a leak.
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let folder = tempfile::tempdir().unwrap();
@@ -652,7 +652,7 @@ async fn secrets_in_names_do_not_reach_the_disk_m7_6_48() {
 }
 
 #[tokio::test]
-async fn a_limit_that_is_asked_for_is_within_the_share_of_the_window_m7_8_v1() {
+async fn requested_view_budget_is_capped_by_the_window_share_m7_8_v1() {
     let house = House::new();
     for (limit, window, budget) in [(3_000, Some(4_000), 800), (300, Some(4_000), 300), (3_000, None, 3_000)] {
         let request = ViewRequest {
@@ -666,7 +666,7 @@ async fn a_limit_that_is_asked_for_is_within_the_share_of_the_window_m7_8_v1() {
 }
 
 #[tokio::test]
-async fn an_observation_of_a_type_that_is_not_registered_is_among_the_others_m7_8_v2() {
+async fn view_includes_observations_of_unregistered_types_m7_8_v2() {
     let house = House::new();
     let person = Actor::new(Role::Human, "ada");
     let policy = |document: Value| serde_json::from_value(document).unwrap();

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use house::{House, answer, codes, contents, tags, turn};
 
 #[tokio::test]
-async fn the_answer_of_the_api_contract_is_taken_in_as_it_stands() {
+async fn api_contract_example_answer_is_ingested_without_warnings() {
     let house = House::new();
     let response = json!({
         "request_id": "req_20251105_001",
@@ -48,7 +48,7 @@ async fn the_answer_of_the_api_contract_is_taken_in_as_it_stands() {
 }
 
 #[tokio::test]
-async fn scenario_1_an_observation_is_created_with_every_field() {
+async fn scenario_1_observation_is_stored_with_every_field() {
     let house = House::new();
     let now = house.space.now();
     let item = json!({"type": "contextual_insight", "content": "User prefers Burgundy wines", "confidence": 0.95,
@@ -84,7 +84,7 @@ async fn scenario_1_an_observation_is_created_with_every_field() {
 }
 
 #[tokio::test]
-async fn scenario_1_an_observation_with_no_tags() {
+async fn scenario_1_observation_without_tags_is_stored_with_none() {
     let house = House::new();
     house
         .observed(json!([{"content": "x"}, {"content": "y", "tags": []}, {"content": "z", "tags": null}]))
@@ -93,7 +93,7 @@ async fn scenario_1_an_observation_with_no_tags() {
 }
 
 #[tokio::test]
-async fn scenario_1_an_observation_with_very_long_content() {
+async fn scenario_1_very_long_content_is_stored_in_full() {
     let house = House::new();
     let long = "ü".repeat(32 * 1024);
     let ingested = house
@@ -110,7 +110,7 @@ async fn scenario_1_an_observation_with_very_long_content() {
 }
 
 #[tokio::test]
-async fn scenario_1_an_observation_with_special_characters() {
+async fn scenario_1_special_characters_are_stored_byte_for_byte() {
     let house = House::new();
     let odd = "\"quotes\" \\ 'and' <tags> & emoji 🍷 e\u{301} \u{202e}rtl\r\n\ttab 中文 '; DROP TABLE entry; --";
     house
@@ -131,7 +131,7 @@ async fn stored_confidences(house: &House) -> Vec<f64> {
 }
 
 #[tokio::test]
-async fn scenario_2_confidence_is_stored_and_filtered_by() {
+async fn scenario_2_confidence_is_stored_traced_and_filterable() {
     let house = House::new();
     house
         .observed(json!([
@@ -155,7 +155,7 @@ async fn scenario_2_confidence_is_stored_and_filtered_by() {
 }
 
 #[tokio::test]
-async fn scenario_2_confidence_exactly_zero_or_one() {
+async fn scenario_2_confidence_of_exactly_zero_or_one_is_stored() {
     let house = House::new();
     house
         .observed(json!([{"content": "a", "confidence": 0}, {"content": "b", "confidence": 1}]))
@@ -164,7 +164,7 @@ async fn scenario_2_confidence_exactly_zero_or_one() {
 }
 
 #[tokio::test]
-async fn scenario_2_confidence_out_of_range_is_clamped_with_a_warning_and_in_the_trace() {
+async fn scenario_2_confidence_out_of_range_is_clamped_with_a_warning() {
     let house = House::new();
     let items = json!([{"content": "a", "confidence": 1.5}, {"content": "b", "confidence": -0.1}]);
     let ingested = house.ingest_in(turn(1), answer(items)).await;
@@ -193,7 +193,7 @@ async fn scenario_2_confidence_out_of_range_is_clamped_with_a_warning_and_in_the
 }
 
 #[tokio::test]
-async fn scenario_2_confidence_with_many_decimal_places() {
+async fn scenario_2_confidence_is_stored_unrounded() {
     let house = House::new();
     house
         .observed(json!([{"content": "a", "confidence": 0.123_456_789_012_345_67}]))
@@ -206,7 +206,7 @@ async fn scenario_2_confidence_with_many_decimal_places() {
 }
 
 #[tokio::test]
-async fn scenario_4_a_query_by_tag_finds_what_has_it_and_is_traced() {
+async fn scenario_4_tag_query_finds_tagged_observations_and_is_traced() {
     let house = tagged().await;
     assert_eq!(contents(&house.list(tags(&["wine"])).await), ["Obs 2", "Obs 1"]);
     let lines = house.traced("list_observations").await;
@@ -234,27 +234,27 @@ async fn tagged() -> House {
 }
 
 #[tokio::test]
-async fn scenario_4_several_tags_are_and() {
+async fn scenario_4_query_by_several_tags_requires_all_of_them() {
     let house = tagged().await;
     assert_eq!(contents(&house.list(tags(&["wine", "budget"])).await), ["Obs 2"]);
 }
 
 #[tokio::test]
-async fn scenario_4_no_matching_tags_is_an_empty_answer() {
+async fn scenario_4_query_without_matching_tags_is_empty() {
     let house = tagged().await;
     assert_eq!(house.list(tags(&["beer"])).await, []);
     assert_eq!(house.list(tags(&["wine", "travel"])).await, []);
 }
 
 #[tokio::test]
-async fn scenario_4_an_observation_with_no_tags_is_found_by_no_tag() {
+async fn scenario_4_observation_without_tags_matches_no_tag_query() {
     let house = tagged().await;
     assert_eq!(house.list(EntryQuery::default()).await.len(), 4);
     assert!(!contents(&house.list(tags(&["wine"])).await).contains(&"Obs 4"));
 }
 
 #[tokio::test]
-async fn scenario_6_a_tool_returns_several_observations_and_none_is_lost() {
+async fn scenario_6_every_observation_of_an_answer_is_stored() {
     let house = House::new();
     let stored = house
         .observed(json!([
@@ -267,7 +267,7 @@ async fn scenario_6_a_tool_returns_several_observations_and_none_is_lost() {
 }
 
 #[tokio::test]
-async fn scenario_6_a_tool_returns_no_observation() {
+async fn scenario_6_answer_without_observations_writes_nothing() {
     let house = House::new();
     for response in [
         json!({"status": "ok"}),
@@ -281,7 +281,7 @@ async fn scenario_6_a_tool_returns_no_observation() {
 }
 
 #[tokio::test]
-async fn scenario_6_a_tool_returns_a_hundred_and_more_observations() {
+async fn scenario_6_observations_beyond_the_call_limit_are_rejected() {
     let house = House::new();
     let items = |count: usize| -> Value { (0..count).map(|n| json!({"content": format!("no. {n}")})).collect() };
     let ingested = house.ingest_in(turn(1), answer(items(100))).await;
@@ -327,7 +327,7 @@ fn in_context(path: &str, value: &str) -> EntryQuery {
 }
 
 #[tokio::test]
-async fn scenario_7_context_is_stored_and_queried_by() {
+async fn scenario_7_context_is_stored_and_can_be_queried() {
     let house = with_context().await;
     let found = house.list(in_context("goal_id", "find_wine")).await;
     assert_eq!(contents(&found), ["with a goal", "with both"]);
@@ -346,7 +346,7 @@ async fn scenario_7_context_is_stored_and_queried_by() {
 }
 
 #[tokio::test]
-async fn scenario_7_of_a_large_context_the_trace_says_how_large_it_is() {
+async fn scenario_7_trace_gives_only_the_size_of_a_large_context() {
     let house = House::new();
     house
         .observed(json!([{"content": "a", "context": {"log": "x".repeat(2_000)}}]))
@@ -357,7 +357,7 @@ async fn scenario_7_of_a_large_context_the_trace_says_how_large_it_is() {
 }
 
 #[tokio::test]
-async fn scenario_7_an_observation_with_no_context() {
+async fn scenario_7_observation_without_context_is_stored_with_none() {
     let house = with_context().await;
     let found = house.all().await;
     assert_eq!(
@@ -367,21 +367,21 @@ async fn scenario_7_an_observation_with_no_context() {
 }
 
 #[tokio::test]
-async fn scenario_7_an_observation_with_nested_context() {
+async fn scenario_7_nested_context_is_found_by_its_dotted_path() {
     let house = with_context().await;
     let found = house.list(in_context("order.by.user_id", "user_123")).await;
     assert_eq!(contents(&found), ["nested"]);
 }
 
 #[tokio::test]
-async fn scenario_7_context_with_missing_fields_does_not_match() {
+async fn scenario_7_missing_context_field_does_not_match() {
     let house = with_context().await;
     assert_eq!(house.list(in_context("session_id", "x")).await, []);
     assert_eq!(house.list(in_context("order.by.name", "x")).await, []);
 }
 
 #[tokio::test]
-async fn an_observation_of_the_wrong_format_is_rejected_and_traced_and_the_others_are_stored() {
+async fn malformed_observation_is_rejected_without_losing_other_items() {
     let house = House::new();
     let items =
         json!([{"content": "fine"}, {"content": "  "}, {"text": "?"}, "not an object", {"content": "fine too"}]);
@@ -403,7 +403,7 @@ async fn an_observation_of_the_wrong_format_is_rejected_and_traced_and_the_other
 }
 
 #[tokio::test]
-async fn a_ttl_that_is_negative_or_too_large_becomes_the_default_with_a_warning() {
+async fn out_of_range_ttl_becomes_the_default_with_a_warning() {
     let house = House::new();
     let now = house.space.now();
     let items = json!([{"content": "a", "ttl_minutes": -1}, {"content": "b", "ttl_minutes": 576_000}]);
@@ -421,7 +421,7 @@ async fn a_ttl_that_is_negative_or_too_large_becomes_the_default_with_a_warning(
 }
 
 #[tokio::test]
-async fn a_store_that_fails_leaves_the_answer_alone_and_delivers_at_the_next_turn() {
+async fn failed_write_is_delivered_when_the_next_answer_is_ingested() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::in_folder(folder.path());
     let (response, before) = (
@@ -445,7 +445,7 @@ async fn a_store_that_fails_leaves_the_answer_alone_and_delivers_at_the_next_tur
 }
 
 #[tokio::test]
-async fn example_3_an_alert_of_a_tool_that_declared_it_is_found_by_the_router() {
+async fn example_3_declared_alert_comes_first_in_active_observations() {
     let house = House::new();
     let alert = json!([{"type": "alert", "content": "Suspicious email detected: sender claims to be bank",
                         "confidence": 0.85, "tags": ["security", "phishing", "alert"], "ttl_minutes": 10080}]);

@@ -15,7 +15,7 @@ use serde_json::json;
 use house::{House, answer, codes, contents, turn};
 
 #[tokio::test]
-async fn a_tool_can_add_an_observation_by_scratch_page_writes() {
+async fn tool_adds_an_observation_through_scratch_page_writes() {
     let house = House::new();
     let response = json!({"request_id": "r", "status": "ok", "outputs": {}, "observations": [], "memory_writes": [],
         "scratch_page_writes": [{"type": "contextual_insight", "confidence": 0.95, "tags": ["wine", "recommendation"],
@@ -36,7 +36,7 @@ async fn a_tool_can_add_an_observation_by_scratch_page_writes() {
 }
 
 #[tokio::test]
-async fn the_four_types_that_tools_typically_add_need_no_manifest_m7_3_23() {
+async fn typical_observation_types_need_no_manifest_m7_3_23() {
     let house = House::new();
     let items: serde_json::Value = [
         "contextual_insight",
@@ -51,7 +51,7 @@ async fn the_four_types_that_tools_typically_add_need_no_manifest_m7_3_23() {
 }
 
 #[tokio::test]
-async fn what_a_tool_read_that_strangers_wrote_is_believed_less_m7_8_v11() {
+async fn output_of_an_external_tool_gets_lower_trust_m7_8_v11() {
     let house = House::new();
     house
         .set_policy(json!({"manifests": {"web": {"external": true}}}))
@@ -84,7 +84,7 @@ async fn what_a_tool_read_that_strangers_wrote_is_believed_less_m7_8_v11() {
 }
 
 #[tokio::test]
-async fn an_item_equal_in_both_arrays_is_stored_once_m7_3_24() {
+async fn item_in_both_answer_arrays_is_stored_once_m7_3_24() {
     let house = House::new();
     let item = json!({"content": "likes Burgundy", "tags": ["wine"]});
     let response = json!({"request_id": "r", "observations": [item], "scratch_page_writes": [item, {"content": "x"}]});
@@ -93,7 +93,7 @@ async fn an_item_equal_in_both_arrays_is_stored_once_m7_3_24() {
 }
 
 #[tokio::test]
-async fn a_tool_can_ask_for_observations_with_its_request() {
+async fn tool_request_query_returns_matching_observations() {
     let house = House::new();
     house
         .observed(json!([
@@ -120,7 +120,7 @@ async fn a_tool_can_ask_for_observations_with_its_request() {
 }
 
 #[tokio::test]
-async fn a_tool_that_does_not_say_how_many_gets_ten_m7_2_11() {
+async fn tool_query_returns_ten_observations_by_default_m7_2_11() {
     let house = House::new();
     house
         .observed((0..30).map(|n| json!({"content": n.to_string()})).collect())
@@ -131,7 +131,7 @@ async fn a_tool_that_does_not_say_how_many_gets_ten_m7_2_11() {
 }
 
 #[tokio::test]
-async fn one_value_stands_where_a_list_is_meant_in_a_tools_question_m7_2_12() {
+async fn tool_query_filter_accepts_one_value_for_a_list_m7_2_12() {
     let house = House::new();
     house
         .observed(json!([{"content": "a", "tags": ["wine"]}, {"content": "b"}]))
@@ -146,7 +146,7 @@ async fn one_value_stands_where_a_list_is_meant_in_a_tools_question_m7_2_12() {
 }
 
 #[tokio::test]
-async fn who_names_two_calls_of_a_turn_alike_is_told_what_is_lost() {
+async fn reused_request_id_with_a_new_answer_warns_of_loss() {
     let house = House::new();
     let said = |content: &str| json!({"request_id": "r", "observations": [{"content": content}, {"content": "same"}]});
     let first = house.ingest_in(turn(1), said("one")).await;
@@ -172,7 +172,7 @@ async fn who_names_two_calls_of_a_turn_alike_is_told_what_is_lost() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_wrong_is_an_empty_answer_for_a_tool_and_an_error_for_people_m7_2_19() {
+async fn invalid_query_is_empty_for_tools_but_fails_for_people_m7_2_19() {
     let house = House::new();
     house.observed(json!([{"content": "a", "tags": ["wine"]}])).await;
     let query = json!({"filters": {"tag": "wine"}});
@@ -198,7 +198,7 @@ async fn a_question_that_is_wrong_is_an_empty_answer_for_a_tool_and_an_error_for
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_read_is_an_empty_answer_and_stops_nobody_m7_2_19() {
+async fn tool_query_of_an_unreadable_store_is_empty_and_traced_m7_2_19() {
     let house = House::new();
     house.observed(json!([{"content": "a"}])).await;
     house.store.fail_next(Fault::Gone);
@@ -214,7 +214,7 @@ async fn a_store_that_cannot_be_read_is_an_empty_answer_and_stops_nobody_m7_2_19
 }
 
 #[tokio::test]
-async fn a_tool_sees_what_its_manifest_says_m7_3_23() {
+async fn tool_query_returns_only_what_its_manifest_permits_m7_3_23() {
     let house = House::new();
     let reads = json!({"observes": ["*"], "reads": {"types": ["observation"], "tags": ["wine"]}});
     house
@@ -238,7 +238,7 @@ async fn a_tool_sees_what_its_manifest_says_m7_3_23() {
 }
 
 #[tokio::test]
-async fn an_undeclared_type_is_rejected_and_traced_and_the_others_are_stored_m7_3_23() {
+async fn undeclared_type_is_rejected_without_losing_other_items_m7_3_23() {
     let house = House::new();
     let items = json!([{"content": "a"}, {"content": "b", "type": "risk_alert"}, {"content": "c", "type": "no_such"}]);
     let ingested = house.ingest_in(turn(1), answer(items)).await;
@@ -249,7 +249,7 @@ async fn an_undeclared_type_is_rejected_and_traced_and_the_others_are_stored_m7_
 }
 
 #[tokio::test]
-async fn a_tool_that_adds_by_itself_is_held_to_its_manifest_m7_3_23() {
+async fn direct_add_by_a_tool_is_checked_against_its_manifest_m7_3_23() {
     let house = House::new();
     let tool = Actor::new(Role::Tool, "mail");
     let add = async |name: &str| {
@@ -271,7 +271,7 @@ async fn a_tool_that_adds_by_itself_is_held_to_its_manifest_m7_3_23() {
 }
 
 #[tokio::test]
-async fn a_lifetime_stays_within_the_manifest_m7_3_23() {
+async fn lifetime_is_capped_by_the_manifest_m7_3_23() {
     let house = House::new();
     house
         .set_policy(json!({"manifests": {"wine_search": {"ttl_max_minutes": 60}}}))
@@ -291,7 +291,7 @@ async fn a_lifetime_stays_within_the_manifest_m7_3_23() {
 }
 
 #[tokio::test]
-async fn a_tool_adds_what_never_expires_only_if_its_manifest_says_so_m7_1_5() {
+async fn never_expiring_observation_needs_manifest_permission_m7_1_5() {
     let house = House::new();
     let items = json!([{"content": "a", "ttl_minutes": null}]);
     let ingested = house.ingest_in(turn(1), answer(items.clone())).await;
@@ -305,7 +305,7 @@ async fn a_tool_adds_what_never_expires_only_if_its_manifest_says_so_m7_1_5() {
 }
 
 #[tokio::test]
-async fn the_same_answer_to_the_same_call_is_stored_once_m7_3_26() {
+async fn repeated_answer_to_one_call_is_stored_once_m7_3_26() {
     let house = House::new();
     let items = json!([{"content": "a"}, {"content": "b"}]);
     let first = house.ingest_in(turn(1), answer(items.clone())).await;
@@ -320,7 +320,7 @@ async fn the_same_answer_to_the_same_call_is_stored_once_m7_3_26() {
 }
 
 #[tokio::test]
-async fn answers_of_one_call_that_come_at_the_same_time_are_stored_once() {
+async fn concurrent_answers_to_one_call_are_stored_once() {
     let house = House::new();
     let items = answer(json!([{"content": "a"}, {"content": "b"}]));
     let once = || house.ingest_in(turn(1), items.clone());
@@ -330,7 +330,7 @@ async fn answers_of_one_call_that_come_at_the_same_time_are_stored_once() {
 }
 
 #[tokio::test]
-async fn outside_of_a_turn_a_call_with_the_same_name_that_says_something_else_is_another_one() {
+async fn new_answer_to_a_reused_id_outside_turns_is_stored() {
     let house = House::new();
     let tool = Actor::new(Role::Tool, "wine_search");
     for (content, count) in [("a", 1), ("a", 1), ("b", 2)] {
@@ -341,7 +341,7 @@ async fn outside_of_a_turn_a_call_with_the_same_name_that_says_something_else_is
 }
 
 #[tokio::test]
-async fn what_a_failed_call_noticed_is_kept_and_what_it_was_told_to_write_is_not() {
+async fn failed_call_keeps_observations_but_rejects_its_writes() {
     let house = House::new();
     let response = json!({"request_id": "r", "status": "error", "observations": [{"content": "the API is down"}],
                           "scratch_page_writes": [{"content": "done"}], "memory_writes": ["a fact"]});
@@ -351,7 +351,7 @@ async fn what_a_failed_call_noticed_is_kept_and_what_it_was_told_to_write_is_not
 }
 
 #[tokio::test]
-async fn a_memory_write_becomes_a_note_of_the_threads_scratchbook() {
+async fn memory_write_becomes_a_note_in_the_threads_scratchbook() {
     let house = House::new();
     let response = json!({"request_id": "r", "memory_writes":
         ["likes Burgundy", {"fact": "lives in Paris", "tags": "travel", "kind": "fact"}, {"about": "?"}]});
@@ -370,7 +370,7 @@ async fn a_memory_write_becomes_a_note_of_the_threads_scratchbook() {
 }
 
 #[tokio::test]
-async fn where_something_comes_from_is_stamped_and_a_claim_is_kept_as_one_m7_3_31() {
+async fn source_is_stamped_and_a_claimed_source_is_kept_apart_m7_3_31() {
     let house = House::new();
     let claim = json!([{"content": "x", "source": {"tool": "bank", "turn_id": "turn_1"}}]);
     let entry = house.observed(claim).await.remove(0);
@@ -379,7 +379,7 @@ async fn where_something_comes_from_is_stamped_and_a_claim_is_kept_as_one_m7_3_3
 }
 
 #[tokio::test]
-async fn secrets_in_a_tools_answer_do_not_reach_the_store() {
+async fn secrets_in_a_tool_answer_are_redacted_before_storage() {
     let house = House::new();
     let secret = "ghp_012345678901234567890123456789012345";
     let items = json!([{"content": format!("the key is {secret}")}]);

@@ -140,7 +140,7 @@ fn is_refused<T: std::fmt::Debug>(answer: Result<T, WorkspaceError>) -> bool {
 }
 
 #[tokio::test]
-async fn every_role_gets_by_name_what_the_table_says_and_is_refused_the_rest_m7_7() {
+async fn each_role_reads_only_its_permitted_entries_by_id_m7_7() {
     let house = house().await;
     for role in Role::ALL {
         let space = house.seen_by(role);
@@ -161,7 +161,7 @@ async fn every_role_gets_by_name_what_the_table_says_and_is_refused_the_rest_m7_
 }
 
 #[tokio::test]
-async fn no_change_tells_what_may_not_be_read_m7_7() {
+async fn changes_to_unreadable_entries_are_refused_and_traced_m7_7() {
     let house = house().await;
     for role in Role::ALL {
         let space = house.seen_by(role);
@@ -202,7 +202,7 @@ async fn no_change_tells_what_may_not_be_read_m7_7() {
 }
 
 #[tokio::test]
-async fn every_list_has_what_the_role_may_read_and_counts_no_more_m7_7() {
+async fn lists_return_and_count_only_entries_the_role_may_read_m7_7() {
     let house = house().await;
     for role in Role::ALL {
         let space = house.seen_by(role);
@@ -253,7 +253,7 @@ async fn every_list_has_what_the_role_may_read_and_counts_no_more_m7_7() {
 }
 
 #[tokio::test]
-async fn every_role_sees_the_pages_and_books_of_its_column_m7_7() {
+async fn each_role_sees_only_its_permitted_pages_and_scratchbooks_m7_7() {
     let house = house().await;
     for role in Role::ALL {
         let space = house.seen_by(role);
@@ -284,7 +284,7 @@ async fn every_role_sees_the_pages_and_books_of_its_column_m7_7() {
 }
 
 #[tokio::test]
-async fn a_list_of_pages_ends_where_the_last_one_was_given_that_may_be_seen_m7_7() {
+async fn page_listing_and_count_skip_pages_hidden_from_the_role_m7_7() {
     let house = house().await;
     for role in Role::ALL {
         let space = house.seen_by(role);
@@ -315,7 +315,7 @@ async fn a_list_of_pages_ends_where_the_last_one_was_given_that_may_be_seen_m7_7
 }
 
 #[tokio::test]
-async fn a_planner_is_told_which_page_it_has_added_m7_7() {
+async fn replayed_page_creation_returns_the_page_only_to_its_creator_m7_7() {
     let house = house().await;
     let planner = Actor::new(Role::Planner, "scan").in_run(run("run"));
     let space = house.space.asked_by(&planner);
@@ -341,7 +341,7 @@ async fn a_planner_is_told_which_page_it_has_added_m7_7() {
 }
 
 #[tokio::test]
-async fn what_tells_of_the_whole_space_is_for_those_who_may_read_it_m7_7() {
+async fn space_wide_reads_are_refused_for_roles_with_partial_access_m7_7() {
     let house = house().await;
     for role in Role::ALL {
         let space = house.seen_by(role);
@@ -365,7 +365,7 @@ async fn what_tells_of_the_whole_space_is_for_those_who_may_read_it_m7_7() {
 }
 
 #[tokio::test]
-async fn a_client_changes_the_book_of_the_thread_that_its_connection_named_m7_7() {
+async fn client_writes_only_to_its_threads_scratchbook_or_own_items_m7_7() {
     let house = house().await;
     let client = Actor::new(Role::Client, "a_model");
     let own = house.space.in_thread(&thread("own"));
@@ -481,7 +481,7 @@ fn readable_turns(role: Role) -> &'static [usize] {
 }
 
 #[tokio::test]
-async fn every_role_reads_the_turns_of_its_column_and_of_decisions_what_is_for_it_m7_7() {
+async fn each_role_reads_only_its_permitted_turns_and_decisions_m7_7() {
     let house = Box::pin(house_with_run()).await;
     let turns = turns(&house).await;
     for role in Role::ALL {
@@ -541,7 +541,7 @@ async fn every_role_reads_the_turns_of_its_column_and_of_decisions_what_is_for_i
 }
 
 #[tokio::test]
-async fn who_says_that_he_is_in_a_turn_reads_it_only_if_a_run_of_his_is_in_it_m7_7() {
+async fn claimed_turn_grants_no_access_without_a_run_in_it_m7_7() {
     let house = Box::pin(house_with_run()).await;
     let turns = turns(&house).await;
     for role in [Role::Executor, Role::Planner] {
@@ -558,7 +558,7 @@ async fn who_says_that_he_is_in_a_turn_reads_it_only_if_a_run_of_his_is_in_it_m7
 }
 
 #[tokio::test]
-async fn why_is_told_of_what_somebody_may_read_in_turns_that_they_may_read_m7_7() {
+async fn why_lists_only_decisions_in_turns_readable_by_the_role_m7_7() {
     let house = Box::pin(house_with_run()).await;
     let turns = turns(&house).await;
     for role in Role::ALL {
@@ -586,7 +586,7 @@ async fn why_is_told_of_what_somebody_may_read_in_turns_that_they_may_read_m7_7(
 }
 
 #[tokio::test]
-async fn goals_are_listed_and_counted_as_far_as_somebody_may_read_m7_7() {
+async fn goals_and_their_progress_count_only_readable_entries_m7_7() {
     let house = house().await;
     let goal = |name: &str| GoalInput {
         title: name.to_owned(),
@@ -626,7 +626,7 @@ async fn goals_are_listed_and_counted_as_far_as_somebody_may_read_m7_7() {
 }
 
 #[tokio::test]
-async fn what_a_context_knows_is_of_those_who_ask_for_it_m7_7() {
+async fn assembled_context_contains_only_facts_the_role_may_read_m7_7() {
     let house = house().await;
     let fact = json!({"content": "the vault opens at nine", "type": "learning"});
     let fact: ObservationInput = serde_json::from_value(fact).unwrap();
@@ -646,7 +646,7 @@ async fn what_a_context_knows_is_of_those_who_ask_for_it_m7_7() {
 }
 
 #[tokio::test]
-async fn who_answers_under_the_name_of_anothers_call_is_not_given_what_came_of_it_m7_7() {
+async fn reused_request_id_returns_no_entries_of_another_actor_m7_7() {
     let house = Box::pin(house_with_run()).await;
     let turn = turns(&house).await[0].begun.id;
     let ingested = async |role: Role, content: &str| {
@@ -675,7 +675,7 @@ async fn who_answers_under_the_name_of_anothers_call_is_not_given_what_came_of_i
 }
 
 #[tokio::test]
-async fn a_compactor_writes_the_book_of_its_own_thread_m7_7() {
+async fn compactor_writes_only_to_its_own_threads_scratchbook_m7_7() {
     let house = house().await;
     let compactor = Actor::new(Role::Compactor, "scan");
     let note: ItemInput = serde_json::from_value(json!({"kind": "note", "body": "what it came to"})).unwrap();

@@ -171,7 +171,7 @@ fn not_found<T: Debug>(what: &str, answer: Result<T, folio_store::WorkspaceError
 }
 
 #[tokio::test]
-async fn no_parameter_of_a_question_reaches_another_space_m7_6_51() {
+async fn query_parameters_cannot_reach_another_space_m7_6_51() {
     let h = houses().await;
     let ours = &h.ours;
     let first = EntryQuery {
@@ -277,7 +277,7 @@ async fn no_parameter_of_a_question_reaches_another_space_m7_6_51() {
 }
 
 #[tokio::test]
-async fn what_is_named_of_another_space_is_not_there_m7_6_51() {
+async fn ids_and_handles_of_another_space_are_not_found_m7_6_51() {
     let h = houses().await;
     let (ours, person) = (&h.ours, person());
     let before = everything(&h.theirs).await;
@@ -363,7 +363,7 @@ async fn what_is_named_of_another_space_is_not_there_m7_6_51() {
 }
 
 #[tokio::test]
-async fn lists_learning_and_sums_are_of_one_space_m7_6_51() {
+async fn lists_learning_and_totals_cover_one_space_only_m7_6_51() {
     let h = houses().await;
     let ours = &h.ours;
     clean("observations", &ours.active_observations(50).await.unwrap());
@@ -417,7 +417,7 @@ async fn lists_learning_and_sums_are_of_one_space_m7_6_51() {
 }
 
 #[tokio::test]
-async fn a_write_that_names_what_is_of_another_space_changes_nothing_there_m7_6_51() {
+async fn write_naming_ids_of_another_space_changes_nothing_there_m7_6_51() {
     let h = houses().await;
     let (ours, before) = (&h.ours, everything(&h.theirs).await);
     let mine = observe(ours, "mine", Some("key".to_owned())).await;
@@ -505,7 +505,7 @@ async fn a_write_that_names_what_is_of_another_space_changes_nothing_there_m7_6_
 }
 
 #[tokio::test]
-async fn forgetting_in_one_space_says_nothing_of_another_m7_6_51() {
+async fn forget_in_one_space_reveals_nothing_of_another_m7_6_51() {
     let h = houses().await;
     let before = everything(&h.theirs).await;
     let mine = observe(&h.ours, "mine", None).await;
@@ -519,7 +519,7 @@ async fn forgetting_in_one_space_says_nothing_of_another_m7_6_51() {
 }
 
 #[tokio::test]
-async fn what_another_space_says_is_no_residue_and_its_trace_stays_m7_6_51() {
+async fn forget_neither_reports_nor_erases_text_of_another_space_m7_6_51() {
     let h = houses().await;
     let words = "the wedding is in the old mill";
     let theirs = observe(&h.theirs, words, None).await;

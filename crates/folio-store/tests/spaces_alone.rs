@@ -175,7 +175,7 @@ async fn answers(space: &Workspace, entries: &[Entry]) -> Vec<(String, String)> 
 }
 
 #[tokio::test]
-async fn every_answer_is_that_of_a_space_alone_m7_6_51() {
+async fn answers_of_a_space_ignore_others_in_the_store_m7_6_51() {
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| SqliteStore::open(&OpenOptions::at(folder.path().join(name))).unwrap();
     let (shared, lone) = (open("shared.db"), open("lone.db"));
@@ -206,7 +206,7 @@ async fn lives_on(space: &Workspace) {
 }
 
 #[tokio::test]
-async fn a_cursor_of_another_space_leads_nowhere_m7_6_51() {
+async fn cursor_of_another_space_is_refused_m7_6_51() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     let (theirs, ours) = (space(&store, "theirs", 7), space(&store, "ours", 1));

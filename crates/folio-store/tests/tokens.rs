@@ -8,7 +8,7 @@ use folio_store::{AccessToken, Store as _};
 use folio_testkit::contract::scene::Scene;
 
 #[tokio::test]
-async fn a_token_that_one_process_keeps_another_finds_and_can_take_back() {
+async fn access_token_is_shared_and_revocable_across_open_stores() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("folio.db");
     let open = || SqliteStore::open(&OpenOptions::at(&file)).unwrap();
@@ -34,7 +34,7 @@ async fn a_token_that_one_process_keeps_another_finds_and_can_take_back() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_looked_for_where_there_are_tokens() {
+async fn scrub_reports_residue_but_no_token_names_of_other_spaces() {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&OpenOptions::at(folder.path().join("folio.db"))).unwrap();
     let scene = Scene::on(store);

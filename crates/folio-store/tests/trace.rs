@@ -39,7 +39,7 @@ fn saying(content: &str) -> ObservationInput {
 }
 
 #[tokio::test]
-async fn a_trace_that_cannot_be_kept_stops_nobody_and_is_reported_once_m7_10() {
+async fn trace_write_failure_blocks_no_work_and_is_reported_once_m7_10() {
     let (space, store) = house();
     store.fail_notes();
     let tool = Actor::new(Role::Tool, "wine_search");
@@ -65,7 +65,7 @@ async fn a_trace_that_cannot_be_kept_stops_nobody_and_is_reported_once_m7_10() {
 }
 
 #[tokio::test]
-async fn the_last_lines_of_a_long_log_are_read_from_its_end_and_the_first_from_where_is_said_m7_10() {
+async fn trace_of_a_long_log_reads_only_needed_rows_m7_10() {
     let (space, store) = house();
     let tool = Actor::new(Role::Tool, "wine_search");
     for n in 0..600 {
@@ -96,7 +96,7 @@ async fn the_last_lines_of_a_long_log_are_read_from_its_end_and_the_first_from_w
 }
 
 #[tokio::test]
-async fn a_timeline_goes_on_where_it_ended_whatever_is_written_meanwhile_m7_10() {
+async fn trace_cursor_has_no_gaps_or_duplicates_during_writes_m7_10() {
     let (space, _, clock) = house_with_clock();
     let tool = Actor::new(Role::Tool, "wine_search");
     for n in 0..7 {
@@ -165,7 +165,7 @@ async fn a_timeline_goes_on_where_it_ended_whatever_is_written_meanwhile_m7_10()
 }
 
 #[tokio::test]
-async fn notes_that_nobody_can_write_go_in_the_end_and_one_note_says_how_many() {
+async fn unwritable_notes_beyond_the_limit_are_dropped_and_counted() {
     let (space, store) = house();
     store.fail_notes();
     for _ in 0..8_200 {
@@ -184,7 +184,7 @@ async fn notes_that_nobody_can_write_go_in_the_end_and_one_note_says_how_many() 
 }
 
 #[tokio::test]
-async fn what_somebody_began_to_write_and_waited_for_no_longer_is_written_all_the_same_m7_10() {
+async fn abandoned_trace_flush_still_writes_its_notes_m7_10() {
     let (space, _) = house();
     space.observations(EntryQuery::default()).await.unwrap();
     assert_eq!(space.notes_state().waiting, 1);
@@ -194,7 +194,7 @@ async fn what_somebody_began_to_write_and_waited_for_no_longer_is_written_all_th
 }
 
 #[tokio::test]
-async fn the_last_clone_of_a_workspace_writes_what_it_noted() {
+async fn dropping_the_last_workspace_clone_flushes_its_notes() {
     let (space, store) = house();
     space.note(space.noted("router", "route"));
     drop(space);

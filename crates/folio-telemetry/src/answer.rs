@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refused_spans_are_read_from_the_answer() {
+    fn rejected_span_count_and_reason_are_parsed_from_the_response() {
         let refused = Refused::of(b"\x0a\x0c\x08\xac\x02\x12\x07too\nbig").unwrap();
         assert_eq!(refused.spans, 300);
         assert_eq!(refused.reason, "it refuses some of them: toobig");
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refuses_nothing_or_is_no_such_answer_counts_as_taken() {
+    fn response_without_rejected_spans_counts_as_accepted() {
         for answer in [
             &b""[..],
             b"{}",

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_named_by_who_answers_and_what_it_is_called() {
+    fn provider_and_model_names_are_parsed_from_an_address() {
         for (address, who, name) in [
             ("anthropic:claude-sonnet-5", "anthropic", "claude-sonnet-5"),
             ("ollama:llama3:8b", "ollama", "llama3:8b"),

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_collector_is_waited_for_until_it_is_away_and_again_when_it_is_back() {
+    async fn full_queue_drops_spans_only_while_the_collector_is_away() {
         let counts = Arc::<Counts>::default();
         let (queue, mut sent) = Queue::new(Arc::clone(&counts));
         for _ in 0..QUEUE {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn of_runs_that_nobody_drives_here_any_more_so_many_spans_are_kept_and_the_rest_is_lost() {
+    fn spans_beyond_the_limit_for_released_runs_are_lost() {
         let counts = Arc::<Counts>::default();
         let (queue, _sent) = Queue::new(Arc::clone(&counts));
         let (mut one, mut other) = (Kept::default(), Kept::default());

@@ -68,7 +68,7 @@ fn text(span: &SpanData, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_run_is_a_trace_and_its_nodes_are_spans_below_one_another() {
+async fn run_is_a_trace_with_nested_spans_for_its_nodes() {
     let runner = runner(None, None).await;
     let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
     let fails = json!({"tool": "read", "args": {"path": "nowhere"}});
@@ -117,7 +117,7 @@ async fn a_run_is_a_trace_and_its_nodes_are_spans_below_one_another() {
 }
 
 #[tokio::test]
-async fn a_span_says_which_version_of_a_plan_it_ended_with_and_what_its_node_might_use_up_e9_18() {
+async fn span_states_the_plan_version_and_limits_of_its_node_e9_18() {
     let runner = runner(None, None).await;
     let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
     let document = json!({"title": "limits", "budget": {"tool_calls": 9}, "steps": [
@@ -148,7 +148,7 @@ async fn a_span_says_which_version_of_a_plan_it_ended_with_and_what_its_node_mig
 }
 
 #[tokio::test]
-async fn a_question_to_a_model_is_a_span_with_its_tokens_and_without_its_words() {
+async fn model_request_span_has_token_counts_but_no_content() {
     let cues = [
         When::any()
             .contains("Decide how")
@@ -248,7 +248,7 @@ async fn driven(telemetry: &Telemetry) {
 }
 
 #[tokio::test]
-async fn what_is_driven_here_is_sent_and_nothing_else() {
+async fn spans_of_a_driven_run_are_sent_in_one_request() {
     let (endpoint, asked) = collector().await;
     let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
     driven(&telemetry).await;
@@ -260,7 +260,7 @@ async fn what_is_driven_here_is_sent_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_password_in_the_address_is_for_the_collector_and_for_nobody_else() {
+async fn collector_password_is_sent_as_authorization_and_never_shown() {
     let (endpoint, asked) = collector().await;
     let options = TelemetryOptions::to(&endpoint.replace("http://", "http://me:hunter2@"));
     assert!(!format!("{options:?}").contains("hunter2"));
@@ -297,7 +297,7 @@ async fn a_password_in_the_address_is_for_the_collector_and_for_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_collector_that_takes_its_time_is_given_up_in_time() {
+async fn unresponsive_collector_times_out() {
     // Takes connections and never says a word.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut options = TelemetryOptions::to(&format!("http://{}", silent.local_addr().unwrap()));
@@ -313,7 +313,7 @@ async fn a_collector_that_takes_its_time_is_given_up_in_time() {
 }
 
 #[tokio::test]
-async fn what_is_still_on_its_way_at_the_end_of_the_program_is_counted() {
+async fn spans_in_flight_at_exit_are_counted_as_lost() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let options = TelemetryOptions::to(&format!("http://{}", silent.local_addr().unwrap()));
     let telemetry = Telemetry::open(&options).unwrap();
@@ -339,7 +339,7 @@ impl Observer for Unread {
 }
 
 #[tokio::test]
-async fn a_journal_that_cannot_be_read_now_is_read_later() {
+async fn telemetry_retries_reading_a_failing_journal() {
     let (endpoint, _) = collector().await;
     let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
     let inner = Folio::open("memory:").await.unwrap().store().clone();
@@ -364,7 +364,7 @@ async fn a_journal_that_cannot_be_read_now_is_read_later() {
 }
 
 #[tokio::test]
-async fn each_drive_of_a_run_tells_what_ended_in_it_and_nothing_is_told_twice() {
+async fn each_drive_exports_only_the_spans_that_ended_in_it() {
     let (endpoint, _) = collector().await;
     let open = || Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
     let (first, second) = (open(), open());
@@ -402,7 +402,7 @@ async fn each_drive_of_a_run_tells_what_ended_in_it_and_nothing_is_told_twice() 
 }
 
 #[tokio::test]
-async fn while_a_collector_does_not_answer_what_has_no_room_is_lost_and_counted() {
+async fn spans_are_lost_and_counted_while_the_collector_is_silent() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut options = TelemetryOptions::to(&format!("http://{}", silent.local_addr().unwrap()));
     options.within = Duration::from_millis(300);
@@ -423,7 +423,7 @@ async fn while_a_collector_does_not_answer_what_has_no_room_is_lost_and_counted(
 }
 
 #[tokio::test]
-async fn spans_that_a_collector_refuses_are_lost() {
+async fn spans_rejected_by_the_collector_are_counted_as_lost() {
     let (endpoint, _) = collector_that_says("\x0a\x07\x08\x01\x12\x03odd").await;
     let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
     driven(&telemetry).await;
@@ -433,7 +433,7 @@ async fn spans_that_a_collector_refuses_are_lost() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_not_there_takes_nothing_away_from_a_run() {
+async fn unreachable_collector_loses_spans_without_disturbing_the_run() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let telemetry = Telemetry::open(&TelemetryOptions::to(&format!("http://{nobody}"))).unwrap();
     driven(&telemetry).await;

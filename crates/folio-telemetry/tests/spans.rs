@@ -82,7 +82,7 @@ fn paths(spans: &[SpanData]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_name_that_was_made_of_a_title_is_not_told_and_one_that_was_written_is() {
+async fn span_shows_written_slugs_but_not_slugs_derived_from_titles() {
     let house = House::new(None).await;
     let spans = house
         .spans_of(json!([
@@ -112,7 +112,7 @@ async fn a_name_that_was_made_of_a_title_is_not_told_and_one_that_was_written_is
 }
 
 #[tokio::test]
-async fn a_call_that_failed_says_why_each_attempt_did_and_the_last_one_too() {
+async fn failed_call_span_has_an_exception_event_per_attempt() {
     let house = House::new(None).await;
     let steps = json!([{"id": "bad", "do": {"tool": "read", "args": {"path": "nowhere"}}, "optional": true}]);
     let spans = house.spans_of(steps).await;
@@ -132,7 +132,7 @@ async fn a_call_that_failed_says_why_each_attempt_did_and_the_last_one_too() {
 }
 
 #[tokio::test]
-async fn a_question_that_failed_says_who_was_asked() {
+async fn failed_model_request_span_names_its_provider_and_model() {
     let away = ScriptedModel::new([When::any().error(ModelErrorKind::Unauthorised).always()]);
     let answers = ScriptedModel::new([When::any()
         .json(
@@ -165,7 +165,7 @@ async fn a_question_that_failed_says_who_was_asked() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_waits_for_any_more_ends_with_its_task() {
+async fn model_request_span_of_a_cancelled_task_ends_as_cancelled() {
     let slow = ScriptedModel::new([When::any().text("late").latency(Duration::from_secs(600)).always()]);
     let slow = Arc::new(slow);
     let model = RunnerModel::new("anthropic:claude-test", Arc::clone(&slow) as Arc<dyn Model>);

@@ -513,7 +513,7 @@ mod tests {
     use crate::contract::scene::Scene;
 
     #[tokio::test]
-    async fn a_fault_hits_the_commit_that_it_is_meant_for() {
+    async fn injected_fault_hits_the_chosen_commit() {
         let inner = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
         let faulty = Arc::new(FaultyStore::new(inner));
         let scene = Scene::on(Arc::clone(&faulty) as Arc<dyn Store>);

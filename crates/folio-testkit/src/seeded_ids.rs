@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_sort_as_they_were_drawn_even_if_the_clock_runs_backwards() {
+    fn seeded_ids_sort_in_draw_order_despite_a_clock_setback() {
         let ids = SeededIds::new(7);
         let drawn: Vec<_> = [5, 5, 3, 9].map(|ms| ids.next(Timestamp::from_millis(ms))).into();
         assert!(drawn.is_sorted());

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clone_is_the_same_clock() {
+    fn cloned_sim_clock_shares_its_time() {
         let clock = SimClock::default();
         let other = clock.clone();
         assert_eq!(clock.now().to_string(), "2026-01-01T00:00:00Z");

@@ -50,7 +50,7 @@ fn damaged(text: &str, at: prop::sample::Index, more: &str, gone: usize) -> Stri
 }
 
 #[test]
-fn every_text_that_is_kept_is_read_e9_1_e9_13() {
+fn corpus_texts_are_parsed_without_panic_e9_1_e9_13() {
     for (target, body) in [
         ("plan", any_text::plan as fn(&str)),
         ("markdown", any_text::markdown),
@@ -67,13 +67,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_a_plan_or_has_mistakes_in_order_e9_1(text in pieces(60)) {
+    fn arbitrary_text_parses_as_a_plan_or_yields_ordered_mistakes_e9_1(text in pieces(60)) {
         any_text::plan(&text);
         any_text::markdown(&text);
     }
 
     #[test]
-    fn a_damaged_plan_is_a_plan_or_has_mistakes_in_order_e9_1(
+    fn damaged_plan_parses_or_yields_ordered_mistakes_e9_1(
         nth: prop::sample::Index, at: prop::sample::Index, more in pieces(4), gone in 0..20_usize,
     ) {
         for target in ["plan", "markdown"] {
@@ -83,12 +83,12 @@ proptest! {
     }
 
     #[test]
-    fn whatever_a_model_says_is_read_the_same_twice_e9_13(text in pieces(60)) {
+    fn model_answer_parsing_is_deterministic_e9_13(text in pieces(60)) {
         any_text::answer(&text);
     }
 
     #[test]
-    fn whatever_a_model_always_says_the_run_ends_e9_13(
+    fn run_ends_whatever_a_model_repeatedly_answers_e9_13(
         nth: prop::sample::Index, at: prop::sample::Index, more in pieces(4), gone in 0..20_usize, other in pieces(30),
     ) {
         let texts = corpus("answer");

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_said_at_once() {
+    fn all_argument_mistakes_are_reported_in_one_error() {
         let error = check(
             &spec(),
             &json!({"pth": ".", "max": -1, "hidden": "maybe", "glob": [1], "order": "left", "zzz": 1}),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_several_arguments_is_given_and_only_one() {
+    fn exactly_one_of_alternative_arguments_is_required() {
         let spec = ToolSpec::new("shell", Effect::Opaque, "Runs.")
             .optional("argv", ArgKind::List, "words")
             .optional("command", ArgKind::Text, "a line")
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn good_arguments_are_taken_as_they_are() {
+    fn valid_arguments_pass_unchanged() {
         let args = json!({"path": "src", "max": 3, "hidden": true, "glob": ["*.rs"], "order": "up"});
         assert_eq!(check(&spec(), &args).unwrap(), None);
         assert_eq!(check(&spec(), &json!({"path": "", "max": null})).unwrap(), None);
     }
 
     #[test]
-    fn words_of_a_template_are_brought_into_their_kind() {
+    fn strings_are_coerced_to_the_declared_argument_kind() {
         let args = json!({"path": 12, "max": " 20 ", "hidden": "false"});
         assert_eq!(
             check(&spec(), &args).unwrap(),
@@ -215,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_object_are_refused() {
+    fn non_object_arguments_are_refused() {
         let error = check(&spec(), &json!([1])).unwrap_err();
         assert_eq!(error.message, "the arguments of list are an object, not a list");
     }
 
     #[test]
-    fn a_misspelt_name_finds_the_one_that_was_meant() {
+    fn nearest_suggests_the_name_closest_to_a_typo() {
         let names = ["list", "read", "result_read", "grep"];
         assert_eq!(nearest("lsit", names), Some("list"));
         assert_eq!(nearest("Grep", names), Some("grep"));

@@ -112,14 +112,14 @@ mod tests {
     }
 
     #[test]
-    fn a_short_output_is_kept_whole() {
+    fn short_output_is_captured_completely() {
         let captured = captured(20, &["one\n", "two\n", "three\n"]);
         assert_eq!(captured.text, "one\ntwo\nthree\n");
         assert_eq!((captured.kept_bytes, captured.total_bytes), (14, 14));
     }
 
     #[test]
-    fn of_a_long_output_the_beginning_and_the_end_are_kept_in_whole_lines() {
+    fn long_output_keeps_whole_lines_at_both_ends() {
         let lines: Vec<String> = (0..1_000).map(|line| format!("line {line}\n")).collect();
         let pieces: Vec<&str> = lines.iter().map(String::as_str).collect();
         let captured = captured(40, &pieces);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_output_without_line_ends_is_cut_anywhere() {
+    fn long_output_without_newlines_is_cut_mid_line() {
         let captured = captured(10, &["abcdefghijklmnopqrstuvwxyz"]);
         assert_eq!(captured.text, "abcde\n… 15 bytes left out …\nvwxyz");
     }

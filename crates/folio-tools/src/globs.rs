@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_without_a_slash_is_about_the_name() {
+    fn glob_without_slash_matches_the_file_name() {
         check(&["*.rs"], "main.rs", true);
         check(&["*.rs"], "src/deep/main.rs", true);
         check(&["*.rs"], "src/main.rs.bak", false);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_with_a_slash_is_about_the_path() {
+    fn glob_with_slash_matches_the_whole_path() {
         check(&["src/*.rs"], "src/main.rs", true);
         check(&["src/*.rs"], "src/deep/main.rs", false);
         check(&["src/**/*.rs"], "src/deep/main.rs", true);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exclamation_mark_takes_files_out() {
+    fn negated_glob_excludes_files() {
         check(&["!*.lock"], "Cargo.lock", false);
         check(&["!*.lock"], "Cargo.toml", true);
         check(&["*.rs", "!tests/"], "tests/a.rs", false);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exclamation_mark_takes_folders_out() {
+    fn negated_glob_stops_descent_into_excluded_folders() {
         let enters = |patterns: &[&str], folder: &str| {
             let patterns: Vec<String> = patterns.iter().map(|text| (*text).to_owned()).collect();
             Globs::new(&patterns).unwrap().enters(Path::new(folder))
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn no_pattern_matches_everything() {
+    fn empty_glob_list_matches_every_file() {
         check(&[], "anything", true);
     }
 
     #[test]
-    fn a_pattern_that_cannot_be_read_is_named() {
+    fn invalid_glob_error_names_the_pattern() {
         let error = Globs::new(&["a[".to_owned()]).unwrap_err();
         assert_eq!(
             error.message,

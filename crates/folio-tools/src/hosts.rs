@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_allows_its_host_and_no_other() {
+    fn host_rule_allows_only_its_host_port_and_network() {
         for (rule, url, is_allowed) in [
             ("example.org", "https://example.org/a?b#c", true),
             ("example.org", "http://EXAMPLE.org./", true),
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused_with_what_one_is() {
+    fn invalid_host_rule_error_shows_valid_examples() {
         for wrong in [
             "",
             "example.org/path",
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_written_as_it_is_read() {
+    fn host_rule_display_and_json_round_trip() {
         for rule in [
             "example.org",
             "example.org:8080",
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_leads_to_public_addresses_only_unless_their_network_is_allowed() {
+    fn host_name_reaches_private_addresses_only_in_allowed_networks() {
         let names = list(&["example.org", "127.0.0.1:80", "localhost:80"]);
         for (address, is_public) in [
             ("93.184.215.14", true),
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_shown_a_url_and_said_yes_meant_its_host() {
+    fn approving_a_url_allows_only_its_host_and_port() {
         let url = Url::parse("http://127.0.0.1:8080/x").unwrap();
         let list = HostList::everywhere().with_host_of(&url);
         assert!(list.allows(&url));

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everyday_names_are_shown_as_they_are() {
+    fn ordinary_file_names_are_shown_unescaped() {
         for name in ["src/main.rs", "Über uns.md", "日本/語.txt", "a:b", "x y"] {
             assert_eq!(shown(name.as_bytes()), name);
             assert_eq!(named(name), name.as_bytes());
@@ -92,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_text_are_escaped() {
+    fn non_utf8_and_control_bytes_in_paths_are_escaped() {
         assert_eq!(shown(b"caf\xe9.txt"), "caf\\xe9.txt");
         assert_eq!(shown(b"two\nlines"), "two\\x0alines");
         assert_eq!(shown(b"back\\slash"), "back\\\\slash");
     }
 
     #[test]
-    fn a_backslash_that_is_no_escape_stands_for_itself() {
+    fn backslash_without_valid_escape_is_literal() {
         assert_eq!(named("a\\b"), b"a\\b");
         assert_eq!(named("a\\xzz"), b"a\\xzz");
         assert_eq!(named("end\\"), b"end\\");
@@ -107,7 +107,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_name_is_read_back_to_the_same_bytes(name in any::<Vec<u8>>()) {
+        fn path_escaping_round_trips_arbitrary_bytes(name in any::<Vec<u8>>()) {
             prop_assert_eq!(named(&shown(&name)), name);
         }
     }

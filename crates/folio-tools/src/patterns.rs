@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_that_cannot_be_read_says_why_in_one_line() {
+    fn invalid_regex_error_is_one_line() {
         assert_eq!(
             unreadable("a(b").unwrap(),
             "cannot read the pattern `a(b`: unclosed group"

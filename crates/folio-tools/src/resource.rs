@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_names_what_a_call_writes_by_its_arguments_e9_15() {
+    fn resource_pattern_is_filled_from_call_arguments_e9_15() {
         let args = json!({"id": "e42", "n": 7, "path": "notes/a.md", "long": "x".repeat(300)});
         for (pattern, name) in [
             ("board", "board"),

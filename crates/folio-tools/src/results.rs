@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_found_by_its_path_and_what_is_there_instead_is_told() {
+    fn result_field_lookup_by_path_names_alternatives_when_missing() {
         let value = json!({"files": [{"path": "a.rs", "a.b": {"c": 7}}], "stdout": "one\ntwo", "none": {}});
         let at = |path: &str| field_of(&value, path).map(as_text);
         assert_eq!(at("stdout").unwrap(), "one\ntwo");

@@ -55,12 +55,12 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_a_schema_is_taken_as_it_is() {
+    fn schema_conforming_arguments_pass_unchanged() {
         assert_eq!(checked(json!({"a": 2.5, "n": 1, "other": null})), Ok(None));
     }
 
     #[test]
-    fn what_a_template_makes_of_a_number_is_a_number() {
+    fn numeric_strings_are_coerced_to_schema_number_types() {
         assert_eq!(
             checked(json!({"a": "2", "n": " 20 ", "text": "20"})),
             Ok(Some(json!({"a": 2.0, "n": 20, "text": "20"})))
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_a_schema_does_not_allow_is_told_at_once_with_its_place() {
+    fn all_schema_violations_are_reported_with_their_json_path() {
         let mistakes = checked(json!({"n": 0, "deep": {"on": "yes"}})).unwrap_err();
         assert!(mistakes.starts_with("x.sum: "), "{mistakes}");
         for part in [

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_is_the_known_one() {
+    fn content_hash_matches_known_sha256_vector() {
         assert_eq!(
             content_hash(b"abc"),
             "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_as_they_were_then_as_far_as_that_is_known() {
+    fn takeover_restores_known_file_contents_and_skips_later_files() {
         let home = folder(&[
             ("a/log.md", "first second"),
             ("replaced.md", "another"),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_of_both_writes_the_other_does_not_see() {
+    fn takeover_copy_is_independent_of_the_original() {
         let home = folder(&[("a.md", "one")]);
         let (from, to) = (home.path().join("old"), home.path().join("new"));
         Takeover::default().copy(&from, &to).unwrap().unwrap();
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn links_stay_in_the_folder_and_what_cannot_be_copied_is_named() {
+    fn takeover_reports_escaping_links_and_sockets_as_missing() {
         let home = folder(&[("a/one.md", "one"), ("b.md", "two")]);
         let from = home.path().join("old");
         let link = |to: &str, at: &str| std::os::unix::fs::symlink(to, from.join(at)).unwrap();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_changed_since_is_told() {
+    fn takeover_reports_files_modified_after_the_fork_moment() {
         let home = folder(&[("before", "1"), ("after", "2")]);
         let (from, moment) = (
             home.path().join("old"),

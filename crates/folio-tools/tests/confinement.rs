@@ -19,7 +19,7 @@ fn world() -> World {
 }
 
 #[tokio::test]
-async fn no_spelling_of_a_path_reaches_a_file_outside() {
+async fn paths_outside_the_root_are_denied_in_every_spelling() {
     let world = world();
     let secret = world.folder.path().join("outside/secret.txt");
     symlink(&secret, world.repo().join("link.txt")).unwrap();
@@ -64,7 +64,7 @@ async fn no_spelling_of_a_path_reaches_a_file_outside() {
 }
 
 #[tokio::test]
-async fn links_are_named_and_not_followed() {
+async fn list_and_grep_report_symlinks_without_following_them() {
     let world = world();
     symlink("../outside", world.repo().join("folder")).unwrap();
     symlink("inside.txt", world.repo().join("alias")).unwrap();
@@ -83,7 +83,7 @@ async fn links_are_named_and_not_followed() {
 }
 
 #[tokio::test]
-async fn an_absolute_path_inside_a_root_is_taken() {
+async fn absolute_path_inside_a_root_is_accepted() {
     let world = world();
     let path = world.repo().join("inside.txt");
     let read = world.outputs("read", json!({"path": path})).await;
@@ -91,7 +91,7 @@ async fn an_absolute_path_inside_a_root_is_taken() {
 }
 
 #[tokio::test]
-async fn other_roots_are_named_before_a_colon() {
+async fn root_prefix_before_colon_selects_another_root() {
     let mut world = world();
     put(&world.folder.path().join("docs/guide.md"), "read me\n");
     world.file("docs:x", "a file, not a root\n");
@@ -117,7 +117,7 @@ async fn other_roots_are_named_before_a_colon() {
 }
 
 #[tokio::test]
-async fn a_pipe_does_not_hold_a_call_up() {
+async fn named_pipes_do_not_block_read_grep_or_list() {
     let world = world();
     let made = std::process::Command::new("mkfifo")
         .arg(world.repo().join("pipe"))
@@ -132,7 +132,7 @@ async fn a_pipe_does_not_hold_a_call_up() {
 }
 
 #[test]
-fn roots_have_plain_names_that_differ() {
+fn invalid_duplicate_and_reserved_root_names_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| Root::open(name, folder.path(), Access::Read);
     assert!(matches!(open("a:b"), Err(RootError::Name { .. })));
@@ -151,7 +151,7 @@ fn roots_have_plain_names_that_differ() {
 
 /// Swaps a folder for a link to the outside and back, as fast as it can.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_is_swapped_in_at_any_moment_leads_nowhere() {
+async fn symlink_swapped_in_during_a_read_never_leaks_outside_files() {
     let world = world();
     world.file("real/secret.txt", "harmless\n");
     let repo = world.repo();
@@ -192,7 +192,7 @@ async fn a_link_that_is_swapped_in_at_any_moment_leads_nowhere() {
 
 /// The same for writing: no file may appear outside.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_written_through_a_link_that_is_swapped_in() {
+async fn symlink_swapped_in_during_a_write_never_writes_outside() {
     let world = world();
     world
         .outputs("write", json!({"path": "target/first.txt", "content": "x"}))

@@ -9,7 +9,7 @@ use serde_json::json;
 use support::{World, column, put};
 
 #[tokio::test]
-async fn files_are_listed_in_the_order_of_their_paths_with_sizes_and_languages() {
+async fn list_details_report_sizes_lines_and_languages_in_path_order() {
     let world = World::new();
     world.file("a/b.rs", "fn main() {}\n");
     world.file("a.txt", "one\ntwo");
@@ -103,7 +103,7 @@ async fn files_are_listed_in_the_order_of_their_paths_with_sizes_and_languages()
 }
 
 #[tokio::test]
-async fn what_gitignore_names_is_left_out_at_every_level() {
+async fn list_respects_gitignore_files_at_every_level() {
     let world = World::new();
     world.file(".gitignore", "/target/\n*.log\n!keep.log\n");
     world.file("target/big.bin", "x");
@@ -127,7 +127,7 @@ async fn what_gitignore_names_is_left_out_at_every_level() {
 }
 
 #[tokio::test]
-async fn a_folder_that_a_pattern_takes_out_is_not_gone_into() {
+async fn folder_excluded_by_glob_is_not_walked() {
     let world = World::new().with_limits(|limits| limits.walk_entries = 8);
     world.file("src/main.rs", "// mark\n");
     for file in 0..10 {
@@ -146,7 +146,7 @@ async fn a_folder_that_a_pattern_takes_out_is_not_gone_into() {
 }
 
 #[tokio::test]
-async fn a_list_can_be_cut_and_still_counts_everything() {
+async fn truncated_list_still_counts_all_files() {
     let world = World::new();
     for file in 0..30 {
         world.file(&format!("f{file:02}.rs"), "12345");
@@ -164,7 +164,7 @@ async fn a_list_can_be_cut_and_still_counts_everything() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_text_are_listed_and_can_be_read_back() {
+async fn non_utf8_file_names_are_listed_escaped_and_readable() {
     let world = World::new();
     let name = std::ffi::OsStr::from_bytes(b"caf\xe9 \xf0\x9f.txt");
     put(&world.repo().join(name), "coffee\n");
@@ -181,7 +181,7 @@ async fn names_that_are_no_text_are_listed_and_can_be_read_back() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_utf8_is_read_with_a_mark() {
+async fn non_utf8_file_is_read_with_encoding_lossy_flag() {
     let world = World::new();
     world.file("latin.txt", b"caf\xe9\n");
     let read = world.outputs("read", json!({"path": "latin.txt"})).await;
@@ -194,7 +194,7 @@ async fn a_file_that_is_no_utf8_is_read_with_a_mark() {
 }
 
 #[tokio::test]
-async fn of_a_binary_file_only_the_size_is_told() {
+async fn binary_file_returns_its_size_without_text() {
     let world = World::new();
     world.file("logo.png", b"\x89PNG\0\0secret");
     let read = world.outputs("read", json!({"path": "logo.png"})).await;
@@ -207,7 +207,7 @@ async fn of_a_binary_file_only_the_size_is_told() {
 }
 
 #[tokio::test]
-async fn lines_are_read_by_their_numbers() {
+async fn read_returns_the_requested_line_range() {
     let world = World::new();
     world.file("five.txt", "1\n2\n3\n4\n5");
     let response = world
@@ -265,7 +265,7 @@ async fn lines_are_read_by_their_numbers() {
 }
 
 #[tokio::test]
-async fn a_large_file_can_be_read_part_by_part_to_the_last_byte() {
+async fn read_next_arguments_page_through_a_large_file_completely() {
     let world = World::new();
     let mut content = String::new();
     for line in 0..2_000 {
@@ -293,7 +293,7 @@ async fn a_large_file_can_be_read_part_by_part_to_the_last_byte() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_named_with_what_to_try() {
+async fn read_error_for_missing_file_hints_at_the_run_folder() {
     let world = World::new();
     let error = world.error("read", json!({"path": "nope.txt"})).await;
     assert_eq!((error.kind, error.code.as_str()), (FailureKind::NotFound, "not_found"));
@@ -309,7 +309,7 @@ async fn a_file_that_is_not_there_is_named_with_what_to_try() {
 }
 
 #[tokio::test]
-async fn reading_on_stays_within_the_lines_that_were_wanted() {
+async fn read_continuation_stays_within_the_requested_lines() {
     let world = World::new();
     let lines: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
     world.file("lines.txt", lines.join("\n"));
@@ -353,7 +353,7 @@ async fn reading_on_stays_within_the_lines_that_were_wanted() {
 }
 
 #[tokio::test]
-async fn what_is_in_the_folder_of_the_run_is_told_where_nothing_is_found_beside_it() {
+async fn missing_path_errors_hint_at_same_file_in_run_folder() {
     let world = World::new();
     world
         .outputs("write", json!({"path": "report.md", "content": "x"}))

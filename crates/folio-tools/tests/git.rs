@@ -51,7 +51,7 @@ fn without_hashes(mut value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_repository_is_summed_up() {
+async fn git_summary_reports_branch_commits_and_authors() {
     let summary = world().outputs("git", json!({"command": "summary"})).await;
     assert_eq!(
         without_hashes(summary),
@@ -63,7 +63,7 @@ async fn a_repository_is_summed_up() {
 }
 
 #[tokio::test]
-async fn the_files_that_changed_most_often_come_first() {
+async fn git_hot_files_orders_by_commit_count_and_applies_filters() {
     let world = world();
     let hot = without_hashes(world.outputs("git", json!({"command": "hot_files"})).await);
     assert_eq!(
@@ -97,7 +97,7 @@ async fn the_files_that_changed_most_often_come_first() {
 }
 
 #[tokio::test]
-async fn the_history_of_a_file_goes_through_its_names() {
+async fn git_file_history_follows_renames() {
     let world = world();
     world.git(&["mv", "a.txt", "z.txt"]);
     world.commit("moved");
@@ -121,7 +121,7 @@ async fn the_history_of_a_file_goes_through_its_names() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_text_come_through() {
+async fn git_reports_non_utf8_file_names_escaped() {
     use std::os::unix::ffi::OsStrExt as _;
     let world = world();
     put(
@@ -140,7 +140,7 @@ async fn names_that_are_no_text_come_through() {
 }
 
 #[tokio::test]
-async fn own_commands_of_git_return_their_text() {
+async fn plain_git_commands_return_their_output_as_text() {
     let world = world();
     world.file("new.txt", "");
     world.file("a.txt", "one\nTWO\n");
@@ -190,7 +190,7 @@ async fn own_commands_of_git_return_their_text() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_found_is_explained() {
+async fn git_errors_explain_bad_revisions_commands_flags_and_arguments() {
     let world = world();
     let error = world
         .error("git", json!({"command": "log", "args": ["no-such-branch"]}))
@@ -233,7 +233,7 @@ async fn what_cannot_be_found_is_explained() {
 }
 
 #[tokio::test]
-async fn a_repository_without_commits_is_empty_and_no_failure() {
+async fn git_commands_succeed_in_a_repository_without_commits() {
     let world = World::new();
     world.git(&["init", "--quiet"]);
     let summary = world.outputs("git", json!({"command": "summary"})).await;
@@ -259,7 +259,7 @@ async fn a_repository_without_commits_is_empty_and_no_failure() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_no_repository_says_so_and_the_one_above_is_not_used() {
+async fn git_ignores_repositories_above_the_granted_root() {
     let mut world = world();
     put(&world.repo().join("sub/x.txt"), "");
     let sub = Root::open("sub", world.repo().join("sub"), Access::Read).unwrap();
@@ -279,7 +279,7 @@ async fn a_folder_that_is_no_repository_says_so_and_the_one_above_is_not_used() 
 }
 
 #[tokio::test]
-async fn without_git_it_is_said_that_git_is_missing() {
+async fn missing_git_program_fails_with_git_missing() {
     let mut world = world();
     world.context.environment = vec![("PATH".to_owned(), "/nowhere".to_owned())].into();
     let error = world.error("git", json!({"command": "summary"})).await;
@@ -290,7 +290,7 @@ async fn without_git_it_is_said_that_git_is_missing() {
 }
 
 #[tokio::test]
-async fn a_linked_worktree_works_though_its_repository_was_not_granted() {
+async fn linked_worktree_works_when_its_main_repository_is_not_granted() {
     let mut world = world();
     let tree = world.folder.path().join("tree");
     world.git(&["worktree", "add", "--quiet", tree.to_str().unwrap(), "-b", "topic"]);
@@ -304,7 +304,7 @@ async fn a_linked_worktree_works_though_its_repository_was_not_granted() {
 }
 
 #[tokio::test]
-async fn a_repository_without_files_and_a_shallow_one_work() {
+async fn git_works_in_bare_and_shallow_repositories() {
     let mut world = world();
     let origin = world.repo();
     // In no folder of the other one, which would be found there.
@@ -337,7 +337,7 @@ async fn a_repository_without_files_and_a_shallow_one_work() {
 }
 
 #[tokio::test]
-async fn a_history_that_takes_too_long_gives_its_newest_part() {
+async fn git_hot_files_returns_partial_history_on_timeout() {
     let mut world = world().with_limits(|limits| {
         limits.git_timeout = Duration::from_millis(1_500);
         limits.kill_grace = Duration::from_millis(200);

@@ -95,7 +95,7 @@ async fn look_everywhere(world: &World) -> String {
 }
 
 #[tokio::test]
-async fn no_setting_of_a_repository_runs_a_program() {
+async fn repository_config_hooks_and_attributes_never_execute_programs() {
     let (world, program) = world();
     let evil = program.to_str().unwrap();
     let settings = [
@@ -167,7 +167,7 @@ async fn no_setting_of_a_repository_runs_a_program() {
 }
 
 #[tokio::test]
-async fn settings_that_are_included_from_elsewhere_run_nothing_either() {
+async fn included_and_worktree_git_config_never_executes_programs() {
     let (world, program) = world();
     let included = world.folder.path().join("included");
     put(
@@ -187,7 +187,7 @@ async fn settings_that_are_included_from_elsewhere_run_nothing_either() {
 }
 
 #[tokio::test]
-async fn nothing_is_fetched_for_a_part_that_is_missing() {
+async fn missing_git_object_of_a_partial_clone_is_not_fetched() {
     let (world, program) = world();
     for (setting, value) in [
         ("core.repositoryFormatVersion", "1"),
@@ -224,7 +224,7 @@ async fn nothing_is_fetched_for_a_part_that_is_missing() {
 }
 
 #[tokio::test]
-async fn a_submodule_is_not_entered() {
+async fn git_submodule_config_is_never_used() {
     let (world, program) = world();
     let inner = world.repo().join("inner");
     std::fs::create_dir(&inner).unwrap();
@@ -245,7 +245,7 @@ async fn a_submodule_is_not_entered() {
 }
 
 #[tokio::test]
-async fn a_setting_cannot_move_the_files_elsewhere() {
+async fn core_worktree_setting_cannot_expose_outside_files() {
     let (world, _) = world();
     put(&world.folder.path().join("outside/a.txt"), "the secret\n");
     world.git(&[
@@ -257,7 +257,7 @@ async fn a_setting_cannot_move_the_files_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_repository_without_files_cannot_say_that_they_are_elsewhere() {
+async fn bare_repository_cannot_point_its_worktree_outside() {
     let (mut world, _) = world();
     let outside = world.folder.path().join("outside");
     put(&outside.join("a.txt"), "the secret\n");
@@ -282,7 +282,7 @@ async fn a_repository_without_files_cannot_say_that_they_are_elsewhere() {
 
 /// Settings that change after the check would make git run a program.
 #[tokio::test]
-async fn a_repository_that_a_run_can_write_is_not_looked_at() {
+async fn git_folder_writable_by_the_run_is_denied() {
     let (mut world, _) = world();
     let own = world.folder.path().join("runs/1");
     let granted = world.folder.path().join("granted");
@@ -323,7 +323,7 @@ async fn a_repository_that_a_run_can_write_is_not_looked_at() {
 }
 
 #[tokio::test]
-async fn files_outside_are_not_shown_by_any_setting_or_link() {
+async fn git_settings_and_links_never_show_outside_files() {
     let (world, _) = world();
     let secret = world.folder.path().join("secret.txt");
     put(&secret, "the secret\n");
@@ -357,7 +357,7 @@ async fn files_outside_are_not_shown_by_any_setting_or_link() {
 /// a blob, `ls-files -o`). `ls-files -m` only says whether a file is as it was recorded. All of them get the names
 /// here all the same.
 #[tokio::test]
-async fn no_name_of_a_file_leads_through_a_link_to_the_outside() {
+async fn git_path_arguments_through_symlinks_to_outside_are_denied() {
     let (world, _) = world();
     world.file("link/secret.txt", "tracked\n");
     world.file("inner/b.txt", "inside\n");
@@ -429,7 +429,7 @@ fn replace_with_link(path: &Path, to: &Path) {
 }
 
 #[tokio::test]
-async fn a_repository_that_lies_elsewhere_is_refused() {
+async fn git_folder_outside_the_root_is_refused() {
     let world = World::new();
     let other = with_a_neighbour(&world);
     world.file(".git", format!("gitdir: {}/.git\n", other.display()));
@@ -440,7 +440,7 @@ async fn a_repository_that_lies_elsewhere_is_refused() {
 }
 
 #[tokio::test]
-async fn a_folder_cannot_claim_to_be_a_worktree_of_any_repository() {
+async fn forged_worktree_of_an_outside_repository_is_refused() {
     let world = World::new();
     let other = with_a_neighbour(&world);
     let honest = world.folder.path().join("honest");
@@ -457,7 +457,7 @@ async fn a_folder_cannot_claim_to_be_a_worktree_of_any_repository() {
 }
 
 #[tokio::test]
-async fn parts_of_a_repository_that_are_borrowed_from_elsewhere_are_refused() {
+async fn git_folder_parts_linked_from_outside_are_refused() {
     for part in ["objects", "refs", "HEAD", "config", "objects/info", "objects/pack"] {
         let (world, _) = world();
         let other = with_a_neighbour(&world);
@@ -474,7 +474,7 @@ async fn parts_of_a_repository_that_are_borrowed_from_elsewhere_are_refused() {
 }
 
 #[tokio::test]
-async fn a_list_of_borrowed_stores_that_git_reads_otherwise_is_refused() {
+async fn ambiguous_git_alternates_file_is_refused() {
     let (world, _) = world();
     let other = with_a_neighbour(&world);
     let outside = other.join(".git/objects");
@@ -499,7 +499,7 @@ fn pipe(path: &Path) {
 }
 
 #[tokio::test]
-async fn a_pipe_that_should_say_where_a_part_lies_is_not_waited_for() {
+async fn named_pipe_in_place_of_a_git_file_does_not_block() {
     let (world, _) = world();
     let log = json!({"command": "log"});
     let common = world.repo().join(".git/commondir");
@@ -511,7 +511,7 @@ async fn a_pipe_that_should_say_where_a_part_lies_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn no_link_inside_a_repository_leads_to_another_one() {
+async fn symlink_inside_git_folder_to_another_repository_is_refused() {
     for (link, to) in [
         ("refs/remotes", "refs/heads"),
         ("refs/heads/x", "refs/heads/main"),

@@ -7,7 +7,7 @@ use serde_json::json;
 use support::{World, column};
 
 #[tokio::test]
-async fn lines_are_found_in_order_with_their_place() {
+async fn grep_returns_matches_in_order_with_line_column_and_context() {
     let world = World::new();
     world.file("b.rs", "// TODO: later\r\nfn x() {} // TODO again, TODO\r\n");
     world.file("a/c.rs", "nothing\n\n  TODO");
@@ -58,7 +58,7 @@ async fn lines_are_found_in_order_with_their_place() {
 }
 
 #[tokio::test]
-async fn patterns_never_match_over_the_end_of_a_line() {
+async fn grep_matches_never_span_lines() {
     let world = World::new();
     world.file("x.txt", "a\nb\n\nab\r\nc b\n");
     let lines = async |pattern: &str| {
@@ -81,7 +81,7 @@ async fn patterns_never_match_over_the_end_of_a_line() {
 }
 
 #[tokio::test]
-async fn several_patterns_are_told_apart_and_matches_can_be_cut() {
+async fn grep_names_the_matched_pattern_and_truncates_at_max() {
     let world = World::new();
     world.file("m.py", "# FIXME one TODO\n# TODO two\n# FIXME three\n");
     let patterns = json!([{"name": "todo", "pattern": "TODO"}, {"name": "fixme", "pattern": "FIXME"}]);
@@ -97,7 +97,7 @@ async fn several_patterns_are_told_apart_and_matches_can_be_cut() {
 }
 
 #[tokio::test]
-async fn a_secret_never_leaves_its_file() {
+async fn grep_redact_hides_matched_secrets_and_line_tails() {
     let world = World::new();
     world.file(
         "conf.py",
@@ -127,7 +127,7 @@ async fn a_secret_never_leaves_its_file() {
 }
 
 #[tokio::test]
-async fn a_very_long_line_is_shown_around_the_match() {
+async fn grep_shortens_long_lines_around_the_match() {
     let world = World::new();
     world.file("min.js", format!("{}needle{}", "ä".repeat(50_000), "b".repeat(50_000)));
     let found = world.outputs("grep", json!({"pattern": "needle"})).await;
@@ -138,7 +138,7 @@ async fn a_very_long_line_is_shown_around_the_match() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_cannot_be_read_is_explained() {
+async fn grep_explains_invalid_patterns_and_fixed_takes_them_literally() {
     let world = World::new();
     let error = world.error("grep", json!({"pattern": "a("})).await;
     assert_eq!(error.message, "grep: cannot read the pattern `a(`: unclosed group");
@@ -157,7 +157,7 @@ async fn a_pattern_that_cannot_be_read_is_explained() {
 }
 
 #[tokio::test]
-async fn a_pattern_that_goes_over_the_ends_of_lines_costs_one_pass_and_finds_the_same_lines() {
+async fn grep_pattern_spanning_lines_searches_a_large_file_in_linear_time() {
     let world = World::new();
     // Held against all the rest after each line, this would take hours.
     world.file("long.txt", "a\n".repeat(1_000_000) + "b\nab\n");
@@ -177,7 +177,7 @@ async fn a_pattern_that_goes_over_the_ends_of_lines_costs_one_pass_and_finds_the
 }
 
 #[tokio::test]
-async fn lines_are_the_same_however_often_the_rest_is_searched_at_once() {
+async fn grep_finds_the_same_lines_with_line_spanning_patterns() {
     let world = World::new();
     let text: String = (0..100).map(|n| format!("line {n}\n{}", "\n".repeat(n % 3))).collect();
     world.file("many.txt", &text);
@@ -201,7 +201,7 @@ async fn lines_are_the_same_however_often_the_rest_is_searched_at_once() {
 }
 
 #[tokio::test]
-async fn a_search_within_a_file_is_stopped() {
+async fn grep_stops_within_a_large_file_when_cancelled() {
     let mut world = World::new();
     world.file("long.txt", "a\n".repeat(100_000));
     world.context.cancel.cancel();
@@ -212,7 +212,7 @@ async fn a_search_within_a_file_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_mark_in_front_of_a_text_is_no_part_of_its_first_line() {
+async fn grep_ignores_byte_order_mark_before_the_first_line() {
     let world = World::new();
     world.file("bom.txt", "\u{feff}foo\nbar\n");
     let found = world.outputs("grep", json!({"pattern": "^foo$"})).await;
@@ -223,7 +223,7 @@ async fn a_mark_in_front_of_a_text_is_no_part_of_its_first_line() {
 }
 
 #[tokio::test]
-async fn folders_that_are_too_deep_make_a_search_one_of_a_part() {
+async fn grep_is_truncated_when_folders_exceed_the_walk_depth() {
     let world = World::new().with_limits(|limits| limits.walk_depth = 2);
     world.file("a/b/c/d.txt", "secret");
     let found = world.outputs("grep", json!({"pattern": "secret"})).await;

@@ -67,7 +67,7 @@ fn refused(response: &ToolResponse) -> (&str, FailureKind) {
 }
 
 #[tokio::test]
-async fn a_page_is_text_and_json_is_a_value() {
+async fn http_get_returns_text_as_body_and_json_as_value() {
     let routes = Router::new()
         .route(
             "/page",
@@ -113,7 +113,7 @@ async fn a_page_is_text_and_json_is_a_value() {
 }
 
 #[tokio::test]
-async fn what_is_not_on_the_list_is_not_asked() {
+async fn http_get_denies_hosts_that_are_not_allowed() {
     let host = serve(Router::new().route("/", get(|| async { "here" }))).await;
     for (hosts, url) in [
         (vec![], format!("http://{host}/")),
@@ -159,7 +159,7 @@ fn port(host: &str) -> &str {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_to_an_address_that_is_not_public_is_not_asked() {
+async fn http_get_denies_names_that_resolve_to_private_addresses() {
     // What systems take for a name of this machine, and no list does.
     let host = serve(Router::new().route("/", get(|| async { "here" }))).await;
     let url = format!("http://inside.localhost:{}/", port(&host));
@@ -176,7 +176,7 @@ async fn a_name_that_leads_to_an_address_that_is_not_public_is_not_asked() {
 }
 
 #[tokio::test]
-async fn a_yes_to_the_call_is_one_to_what_it_showed() {
+async fn http_get_approval_covers_the_shown_url_but_not_redirects() {
     let host = serve(Router::new().route("/", get(|| async { "here" }))).await;
     let url = format!("http://{host}/");
     // Whoever allows the tool by its name means what is public.
@@ -197,7 +197,7 @@ fn redirect(to: &str) -> impl IntoResponse + use<> {
 }
 
 #[tokio::test]
-async fn each_address_that_it_is_sent_on_to_has_to_be_allowed() {
+async fn http_get_checks_every_redirect_target_against_allowed_hosts() {
     let there = serve(Router::new().route(
         "/",
         get(|headers: HeaderMap| async move { format!("{:?}", headers.get("accept-language")) }),
@@ -246,7 +246,7 @@ async fn each_address_that_it_is_sent_on_to_has_to_be_allowed() {
 }
 
 #[tokio::test]
-async fn another_status_is_a_failure_that_says_whether_to_try_again() {
+async fn http_error_status_maps_to_failure_kind_and_retry_hint() {
     let host = serve(
         Router::new()
             .route("/gone", get(|| async { (StatusCode::GONE, "\n  it was moved\n") }))
@@ -280,7 +280,7 @@ async fn another_status_is_a_failure_that_says_whether_to_try_again() {
 }
 
 #[tokio::test]
-async fn a_long_body_is_kept_up_to_a_limit_which_is_said() {
+async fn http_get_truncates_long_bodies_and_reports_the_sizes() {
     let host = serve(Router::new().route("/", get(|| async { "ä".repeat(1_000) }))).await;
     let world = allowing(&[&host]);
     let response = world
@@ -301,7 +301,7 @@ async fn a_long_body_is_kept_up_to_a_limit_which_is_said() {
 }
 
 #[tokio::test]
-async fn what_unpacks_to_very_much_is_left_early() {
+async fn http_get_stops_decompressing_a_gzip_bomb() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..64 {
         packed.write_all(&vec![b'a'; 1024 * 1024]).unwrap();
@@ -319,7 +319,7 @@ async fn what_unpacks_to_very_much_is_left_early() {
 }
 
 #[tokio::test]
-async fn who_does_not_answer_is_given_up() {
+async fn http_get_fails_on_silent_broken_and_unreachable_servers() {
     let silent = answers("", true).await;
     let slow = answers("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", true).await;
     let broken = answers("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc", false).await;
@@ -351,7 +351,7 @@ async fn who_does_not_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_call_ends_when_nobody_wants_it_any_more() {
+async fn http_get_ends_when_cancelled() {
     let silent = answers("", true).await;
     let world = allowing(&[&silent]);
     let cancel = world.context.cancel.clone();
@@ -364,7 +364,7 @@ async fn a_call_ends_when_nobody_wants_it_any_more() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_are_refused_before_anybody_is_asked() {
+async fn http_get_refuses_invalid_arguments_before_connecting() {
     let world = allowing(&["*"]);
     for (args, words) in [
         (json!({"url": "example.org"}), "relative URL"),
@@ -403,7 +403,7 @@ async fn wrong_arguments_are_refused_before_anybody_is_asked() {
 }
 
 #[test]
-fn what_is_on_the_list_is_not_asked_of_people() {
+fn http_get_needs_approval_only_for_unlisted_hosts() {
     let hosts = HostList::new(vec!["example.org".parse().unwrap()]);
     for (args, asks) in [
         (json!({"url": "https://example.org/a"}), false),
@@ -418,7 +418,7 @@ fn what_is_on_the_list_is_not_asked_of_people() {
 }
 
 #[tokio::test]
-async fn a_text_in_another_encoding_is_read_as_its_server_says() {
+async fn http_get_decodes_bodies_by_the_declared_charset() {
     let of =
         |kind: &'static str, body: &'static [u8]| get(move || async move { ([(header::CONTENT_TYPE, kind)], body) });
     let routes = Router::new()

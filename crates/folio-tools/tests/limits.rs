@@ -9,7 +9,7 @@ use serde_json::json;
 use support::{World, column};
 
 #[tokio::test]
-async fn a_walk_that_sees_too_much_says_what_is_missing() {
+async fn list_is_truncated_at_the_walk_entry_limit() {
     let world = World::new().with_limits(|limits| limits.walk_entries = 10);
     for file in 0..20 {
         world.file(&format!("f{file:02}"), "");
@@ -27,7 +27,7 @@ async fn a_walk_that_sees_too_much_says_what_is_missing() {
 }
 
 #[tokio::test]
-async fn folders_that_are_too_deep_are_counted() {
+async fn list_counts_folders_beyond_the_walk_depth() {
     let world = World::new().with_limits(|limits| limits.walk_depth = 3);
     world.file("a/b/c/in.txt", "");
     world.file("a/b/c/d/out.txt", "");
@@ -39,7 +39,7 @@ async fn folders_that_are_too_deep_are_counted() {
 }
 
 #[tokio::test]
-async fn a_path_of_two_hundred_folders_is_no_trouble() {
+async fn list_survives_two_hundred_nested_folders() {
     let world = World::new();
     let script = "for i in $(seq 200); do mkdir d && cd d || exit 1; done; touch end";
     let made = std::process::Command::new("sh")
@@ -53,7 +53,7 @@ async fn a_path_of_two_hundred_folders_is_no_trouble() {
 }
 
 #[tokio::test]
-async fn files_that_are_too_large_are_skipped_by_a_search_and_counted() {
+async fn grep_skips_and_counts_files_over_the_size_limit() {
     let world = World::new().with_limits(|limits| limits.grep_file_bytes = 10);
     world.file("large", "needle needle");
     world.file("small", "needle");
@@ -63,7 +63,7 @@ async fn files_that_are_too_large_are_skipped_by_a_search_and_counted() {
 }
 
 #[tokio::test]
-async fn matches_never_make_an_answer_that_is_too_large() {
+async fn grep_truncates_matches_to_the_output_limit() {
     let world = World::new().with_limits(|limits| limits.output_bytes = 100_000);
     world.file("many", format!("{}\n", "x".repeat(280)).repeat(5_000));
     let found = world
@@ -74,7 +74,7 @@ async fn matches_never_make_an_answer_that_is_too_large() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_too_large_to_be_counted_is_still_read() {
+async fn read_of_a_file_over_the_scan_limit_omits_total_lines() {
     let world = World::new().with_limits(|limits| limits.scan_bytes = 1_000);
     world.file("large", "0123456789\n".repeat(20_000));
     let read = world.outputs("read", json!({"path": "large", "to_line": 2})).await;
@@ -88,7 +88,7 @@ async fn a_file_that_is_too_large_to_be_counted_is_still_read() {
 }
 
 #[tokio::test]
-async fn a_folder_that_cannot_be_read_is_counted() {
+async fn list_counts_unreadable_folders() {
     let world = World::new();
     world.file("open.txt", "x");
     world.file("closed/x.txt", "x");
@@ -117,7 +117,7 @@ fn slow() -> World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_search_that_is_cancelled_ends() {
+async fn grep_with_an_expensive_pattern_ends_when_cancelled() {
     let world = slow();
     let cancel = world.context.cancel.clone();
     tokio::spawn(async move {

@@ -24,7 +24,7 @@ fn in_plan(tool: &str, args: Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn calls_that_can_never_be_made_are_mistakes_before_they_are() {
+async fn impossible_tool_calls_are_reported_as_plan_mistakes() {
     let world = World::new();
     for (tool, args, why) in [
         (
@@ -126,7 +126,7 @@ async fn calls_that_can_never_be_made_are_mistakes_before_they_are() {
 }
 
 #[test]
-fn what_a_template_comes_to_is_no_mistake_of_a_plan() {
+fn templated_arguments_are_not_reported_as_plan_mistakes() {
     for (tool, args) in [
         ("grep", json!({"pattern": "{{ x }}("})),
         ("grep", json!({"pattern": "(", "fixed": true})),
@@ -161,7 +161,7 @@ fn what_a_template_comes_to_is_no_mistake_of_a_plan() {
 }
 
 #[test]
-fn a_pattern_is_read_and_not_made() {
+fn plan_check_parses_regexes_without_compiling_them() {
     // To make this one would take more memory than a pattern may have, and its time.
     let large = json!({"pattern": "(((a{1000}){1000}){1000}){1000}"});
     assert_eq!(in_plan("grep", large), Vec::<String>::new());

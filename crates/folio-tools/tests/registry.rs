@@ -26,7 +26,7 @@ fn world_with(effect: Effect, answer: impl Fn(&ToolRequest) -> ToolResponse + Se
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_known_is_named_with_the_one_that_was_meant() {
+async fn unknown_tool_error_suggests_the_nearest_name_or_lists_all_tools() {
     let world = World::new();
     let error = world.error("lsit", json!({})).await;
     assert_eq!(
@@ -45,7 +45,7 @@ async fn a_tool_that_is_not_known_is_named_with_the_one_that_was_meant() {
 }
 
 #[test]
-fn a_name_or_a_family_is_looked_up_as_it_is_given() {
+fn check_name_accepts_registered_tools_and_tool_families_only() {
     let mut registry = Registry::with_builtins();
     let spec = ToolSpec::new("desk.echo", Effect::Pure, "for a test");
     registry.register_fn(spec, |_, _| async { panic!("it was called") });
@@ -60,7 +60,7 @@ fn a_name_or_a_family_is_looked_up_as_it_is_given() {
 }
 
 #[tokio::test]
-async fn wrong_arguments_never_reach_the_tool() {
+async fn invalid_arguments_are_refused_before_the_tool_is_called() {
     let world = world_with(Effect::Opaque, |_| panic!("it was called"));
     let error = world.error("custom", json!({"m": 1, "n": "x"})).await;
     assert_eq!(
@@ -78,7 +78,7 @@ async fn wrong_arguments_never_reach_the_tool() {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_is_a_failed_call() {
+async fn panicking_tool_becomes_a_failed_call() {
     let world = world_with(Effect::Read, |request| panic!("no {}", request.args["n"]));
     let error = world.error("custom", json!({"n": 7})).await;
     assert_eq!(
@@ -99,7 +99,7 @@ fn nested(levels: usize) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_deep_is_a_failed_call_if_it_can_be_asked_again() {
+async fn deeply_nested_output_of_a_read_tool_fails_the_call() {
     let world = world_with(Effect::Read, |request| ToolResponse {
         observations: vec![nested(1_000_000)],
         ..ToolResponse::ok(request, json!({}), "")
@@ -113,7 +113,7 @@ async fn an_answer_that_is_too_deep_is_a_failed_call_if_it_can_be_asked_again() 
 }
 
 #[tokio::test]
-async fn whoever_may_have_changed_something_keeps_an_answer_of_which_parts_are_too_deep_e9_12() {
+async fn effectful_tool_output_is_pruned_at_the_depth_limit_e9_12() {
     for effect in [Effect::Idempotent, Effect::Opaque, Effect::Destructive] {
         let world = world_with(effect, |request| {
             let mut outputs = json!({"id": 7});
@@ -141,7 +141,7 @@ async fn whoever_may_have_changed_something_keeps_an_answer_of_which_parts_are_t
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_large_is_refused_if_it_can_be_asked_again() {
+async fn oversized_output_fails_read_tools_and_is_previewed_for_opaque_ones() {
     let large = |request: &ToolRequest| ToolResponse::ok(request, json!({"text": "ä".repeat(200_000)}), "done");
     let world = world_with(Effect::Read, large).with_limits(|limits| limits.output_bytes = 100_000);
     let error = world.error("custom", json!({})).await;
@@ -160,7 +160,7 @@ async fn an_answer_that_is_too_large_is_refused_if_it_can_be_asked_again() {
 }
 
 #[tokio::test]
-async fn an_answer_is_put_in_order() {
+async fn tool_response_id_notes_and_error_are_normalized() {
     let world = world_with(Effect::Read, |request| ToolResponse {
         request_id: "another".to_owned(),
         status: ToolStatus::Error,
@@ -177,14 +177,14 @@ async fn an_answer_is_put_in_order() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_cancelled_before_it_began_does_not_begin() {
+async fn cancelled_call_never_invokes_its_tool() {
     let world = world_with(Effect::Opaque, |_| panic!("it was called"));
     world.context.cancel.cancel();
     assert_eq!(world.error("custom", json!({})).await.kind, FailureKind::Cancelled);
 }
 
 #[tokio::test]
-async fn words_of_a_template_reach_the_tool_in_their_kind() {
+async fn tool_receives_coerced_arguments() {
     let world = world_with(Effect::Read, |request| {
         ToolResponse::ok(request, request.args.clone(), "")
     });
@@ -193,7 +193,7 @@ async fn words_of_a_template_reach_the_tool_in_their_kind() {
 }
 
 #[tokio::test]
-async fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
+async fn tool_with_json_schema_validates_its_arguments() {
     let mut world = World::new();
     let mut spec = ToolSpec::new("far", Effect::Opaque, "of a server");
     spec.schema = Some(json!({"type": "object", "properties": {"q": {"type": "string"}}}));
@@ -212,7 +212,7 @@ async fn arguments_of_a_tool_with_a_schema_are_checked_against_it() {
 }
 
 #[tokio::test]
-async fn an_error_of_a_function_is_a_failed_call_and_the_next_one_of_its_name_replaces_it() {
+async fn function_tool_error_is_returned_and_reregistration_replaces_it() {
     let mut world = World::new();
     let spec = ToolSpec::new("door", Effect::Opaque, "for a test");
     let locked = ToolError::new(FailureKind::Denied, "locked", "it is locked").hint("knock");
@@ -229,7 +229,7 @@ async fn an_error_of_a_function_is_a_failed_call_and_the_next_one_of_its_name_re
 }
 
 #[tokio::test]
-async fn a_family_of_tools_that_is_missing_says_why() {
+async fn missing_tool_family_returns_its_recorded_error() {
     let mut world = World::new();
     let why = ToolError::new(FailureKind::Unavailable, "not_there", "maps are not there");
     world.registry.miss("maps", why.clone());
@@ -238,7 +238,7 @@ async fn a_family_of_tools_that_is_missing_says_why() {
 }
 
 #[test]
-fn a_registry_can_be_made_smaller_without_changing_its_copies() {
+fn removing_a_tool_does_not_affect_cloned_registries() {
     let all = Registry::with_builtins();
     let mut some = all.clone();
     assert!(some.remove("shell").is_some());
@@ -246,7 +246,7 @@ fn a_registry_can_be_made_smaller_without_changing_its_copies() {
 }
 
 #[test]
-fn every_tool_describes_itself() {
+fn builtin_tools_have_descriptions_effects_and_approval_marks() {
     let registry = Registry::with_builtins();
     for spec in registry.specs() {
         assert!(spec.description.ends_with('.'), "{}", spec.name);
@@ -299,7 +299,7 @@ fn every_tool_describes_itself() {
 }
 
 #[test]
-fn a_response_keeps_its_shape_as_json() {
+fn tool_response_round_trips_through_json() {
     let seed = json!({
         "request_id": "req_1",
         "status": "ok",

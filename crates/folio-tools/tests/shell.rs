@@ -18,7 +18,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn no_command_runs_unless_the_run_allows_it() {
+async fn shell_is_denied_by_default() {
     let world = World::new();
     let response = world.call("shell", json!({"argv": ["touch", "x"]})).await;
     let error = response.error.unwrap();
@@ -32,7 +32,7 @@ async fn no_command_runs_unless_the_run_allows_it() {
 }
 
 #[tokio::test]
-async fn a_list_allows_commands_word_for_word() {
+async fn shell_allow_list_matches_commands_word_by_word() {
     let policy = ShellPolicy::AllowList(vec![words("echo hi"), words("git * --version"), vec![]]);
     let world = World::new().with_shell(policy);
     assert!(
@@ -59,7 +59,7 @@ async fn a_list_allows_commands_word_for_word() {
 }
 
 #[tokio::test]
-async fn a_command_sees_only_the_environment_that_it_was_given() {
+async fn shell_command_gets_only_the_given_environment() {
     let world = world();
     let run = world
         .outputs("shell", json!({"argv": ["env"], "env": {"ANSWER": 42}}))
@@ -70,7 +70,7 @@ async fn a_command_sees_only_the_environment_that_it_was_given() {
 }
 
 #[tokio::test]
-async fn a_command_runs_in_a_granted_folder_without_input() {
+async fn shell_command_runs_in_a_granted_folder_with_empty_stdin() {
     let world = world();
     world.file("sub/a.txt", "");
     let run = world
@@ -105,7 +105,7 @@ async fn a_command_runs_in_a_granted_folder_without_input() {
 }
 
 #[tokio::test]
-async fn another_exit_code_is_a_failure_that_keeps_the_outputs() {
+async fn nonzero_exit_code_fails_and_keeps_the_outputs() {
     let response = world()
         .call("shell", json!({"command": "echo out; echo 'bad luck' >&2; exit 3"}))
         .await;
@@ -130,7 +130,7 @@ async fn another_exit_code_is_a_failure_that_keeps_the_outputs() {
 }
 
 #[tokio::test]
-async fn of_fifty_megabytes_the_beginning_and_the_end_are_kept() {
+async fn shell_output_of_fifty_megabytes_is_truncated_in_bounded_memory() {
     let world = world();
     let before = peak_kib();
     let command = "echo first; head -c 50000000 /dev/zero | tr '\\0' x | fold -w 99; echo; echo last";
@@ -156,7 +156,7 @@ fn peak_kib() -> u64 {
 }
 
 #[tokio::test]
-async fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
+async fn shell_timeout_ends_a_command_that_ignores_sigterm() {
     let world = world().with_limits(|limits| limits.kill_grace = Duration::from_millis(300));
     // Neither the command nor its child listens to being asked.
     let command = "trap '' TERM; echo begun; (trap '' TERM; sleep 30; touch survived) & sleep 30";
@@ -171,7 +171,7 @@ async fn a_command_that_takes_too_long_is_ended_with_all_that_it_started() {
 }
 
 #[tokio::test]
-async fn nothing_goes_on_in_the_background_when_a_command_has_ended() {
+async fn background_children_end_with_their_shell_command() {
     let world = world();
     let start = tokio::time::Instant::now();
     let run = world
@@ -184,7 +184,7 @@ async fn nothing_goes_on_in_the_background_when_a_command_has_ended() {
 }
 
 #[tokio::test]
-async fn a_cancelled_or_dropped_command_is_ended() {
+async fn cancelled_or_dropped_shell_call_ends_its_processes() {
     let world = world();
     let cancel = world.context.cancel.clone();
     tokio::spawn(async move {
@@ -205,7 +205,7 @@ async fn a_cancelled_or_dropped_command_is_ended() {
 }
 
 #[tokio::test]
-async fn odd_arguments_are_refused() {
+async fn shell_refuses_invalid_arguments() {
     let world = world();
     for args in [
         json!({}),
@@ -230,7 +230,7 @@ async fn odd_arguments_are_refused() {
 }
 
 #[tokio::test]
-async fn a_command_writes_the_folder_that_it_works_in_unless_others_may_be_there_e9_15() {
+async fn shell_resource_is_its_working_folder_unless_alone_is_false_e9_15() {
     let world = world();
     let repo = world.repo().canonicalize().unwrap().display().to_string();
     let names = |args: serde_json::Value| world.resources("shell", &args).join(" ");
@@ -244,7 +244,7 @@ async fn a_command_writes_the_folder_that_it_works_in_unless_others_may_be_there
 }
 
 #[tokio::test]
-async fn a_file_that_is_written_has_one_name_and_what_looks_has_none_e9_15() {
+async fn write_names_its_file_as_resource_and_read_tools_name_none_e9_15() {
     let world = world();
     let one = world.resources("write", &json!({"path": "notes/a.md", "content": ""}));
     assert_eq!(one.len(), 1);
@@ -279,7 +279,7 @@ async fn a_file_that_is_written_has_one_name_and_what_looks_has_none_e9_15() {
 }
 
 #[tokio::test]
-async fn a_number_among_the_words_of_a_command_is_its_text_also_where_it_is_asked_about() {
+async fn shell_allow_list_treats_numeric_arguments_as_text() {
     let policy = ShellPolicy::AllowList(vec![words("echo 1")]);
     let args = json!({"argv": ["echo", 1]});
     assert!(policy.allows(&args));

@@ -11,7 +11,7 @@ use serde_json::json;
 use support::World;
 
 #[tokio::test]
-async fn one_observation_is_proposed_as_it_was_given() {
+async fn observe_proposes_a_single_observation_with_its_fields() {
     let world = World::new();
     let response = world
         .call(
@@ -29,7 +29,7 @@ async fn one_observation_is_proposed_as_it_was_given() {
 }
 
 #[tokio::test]
-async fn several_observations_share_what_they_do_not_say() {
+async fn observe_items_inherit_shared_fields() {
     let world = World::new();
     let response = world
         .call(
@@ -48,7 +48,7 @@ async fn several_observations_share_what_they_do_not_say() {
 }
 
 #[tokio::test]
-async fn an_observation_without_content_is_refused() {
+async fn observe_refuses_items_without_content() {
     let world = World::new();
     for (args, message) in [
         (json!({}), "observe: one of `content` or `items` has to be given"),
@@ -70,7 +70,7 @@ async fn an_observation_without_content_is_refused() {
 }
 
 #[tokio::test]
-async fn an_entry_goes_to_the_page_that_was_named() {
+async fn page_append_resolves_its_target_page() {
     let world = World::new();
     for (page, target) in [
         (json!(null), PageTarget::OwnBranch),
@@ -119,7 +119,7 @@ fn world_with(result: impl Into<Vec<u8>>) -> World {
 }
 
 #[tokio::test]
-async fn a_result_is_read_by_bytes_by_lines_and_by_words() {
+async fn result_read_selects_by_bytes_lines_or_search() {
     let world = world_with("one\ntwo ä\nthree\nfour");
     let text = async |args: serde_json::Value| {
         let mut all = json!({"node": "scan"});
@@ -143,7 +143,7 @@ async fn a_result_is_read_by_bytes_by_lines_and_by_words() {
 }
 
 #[tokio::test]
-async fn a_large_result_can_be_read_part_by_part_to_the_last_byte() {
+async fn result_read_next_arguments_page_through_a_large_result_completely() {
     let mut content = String::new();
     for line in 0..500 {
         content.push_str(&format!("line {line} ünïcödé\n"));
@@ -176,7 +176,7 @@ async fn a_large_result_can_be_read_part_by_part_to_the_last_byte() {
 }
 
 #[tokio::test]
-async fn a_text_inside_of_a_result_is_read_by_its_own_lines() {
+async fn result_read_counts_lines_within_the_selected_field() {
     let lines: String = (1..=300).map(|line| format!("line {line}\n")).collect();
     let world = world_with(json!({"exit_code": 0, "stdout": lines, "files": [{"path": "a.rs"}]}).to_string());
     let of_stdout = json!({"node": "scan", "field": "stdout", "lines": "100-", "max_bytes": 700});
@@ -204,7 +204,7 @@ async fn a_text_inside_of_a_result_is_read_by_its_own_lines() {
 }
 
 #[tokio::test]
-async fn a_result_that_is_not_there_is_explained() {
+async fn result_read_explains_unknown_nodes_and_invalid_ranges() {
     let world = world_with("x");
     let error = world.error("result_read", json!({"node": "scam"})).await;
     assert_eq!(
@@ -233,7 +233,7 @@ async fn a_result_that_is_not_there_is_explained() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn waiting_takes_its_time_and_can_be_given_up() {
+async fn wait_sleeps_for_the_given_time_and_can_be_cancelled() {
     let world = World::new();
     let start = tokio::time::Instant::now();
     assert_eq!(world.outputs("wait", json!({"ms": 60_000})).await["waited_ms"], 60_000);
@@ -255,7 +255,7 @@ async fn waiting_takes_its_time_and_can_be_given_up() {
 }
 
 #[tokio::test]
-async fn an_observation_with_a_field_that_nobody_knows_is_refused_before_it_is_lost() {
+async fn observe_refuses_unknown_fields_and_invalid_ttl() {
     let world = World::new();
     for (args, message) in [
         (

@@ -7,7 +7,7 @@ use serde_json::json;
 use support::{World, column};
 
 #[tokio::test]
-async fn a_file_is_written_whole_and_the_same_call_changes_nothing_more() {
+async fn repeated_write_call_leaves_the_file_unchanged() {
     let world = World::new();
     let args = json!({"path": "deep/er/report.md", "content": "hello"});
     let first = world.call("write", args.clone()).await;
@@ -57,7 +57,7 @@ async fn a_file_is_written_whole_and_the_same_call_changes_nothing_more() {
 }
 
 #[tokio::test]
-async fn what_a_run_writes_is_for_its_owner_alone() {
+async fn run_folder_files_are_accessible_to_their_owner_only() {
     let world = World::new();
     for mode in ["replace", "append"] {
         let args = json!({"path": "deep/er/report.md", "content": mode, "mode": mode});
@@ -79,7 +79,7 @@ async fn what_a_run_writes_is_for_its_owner_alone() {
 }
 
 #[tokio::test]
-async fn create_does_not_write_over_another_file() {
+async fn write_create_refuses_to_overwrite_different_content() {
     let world = World::new();
     let args = |content: &str| json!({"path": "a.txt", "content": content, "mode": "create"});
     world.outputs("write", args("one")).await;
@@ -92,7 +92,7 @@ async fn create_does_not_write_over_another_file() {
 }
 
 #[tokio::test]
-async fn appending_again_after_a_crash_appends_once() {
+async fn append_with_the_same_call_id_appends_once() {
     let world = World::new();
     let line = |text: &str| json!({"path": "log.txt", "content": text, "mode": "append"});
     world.call_as("one", "write", line("a\n")).await;
@@ -108,7 +108,7 @@ async fn appending_again_after_a_crash_appends_once() {
 }
 
 #[tokio::test]
-async fn only_the_folder_of_the_run_can_be_written() {
+async fn write_is_denied_outside_the_run_folder() {
     let world = World::new();
     world.file("a.txt", "mine");
     let in_repo = world.repo().join("a.txt");
@@ -143,7 +143,7 @@ async fn only_the_folder_of_the_run_can_be_written() {
 }
 
 #[tokio::test]
-async fn a_file_over_the_limit_is_not_written() {
+async fn write_and_append_refuse_files_over_the_size_limit() {
     let world = World::new().with_limits(|limits| limits.write_bytes = 10);
     let error = world
         .error("write", json!({"path": "x", "content": "12345678901"}))

@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_that_cannot_be_opened_is_refused_without_its_password() {
+    fn open_error_does_not_reveal_the_password_of_a_url() {
         for url in [
             "postgres://me:hunter2@127.0.0.1:1/x",
             "postgres://me:hunter2@127.0.0.1",
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_with_or_without_slashes() {
+    fn sqlite_url_is_accepted_with_and_without_slashes() {
         let folder = tempfile::tempdir().unwrap();
         for prefix in ["sqlite:", "sqlite://"] {
             let path = folder.path().join("a/folio.db");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_looked_for_is_not_taken_for_none() {
+    fn inaccessible_file_is_reported_as_unavailable_not_missing() {
         let folder = tempfile::tempdir().unwrap();
         let circle = folder.path().join("circle");
         std::os::unix::fs::symlink(&circle, &circle).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_behind_the_name_of_a_file_make_no_file() {
+    fn sqlite_url_with_query_settings_is_refused_without_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("folio.db?mode=ro");
         let url = format!("sqlite:{}", path.display());
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_kind_is_repeated() {
+    fn unrecognized_store_url_is_quoted_in_the_error() {
         let error = open("./folio.db", true).unwrap_err();
         assert!(error.to_string().contains("\"./folio.db\""), "{error}");
     }
 
     #[tokio::test]
-    async fn others_go_on_while_a_store_is_opened() {
+    async fn opening_a_store_does_not_block_other_async_tasks() {
         use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
         // The server of this test runs on the thread that waits for the store.
         let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_in_memory_needs_no_file() {
+    fn memory_url_opens_a_store_without_a_file() {
         assert_eq!(open("memory:", true).unwrap().location(), "memory:");
     }
 }

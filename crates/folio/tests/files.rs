@@ -163,7 +163,7 @@ async fn keeps_its_promises(files: &dyn Files, one: &str) {
 }
 
 #[tokio::test]
-async fn a_space_and_a_folder_with_the_same_files_answer_alike() {
+async fn space_files_and_folder_files_satisfy_the_same_contract() {
     let space = space().await;
     let page = "/pages/p3.md";
     keeps_its_promises(&space, page).await;
@@ -182,7 +182,7 @@ async fn a_space_and_a_folder_with_the_same_files_answer_alike() {
 }
 
 #[tokio::test]
-async fn the_files_of_a_space_have_the_names_of_seed_003() {
+async fn space_files_have_the_names_of_seed_003() {
     let space = space().await;
     for missing in ["/conversation_history/none", "/scratchbook/none.md"] {
         let found = Files::search(&space, missing, "oak", None, 10).await.unwrap_err();
@@ -215,7 +215,7 @@ async fn the_files_of_a_space_have_the_names_of_seed_003() {
 }
 
 #[tokio::test]
-async fn what_somebody_may_not_read_is_not_there_or_refused_m7_7() {
+async fn files_outside_a_role_are_unlisted_and_refused_on_read_m7_7() {
     let space = space().await;
     for role in [Role::Tool, Role::Executor, Role::Compactor] {
         let seen = space
@@ -241,7 +241,7 @@ async fn what_somebody_may_not_read_is_not_there_or_refused_m7_7() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_link_does_not_lead_out_of_a_folder() {
+async fn symlinks_do_not_lead_outside_the_folder() {
     let (inside, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     std::fs::write(outside.path().join("secret.txt"), "oak").unwrap();
     std::os::unix::fs::symlink(outside.path(), inside.path().join("way")).unwrap();

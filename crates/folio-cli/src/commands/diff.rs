@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_two_long_texts_the_part_is_shown_in_which_they_differ() {
+    fn long_texts_are_cut_to_the_part_that_differs() {
         let (one, other) = (format!("{}a{}", "x".repeat(200), "y".repeat(200)), "x".repeat(200));
         let (one, other) = apart(&one, &other);
         assert_eq!(one, format!("…{}a{}…", "x".repeat(20), "y".repeat(59)));

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_of_a_file_does_not_come_in_the_place_of_a_database() {
+    fn recovery_advice_suggests_restore_only_for_file_stores() {
         assert!(way_back("postgres://db:5432/memory").contains("docs/postgres.md"));
         for file in ["/home/me/postgres.db", "postgres.db"] {
             assert!(way_back(file).contains("folio restore"));

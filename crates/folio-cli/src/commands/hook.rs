@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turn_that_another_session_ended_meanwhile_is_ended() {
+    fn ending_an_already_ended_turn_is_not_an_error() {
         let ended = StoreError::TurnEnded { turn: "t1".to_owned() };
         assert!(unless_ended::<()>(Err(ended.into())).is_ok());
         let missing = StoreError::NotFound {

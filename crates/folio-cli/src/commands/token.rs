@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_a_number_and_its_unit() {
+    fn token_lifetime_is_a_number_with_a_unit() {
         assert_eq!(lifetime("30d"), Ok(Duration::from_secs(30 * 86_400)));
         assert_eq!(lifetime("90m"), Ok(Duration::from_secs(5_400)));
         for wrong in ["", "d", "0d", "5", "-1h", "5y", "1ü", "30dd"] {

@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_plan_says_how_long_it_took() {
+    fn finished_event_of_a_plan_states_its_duration() {
         let (mut run, at) = begun();
         let root = NodeId::root(run.id());
         let roof = run.node_at("roof").map(|view| view.id).unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_want_of_a_part_names_it() {
+    fn cancel_and_pause_event_lines_name_their_node() {
         let (run, at) = begun();
         let by = || "ada".to_owned();
         let lines = [None, run.node_at("roof").map(|view| view.id)].map(|node| {

@@ -67,14 +67,14 @@ mod tests {
     use super::{first_line, printable};
 
     #[test]
-    fn a_line_is_cut_between_characters_and_says_that_there_is_more() {
+    fn first_line_is_cut_between_characters_with_an_ellipsis() {
         assert_eq!(first_line("\n äöü \n", 10), "äöü");
         assert_eq!(first_line("äöü", 2), "ä…");
         assert_eq!(first_line("a\nb", 10), "a …");
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_not_printed() {
+    fn printable_text_drops_terminal_controls() {
         assert_eq!(printable("a\u{1b}[31mb\u{7}\tc"), "a[31mb\tc");
     }
 }

@@ -673,7 +673,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_tried_once_says_so() {
+    fn failure_note_mentions_a_single_attempt() {
         let failed = |attempts| {
             let mut result = NodeResult::failed(
                 folio::engine::Severity::Soft,
@@ -688,7 +688,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_driven_takes_time_while_nothing_is_written_and_says_that_it_asks() {
+    fn driven_run_line_shows_elapsed_time_and_open_questions() {
         let begun = Timestamp::from_millis(1_000);
         let mut row = RunRow {
             id: RunId::from_bytes([0; 16]),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_of_time_is_told_in_the_unit_that_suits_it() {
+    fn timeline_duration_is_shown_in_a_fitting_unit() {
         let of = |us| span(Duration::from_micros(us));
         assert_eq!(
             (of(7), of(1_250), of(61_002_000)),

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_that_is_said_of_a_tool_belongs_to_it() {
+    fn every_line_of_a_tool_description_is_indented() {
         let spec = ToolSpec::new("a", Effect::Read, "Looks.\n\nAnd tells.\n");
         let mut out = String::new();
         in_full(&ToolShape::of(&spec), &mut out, Style::default()).unwrap();

@@ -35,7 +35,7 @@ fn folder_with(settings: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn a_flag_wins_over_the_environment_over_the_file_over_the_default() {
+fn settings_precedence_is_flag_environment_file_default() {
     let with_file = folder_with("space = \"file\"");
     let without = tempfile::tempdir().unwrap();
     let flags = Global {
@@ -53,7 +53,7 @@ fn a_flag_wins_over_the_environment_over_the_file_over_the_default() {
 }
 
 #[test]
-fn the_default_store_is_a_file_in_the_data_folder() {
+fn default_store_is_a_file_in_the_data_folder() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(
         resolve(&Global::default(), &[], folder.path()).unwrap().store,
@@ -62,7 +62,7 @@ fn the_default_store_is_a_file_in_the_data_folder() {
 }
 
 #[test]
-fn what_waits_for_a_database_waits_in_the_data_folder_m7_3_26() {
+fn outbox_of_a_database_is_in_the_data_folder_m7_3_26() {
     let folder = tempfile::tempdir().unwrap();
     let settings = resolve(&Global::default(), &[], folder.path()).unwrap();
     let of = |location| settings.outbox_for(location).map(|file| file.display().to_string());
@@ -77,14 +77,14 @@ fn what_waits_for_a_database_waits_in_the_data_folder_m7_3_26() {
 }
 
 #[test]
-fn a_path_in_a_file_is_beside_that_file() {
+fn relative_store_path_resolves_beside_the_settings_file() {
     let folder = folder_with("store = \"sqlite:notes/f.db\"");
     let store = resolve(&Global::default(), &[], folder.path()).unwrap().store;
     assert_eq!(store, format!("sqlite:{}", folder.path().join("notes/f.db").display()));
 }
 
 #[test]
-fn files_with_keys_are_beside_that_file_whoever_they_are_for() {
+fn key_and_token_files_resolve_beside_the_settings_file() {
     let folder = folder_with(
         "[models.executors.mender]\nmodel = \"openai:m\"\nkey_file = \"a\"\n\
          fallback = { model = \"openai:n\", key_file = \"b\" }\n\
@@ -104,7 +104,7 @@ fn files_with_keys_are_beside_that_file_whoever_they_are_for() {
 }
 
 #[test]
-fn an_agent_whose_token_is_not_set_cannot_be_asked() {
+fn agent_without_its_token_variable_is_unusable() {
     let folder = folder_with("[agents.far]\nform = \"a2a\"\nurl = \"https://x\"\ntoken = \"FAR\"\n");
     let of = |variables: &[(&str, &str)]| {
         let far = resolve(&Global::default(), variables, folder.path()).unwrap().agents["far"].clone();
@@ -116,7 +116,7 @@ fn an_agent_whose_token_is_not_set_cannot_be_asked() {
 }
 
 #[test]
-fn what_is_wrong_with_an_agent_is_said_with_its_file_and_its_table_whoever_is_asked() {
+fn invalid_agent_is_reported_with_its_file_and_table() {
     let folder = folder_with("[agents.fine]\ncommand = [\"a\"]\n[agents.empty]\n");
     let error = resolve(&Global::default(), &[], folder.path()).unwrap_err();
     let words = error.to_string();
@@ -127,14 +127,14 @@ fn what_is_wrong_with_an_agent_is_said_with_its_file_and_its_table_whoever_is_as
 }
 
 #[test]
-fn a_mistake_in_a_file_is_named_with_its_place() {
+fn unknown_settings_key_is_reported_with_line_and_column() {
     let folder = folder_with("space = \"x\"\n  colour = \"auto\"\n");
     let error = resolve(&Global::default(), &[], folder.path()).unwrap_err().to_string();
     assert!(error.contains("folio.toml:2:3") && error.contains("colour"), "{error}");
 }
 
 #[test]
-fn a_collector_is_told_within_the_time_that_the_environment_says() {
+fn collector_timeout_comes_from_the_environment() {
     let folder = folder_with("[telemetry]\nendpoint = \"http://h\"\n");
     let (all, traces, endpoint) = (
         "OTEL_EXPORTER_OTLP_TIMEOUT",
@@ -155,7 +155,7 @@ fn a_collector_is_told_within_the_time_that_the_environment_says() {
 }
 
 #[test]
-fn what_the_environment_says_for_a_collector_and_nobody_can_read_is_told_without_what_it_says() {
+fn unreadable_collector_variables_are_reported_without_their_values() {
     let folder = folder_with("[telemetry]\nendpoint = \"http://h\"\n");
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://e");
     let headers = "OTEL_EXPORTER_OTLP_HEADERS";
@@ -178,7 +178,7 @@ fn what_the_environment_says_for_a_collector_and_nobody_can_read_is_told_without
 }
 
 #[test]
-fn two_worktrees_are_two_threads_m7_4_38() {
+fn default_thread_is_the_worktree_root_m7_4_38() {
     let folder = tempfile::tempdir().unwrap();
     let thread = |folder: &Path| resolve(&Global::default(), &[], folder).unwrap().thread.0;
     for name in ["one", "two"] {
@@ -192,7 +192,7 @@ fn two_worktrees_are_two_threads_m7_4_38() {
 }
 
 #[test]
-fn no_color_is_obeyed_unless_a_flag_says_otherwise() {
+fn no_color_is_obeyed_unless_a_flag_overrides_it() {
     let folder = tempfile::tempdir().unwrap();
     let color = |flag| {
         let flags = Global {
@@ -206,7 +206,7 @@ fn no_color_is_obeyed_unless_a_flag_says_otherwise() {
 }
 
 #[test]
-fn a_path_with_slashes_before_it_and_a_script_are_beside_that_file_too() {
+fn slashed_store_and_script_paths_resolve_beside_the_settings_file() {
     for (settings, store) in [
         ("store = \"sqlite://f.db\"", Some("f.db")),
         ("store = \"sqlite:///f.db\"", Some("/f.db")),
@@ -257,7 +257,7 @@ fn a_path_with_slashes_before_it_and_a_script_are_beside_that_file_too() {
 }
 
 #[test]
-fn what_another_call_needs_is_what_a_shell_takes_for_the_same() {
+fn flags_to_repeat_are_quoted_for_the_shell() {
     let folder = folder_with("");
     std::fs::write(folder.path().join("it's.toml"), "").unwrap();
     let config = folder.path().join("it's.toml");
@@ -287,7 +287,7 @@ fn what_another_call_needs_is_what_a_shell_takes_for_the_same() {
 }
 
 #[test]
-fn what_begins_like_a_path_is_a_store_in_a_file() {
+fn path_like_store_name_means_a_file_store() {
     let folder = folder_with("store = \"../kept.db\"\n");
     let store_of = |flag: Option<&str>, variables: &[(&str, &str)]| {
         let flags = Global {

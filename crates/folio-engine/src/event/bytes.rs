@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_read_counts_twice_and_values_once_e9_10() {
+    fn event_bytes_count_notes_twice_and_output_once_e9_10() {
         let mut result = NodeResult::new(Outcome::Ok, "ten chars.");
         assert_eq!(finished(result.clone()).bytes(), 256 + 20);
         result.output = Output::of(json!({"text": "four", "n": [1, true]}));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_run_was_submitted_counts_as_nothing_e9_10() {
+    fn run_grants_and_submission_are_not_counted_in_event_bytes_e9_10() {
         let started = |run| Event::RunStarted {
             format: super::super::FORMAT,
             goal: "goal".to_owned(),

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_a_part_of_each_limit_and_never_more_than_it_e9_1() {
+    fn budget_share_rounds_up_each_limit_and_rejects_invalid_fractions_e9_1() {
         let limits = Allowance {
             tokens: Some(100),
             model_calls: Some(3),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_by_the_factor_up_to_the_longest() {
+    fn retry_backoff_grows_by_its_factor_up_to_the_maximum() {
         let retry = Retry {
             max_attempts: 9,
             delay: Duration::from_secs(1),

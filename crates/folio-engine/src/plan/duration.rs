@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_written_with_a_unit_or_as_seconds() {
+    fn duration_parser_accepts_units_or_plain_seconds_and_rejects_others() {
         let ms = |text: &str| parse(text).map(|d| d.as_millis());
         assert_eq!(ms("30s"), Some(30_000));
         assert_eq!(ms("500ms"), Some(500));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_duration_reads_back() {
+    fn formatted_duration_parses_back() {
         for ms in [0, 1, 999, 1_000, 90_000, 3_600_000, 86_400_000, LONGEST_MS] {
             let duration = Duration::from_millis(ms);
             assert_eq!(parse(&format(duration)), Some(duration), "{}", format(duration));

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_with_escapes_and_surrogate_pairs_is_read() {
+    fn json_reader_decodes_escapes_and_surrogate_pairs() {
         let text = "{\"a\": [1, -2.5, 1e3, true, null], \"b\\/\": \"\\ud83d\\ude00 \\u00e4 \\ud83d\\n\"}";
         let expected: serde_json::Value = serde_json::from_str(&text.replace(" \\ud83d\\n", " \\n")).unwrap();
         let mut read = read(text).unwrap().root.to_json();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused_with_its_place() {
+    fn invalid_json_is_refused_with_line_and_column() {
         for (text, place) in [
             ("{", "1:2"),
             ("[1,]", "1:4"),
@@ -269,7 +269,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn reads_what_serde_json_writes(text in "\\PC*", number: f64, whole: i64, pretty: bool) {
+        fn json_reader_reads_serde_json_output(text in "\\PC*", number: f64, whole: i64, pretty: bool) {
             let value = serde_json::json!({"t": text, "n": [number, whole, {}], "e": []});
             let written = if pretty { format!("{value:#}") } else { value.to_string() };
             prop_assert_eq!(read(&written).unwrap().root.to_json(), value);

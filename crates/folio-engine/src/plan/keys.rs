@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_has_exactly_the_keys_that_the_reader_knows() {
+    fn plan_schema_has_exactly_the_keys_the_reader_accepts() {
         let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
         let tables: &[(&str, &[&[&str]])] = &[
             ("plan", &[PLAN]),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_as_people_write_it_satisfies_the_schema() {
+    fn example_plan_satisfies_the_plan_schema() {
         let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
         let validator = jsonschema::draft202012::new(&schema).unwrap();
         let written = include_str!("../../tests/plan_support/review.yaml");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_describes_every_key() {
+    fn plan_schema_describes_every_key() {
         let schema: Value = serde_json::from_str(super::super::schema()).unwrap();
         let definitions = schema["$defs"].as_object().unwrap();
         for (name, definition) in definitions {

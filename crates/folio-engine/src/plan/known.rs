@@ -86,7 +86,7 @@ mod tests {
     use crate::argument::ArgKind;
 
     #[test]
-    fn everything_that_a_tool_does_not_take_is_told_at_once_e9_13() {
+    fn all_mistakes_in_tool_arguments_are_reported_at_once_e9_13() {
         let kinds = [
             ("path", ArgKind::Text),
             ("max", ArgKind::Count),
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_schema_does_not_allow_is_told_with_its_place_e9_13() {
+    fn schema_violation_in_tool_arguments_names_its_path_e9_13() {
         let tool = KnownTool {
             schema: Some(json!({
                 "type": "object", "required": ["a"],
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_one_of_several_arguments_has_to_be_written_e9_1() {
+    fn exactly_one_of_alternative_tool_arguments_is_required_e9_1() {
         let tool = KnownTool {
             optional: vec!["argv".to_owned(), "command".to_owned(), "cwd".to_owned()],
             one_of: vec!["argv".to_owned(), "command".to_owned()],

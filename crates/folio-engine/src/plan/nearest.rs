@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_names_a_hint_has_the_first_and_how_many_more_there_are() {
+    fn hint_lists_the_first_names_and_counts_the_rest() {
         assert_eq!(listed(["a", "b"]), "a, b");
         let many: Vec<String> = (0..5_000).map(|n| n.to_string()).collect();
         let hint = listed(many.iter().map(String::as_str));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_of_the_finger_is_recognised_and_another_word_is_not() {
+    fn nearest_name_matches_typos_but_not_unrelated_words() {
         let tools = ["grep", "git", "list", "http_get"];
         for (written, meant) in [
             ("grpe", Some("grep")),

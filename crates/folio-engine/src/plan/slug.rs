@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slug_starts_with_a_letter_or_digit_and_has_at_most_64_characters() {
+    fn slug_starts_alphanumeric_and_has_at_most_64_characters() {
         for good in ["a", "0", "list-files", "a_b-c", &"a".repeat(64)] {
             assert_eq!(Slug::parse(good).unwrap().as_str(), good);
         }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_becomes_a_slug() {
+    fn slug_is_derived_from_a_title() {
         let slug = |title: &str| Slug::from_title(title).map(String::from);
         assert_eq!(slug("List the files!").as_deref(), Some("list-the-files"));
         assert_eq!(slug("  Don't -- panic ").as_deref(), Some("dont-panic"));

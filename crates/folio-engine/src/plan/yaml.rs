@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn scalars_follow_the_core_schema() {
+    fn yaml_scalars_follow_the_core_schema() {
         let text = "[1, -1, +1, 0x1f, 0o17, 1.5, 1e3, .5, true, True, null, ~, yes, 1.2.3, 2026-01-27, '1', \"true\", \
                     !!str 5, 18446744073709551615, x1e3, 1h30m, -, e5]";
         assert_eq!(
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_anchor_can_be_repeated_but_not_without_end() {
+    fn yaml_aliases_expand_only_up_to_a_value_limit() {
         assert_eq!(value("a: &x [1, 2]\nb: *x"), json!({"a": [1, 2], "b": [1, 2]}));
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for level in 1..9 {
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_plan_cannot_be_is_refused() {
+    fn unsupported_yaml_in_a_plan_is_refused_with_its_reason() {
         assert!(refused("a: 1\n---\nb: 2\n").contains("second document"));
         assert!(refused("1: a").contains("must be a text, not a number"));
         assert!(refused("[a, b]: c").contains("must be a text"));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn what_mostly_goes_wrong_comes_with_what_to_do() {
+    fn common_yaml_mistakes_come_with_a_hint() {
         for (text, hint) in [
             ("a:\n  b: look at: this", "a text with `: ` in it"),
             ("a: @team", "begins with such a character"),
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn every_doubled_key_is_reported_and_the_first_one_counts() {
+    fn duplicate_yaml_keys_are_reported_and_the_first_value_counts() {
         let reading = read("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n").unwrap();
         assert_eq!(reading.root.to_json(), json!({"a": 1, "b": {"c": 1}}));
         let errors: Vec<String> = reading.errors.iter().map(ToString::to_string).collect();

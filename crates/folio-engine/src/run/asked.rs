@@ -97,7 +97,7 @@ mod tests {
     use crate::run::approval::approval_of;
 
     #[test]
-    fn what_is_asked_has_a_mark_of_its_own() {
+    fn every_waiting_question_has_a_distinct_mark() {
         let first = approval_of("shell", &json!({"argv": ["true"]}));
         let other = approval_of("shell", &json!({"argv": ["false"]}));
         let again = Approval {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_is_written_as_it_is_read() {
+    fn question_reference_parses_back_from_its_text() {
         let node = NodeId::root(RunId::derived(&["a run"]));
         for asked in [
             Asked::from(node),

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_needed_for_the_longest_time_goes_first() {
+    fn least_recently_used_output_is_evicted_first() {
         let run = run_with(&[("a", 1_000), ("b", 1_000), ("c", 1_000)]);
         assert!(has(&run, "a"));
         run.bodies.asks_anew();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_or_was_needed_since_it_was_asked_what_is_owed_stays() {
+    fn held_or_currently_used_outputs_are_not_evicted() {
         let run = run_with(&[("held", 1_000), ("old", 1_000), ("needed", 1_000)]);
         run.bodies.asks_anew();
         assert!(has(&run, "needed"));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_and_not_at_hand_is_lacking_until_somebody_hears_it() {
+    fn requested_outputs_not_in_memory_are_reported_once() {
         let run = run_with(&[("a", 10)]);
         assert!(has(&run, "a") && !has(&run, "c") && !has(&run, "b") && !has(&run, "c"));
         assert_eq!(run.lacking(), ["b", "c"]);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_supplied_twice_counts_once() {
+    fn output_supplied_twice_counts_its_bytes_once() {
         let run = run_with(&[("a", 1_000)]);
         let bytes = run.bytes_at_hand();
         run.supply("a", Arc::new(json!("x".repeat(1_000))));

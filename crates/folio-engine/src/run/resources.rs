@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inside_or_around_meets_and_what_only_begins_alike_does_not_e9_15() {
+    fn resource_conflicts_with_parents_and_children_but_not_name_prefixes_e9_15() {
         let taken = taken(&["/repo/src", "board/e4"]);
         for (name, meets) in [
             ("/repo/src", true),
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_the_same_however_it_is_written_e9_15() {
+    fn resource_name_is_normalized_like_a_path_e9_15() {
         for (name, tidy) in [
             ("/a//b/./c/", Some("/a/b/c")),
             ("/a/x/../b", Some("/a/b")),

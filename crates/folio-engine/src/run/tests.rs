@@ -401,7 +401,7 @@ impl Sim {
 }
 
 #[test]
-fn results_flow_forward_and_keep_their_type_e9_2() {
+fn template_reference_keeps_the_type_of_an_earlier_output_e9_2() {
     let sim = Sim::new(
         "steps:
           - {id: list, do: {tool: echo, args: {files: [a, b], count: 2}}}
@@ -413,7 +413,7 @@ fn results_flow_forward_and_keep_their_type_e9_2() {
 }
 
 #[test]
-fn the_seed_array_runs_in_order_with_its_inner_array_in_parallel_e9_1() {
+fn plan_written_as_nested_arrays_runs_in_order_e9_1() {
     let task = |id: &str| json!({"id": id, "do": {"tool": "echo", "args": {}}});
     let plan = json!([task("t1"), task("t2"), [task("t3"), task("t4")], task("t5")]).to_string();
     let sim = Sim::new(&plan).driven_on();
@@ -426,7 +426,7 @@ fn the_seed_array_runs_in_order_with_its_inner_array_in_parallel_e9_1() {
 }
 
 #[test]
-fn a_for_each_makes_one_child_an_item_and_gives_their_outputs_in_order() {
+fn for_each_runs_one_child_per_item_and_orders_outputs() {
     let sim = Sim::new(
         "steps:
           - {id: list, do: {tool: echo, args: {files: [c, a, b]}}}
@@ -442,7 +442,7 @@ fn a_for_each_makes_one_child_an_item_and_gives_their_outputs_in_order() {
 }
 
 #[test]
-fn too_many_items_are_refused_and_none_is_begun_e9_1() {
+fn for_each_over_max_items_fails_and_begins_no_item_e9_1() {
     let sim = Sim::new(
         "steps:
           - {id: list, do: {tool: echo, args: {files: [a, b, c]}}}
@@ -457,7 +457,7 @@ fn too_many_items_are_refused_and_none_is_begun_e9_1() {
 }
 
 #[test]
-fn at_most_k_items_are_at_work() {
+fn for_each_concurrency_limits_running_items() {
     let mut sim = Sim::new(
         "steps:
           - id: each
@@ -477,7 +477,7 @@ fn at_most_k_items_are_at_work() {
 }
 
 #[test]
-fn a_sub_plan_sees_what_its_task_sees_and_gives_its_output() {
+fn sub_plan_reads_outer_results_and_returns_its_output() {
     let sim = Sim::new(
         "steps:
           - {id: base, do: {tool: echo, args: {x: 1}}}
@@ -493,7 +493,7 @@ fn a_sub_plan_sees_what_its_task_sees_and_gives_its_output() {
 }
 
 #[test]
-fn a_failure_that_a_later_step_reads_is_hard_and_skips_what_follows_e9_4() {
+fn failed_referenced_step_is_hard_and_skips_later_steps_e9_4() {
     let sim = Sim::new(
         "steps:
           - {id: a, do: {tool: fail, args: {}}}
@@ -507,7 +507,7 @@ fn a_failure_that_a_later_step_reads_is_hard_and_skips_what_follows_e9_4() {
 }
 
 #[test]
-fn a_failure_that_nobody_reads_is_soft_and_the_rest_goes_on_e9_4() {
+fn failed_unreferenced_step_is_soft_and_later_steps_run_e9_4() {
     let sim = Sim::new(
         "steps:
           - {id: a, do: {tool: fail, args: {}}}
@@ -521,7 +521,7 @@ fn a_failure_that_nobody_reads_is_soft_and_the_rest_goes_on_e9_4() {
 }
 
 #[test]
-fn an_optional_step_cannot_spoil_its_plan_e9_4() {
+fn failed_optional_step_leaves_the_plan_ok_e9_4() {
     let sim = Sim::new(
         "steps:
           - {id: a, optional: true, do: {tool: deny, args: {}}}
@@ -535,7 +535,7 @@ fn an_optional_step_cannot_spoil_its_plan_e9_4() {
 }
 
 #[test]
-fn a_hard_child_does_not_make_the_task_around_it_hard_e9_4() {
+fn sub_plan_hard_failure_is_soft_for_its_task_e9_4() {
     let sim = Sim::new(
         "steps:
           - id: sub
@@ -550,7 +550,7 @@ fn a_hard_child_does_not_make_the_task_around_it_hard_e9_4() {
 }
 
 #[test]
-fn a_required_criterion_that_is_not_met_fails_the_task_e9_6() {
+fn unmet_required_criterion_fails_the_task_e9_6() {
     let sim = Sim::new(
         "steps:
           - id: a
@@ -568,13 +568,13 @@ fn a_required_criterion_that_is_not_met_fails_the_task_e9_6() {
 }
 
 #[test]
-fn what_only_a_judge_could_tell_is_never_met_e9_6() {
+fn unjudged_criterion_makes_the_task_partial_e9_6() {
     let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}, criteria: [it is beautiful]}]").driven_on();
     assert_eq!(sim.status("a"), Outcome::Partial);
 }
 
 #[test]
-fn the_output_of_the_plan_and_its_criteria_are_the_result_of_the_run() {
+fn plan_output_with_criteria_met_becomes_the_run_result() {
     let sim = Sim::new(
         "steps: [{id: a, do: {tool: echo, args: {n: 3}}}]
 output: {n: '{{ results.a.output.n }}'}
@@ -589,7 +589,7 @@ criteria: [{text: at least three, check: {json_schema: {schema: {properties: {n:
 }
 
 #[test]
-fn a_report_sees_the_result_of_the_run() {
+fn report_template_reads_the_run_result() {
     let sim = Sim::new(
         "steps: [{id: a, do: {tool: echo, args: {n: 3}}}]
 output: {n: '{{ results.a.output.n }}'}
@@ -600,7 +600,7 @@ report: {title: Done, body: '{{ result.status }} with {{ result.output.n }}'}",
 }
 
 #[test]
-fn a_report_that_cannot_be_written_makes_the_run_partial_and_says_why() {
+fn failed_report_template_makes_the_run_partial_and_says_why() {
     let sim = Sim::new(
         "steps: [{id: a, do: {tool: echo, args: {}}}]
 report: 'it says {{ results.a.output.missing }}'",
@@ -612,7 +612,7 @@ report: 'it says {{ results.a.output.missing }}'",
 }
 
 #[test]
-fn observe_rules_make_one_observation_an_element_e9_6() {
+fn observe_rule_makes_one_observation_per_matching_item_e9_6() {
     let sim = Sim::new(
         "steps:
           - id: a
@@ -631,7 +631,7 @@ fn observe_rules_make_one_observation_an_element_e9_6() {
 }
 
 #[test]
-fn the_first_event_and_only_the_first_starts_the_run() {
+fn journal_must_begin_with_run_started_exactly_once() {
     let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").driven_on();
     let mut run = Run::new(RunId::derived(&["test"]), Arc::new(Templates::new()));
     assert_eq!(run.apply(sim.now, &sim.journal[1].1), Err(JournalError::Start));
@@ -640,7 +640,7 @@ fn the_first_event_and_only_the_first_starts_the_run() {
 }
 
 #[test]
-fn a_journal_of_a_newer_version_is_refused_by_name_e9_9() {
+fn journal_of_a_newer_format_is_refused_with_its_number_e9_9() {
     let event = Event::RunStarted {
         format: FORMAT + 1,
         goal: String::new(),
@@ -657,7 +657,7 @@ fn a_journal_of_a_newer_version_is_refused_by_name_e9_9() {
 }
 
 #[test]
-fn an_event_that_the_table_does_not_allow_changes_nothing_e9_19() {
+fn event_against_the_transition_table_is_refused_e9_19() {
     let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").driven_on();
     let mut run = sim.run;
     let again = sim.journal.last().unwrap();

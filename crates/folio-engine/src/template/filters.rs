@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn an_escaped_text_stays_in_its_cell() {
+    fn md_escape_keeps_text_in_its_table_cell() {
         assert_eq!(md_escape("a|b\n<c> _d_"), "a\\|b<br>&lt;c> \\_d\\_");
         assert_eq!(basename("a/b/c.rs"), "c.rs");
         assert_eq!(basename("a/b/"), "b");

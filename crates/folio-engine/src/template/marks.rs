@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_lists_and_parts_get_the_filter() {
+    fn mark_wraps_operands_lists_and_slices_in_the_filter() {
         for (code, expected) in [
             ("a", "a"),
             ("a ~ b", "‹a ›~ ‹b›"),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_get_a_value_stay_as_they_are() {
+    fn mark_leaves_assigned_names_in_statements_unchanged() {
         for (code, expected) in [
             (
                 " for (a, b), c in d ~ e if f ~ g recursive ",

@@ -28,14 +28,14 @@ fn value(template: &str) -> Value {
 }
 
 #[test]
-fn text_without_anything_to_fill_in_is_untouched() {
+fn text_without_expressions_is_unchanged() {
     for plain in ["", "a { b } c", "100 %", "line\n", "}} %}"] {
         assert_eq!(text(plain), plain);
     }
 }
 
 #[test]
-fn names_are_filled_in_and_lists_become_compact_json() {
+fn expressions_in_text_render_lists_as_compact_json() {
     assert_eq!(
         text("{{ inputs.repo }}: {{ results.list-files.output.items }}\n"),
         ".: [\"a.rs\",\"b.rs\"]\n"
@@ -61,7 +61,7 @@ fn names_are_filled_in_and_lists_become_compact_json() {
 }
 
 #[test]
-fn with_space_around_it_an_expression_becomes_text() {
+fn expression_surrounded_by_space_renders_as_text() {
     assert_eq!(value("{{ inputs.limit }}\n"), json!("5\n"));
     assert_eq!(value(" {{ item }}"), json!(" {\"path\":\"src/a.rs\"}"));
     let over = json!("{{ results.list-files.output['items'] }}\n");
@@ -69,7 +69,7 @@ fn with_space_around_it_an_expression_becomes_text() {
 }
 
 #[test]
-fn words_of_the_language_and_names_of_filters_and_tests_are_not_what_is_missing() {
+fn undefined_name_error_does_not_blame_keywords_filters_or_tests() {
     for template in [
         "{{ results.list-files.severity or item.gone }}",
         "{{ (inputs.limit is defined and none) or item.gone }}",
@@ -82,7 +82,7 @@ fn words_of_the_language_and_names_of_filters_and_tests_are_not_what_is_missing(
 }
 
 #[test]
-fn exactly_one_expression_keeps_its_type() {
+fn single_expression_keeps_its_type() {
     assert_eq!(value("{{ results.list-files.output.items }}"), json!(["a.rs", "b.rs"]));
     assert_eq!(
         value(" {{- results.list-files.output -}} \n"),
@@ -118,7 +118,7 @@ fn numbers_keep_every_digit() {
 }
 
 #[test]
-fn strings_deep_inside_a_value_are_filled_in_and_keys_are_not() {
+fn nested_strings_are_filled_in_but_object_keys_are_not() {
     let given =
         json!({"{{ x }}": [1, {"paths": "{{ results.list-files.output.items }}", "n": "n={{ inputs.limit }}"}]});
     let filled = Templates::new().render_value(&given, &scope()).unwrap();
@@ -126,7 +126,7 @@ fn strings_deep_inside_a_value_are_filled_in_and_keys_are_not() {
 }
 
 #[test]
-fn an_error_says_which_expression_why_and_what_exists() {
+fn template_error_names_the_expression_the_reason_and_alternatives() {
     let error = |template: &str| text(template).strip_prefix("! ").map(str::to_owned).unwrap_or_default();
     insta::assert_snapshot!(
         [
@@ -159,7 +159,7 @@ fn an_error_says_which_expression_why_and_what_exists() {
 }
 
 #[test]
-fn an_error_inside_a_value_says_where() {
+fn template_error_inside_a_value_names_its_path() {
     let given = json!({"files": [{"name": "ok"}, {"name": "{{ inputs.gone }}"}]});
     let error = Templates::new().render_value(&given, &scope()).unwrap_err();
     assert_eq!(error.path, "files[1].name");
@@ -167,7 +167,7 @@ fn an_error_inside_a_value_says_where() {
 }
 
 #[test]
-fn work_length_and_output_are_limited() {
+fn template_work_length_and_output_are_limited() {
     let kind = |template: &str| {
         Templates::new()
             .render_value(&json!(template), &scope())
@@ -211,7 +211,7 @@ fn work_length_and_output_are_limited() {
 
 /// Each of these would take gigabytes, or never end.
 #[test]
-fn no_template_makes_more_than_it_may_on_its_way() {
+fn template_expansion_bombs_are_stopped_as_too_large() {
     let doubled = |first: &str, step: &str, last: &str| format!("{{% set x = {first} %}}{}{last}", step.repeat(40));
     let deep = "{% for x in [x ~ x] %}".repeat(40) + "{{ x|length }}" + &"{% endfor %}".repeat(40);
     let large = "{% set x = 'abcdefgh' * 1000000 %}";
@@ -303,7 +303,7 @@ fn no_template_makes_more_than_it_may_on_its_way() {
 }
 
 #[test]
-fn what_bounds_a_template_changes_nothing_that_it_gives() {
+fn size_bounds_do_not_change_template_output() {
     for (template, given) in [
         (
             "{{ 'a' ~ 1 ~ [1, 2] }} {{ 1 + 2 * 3 - 4 }} {{ [1] + [2, 3] }}",
@@ -371,7 +371,7 @@ proptest! {
 
     /// Whatever stands in it, and whether or not it can be read.
     #[test]
-    fn an_expression_means_the_same_with_what_bounds_it(
+    fn marked_expression_evaluates_like_the_original(
         code in "(a|b|c|1|2|'x'|\\[|\\]|\\(|\\)|\\{'k': |\\}|,| ~ | \\+ | \\* |\\*\\*| / | % | - | is string| is eq | is not in |not | and | or | in | == | if | else |\\|upper|\\|list|\\[1:\\]|\\[0\\]|\\.k|:|=){1,14}"
     ) {
         let names = minijinja::context! { a => "ab", b => vec![1, 2, 3], c => minijinja::context! { k => "v" } };
@@ -390,14 +390,14 @@ fn kind_of_expression(expression: &str) -> TemplateErrorKind {
 }
 
 #[test]
-fn the_same_scope_gives_the_same_bytes() {
+fn same_scope_renders_the_same_text() {
     let template = "{% for k, v in results.list-files.output | items %}{{ k }}={{ v }};{% endfor %}{{ inputs }}";
     assert_eq!(text(template), text(template));
     assert!(text(template).starts_with("big="), "{}", text(template));
 }
 
 #[test]
-fn the_order_in_which_values_were_written_down_makes_no_difference() {
+fn key_order_of_values_does_not_change_the_output() {
     let scope = |json: &str| Scope {
         inputs: Arc::new(serde_json::from_str(json).unwrap()),
         ..Scope::default()
@@ -421,7 +421,7 @@ fn the_order_in_which_values_were_written_down_makes_no_difference() {
 }
 
 #[test]
-fn references_are_what_a_template_reads_and_does_not_define() {
+fn references_are_names_a_template_reads_without_defining() {
     let read = references(&json!({
         "a": "{{ inputs.repo }} {{ results.list-files.output }} {{ results['other'].notes }}",
         "b": ["{% for f in item.files %}{{ f }} {{ loop.index }}{% endfor %}", "{% set x = 1 %}{{ x }} {{ range(3) }}"],
@@ -445,7 +445,7 @@ fn references_are_what_a_template_reads_and_does_not_define() {
 }
 
 #[test]
-fn an_unknown_filter_or_test_is_found_without_running_the_template() {
+fn unknown_filter_or_test_is_found_without_rendering() {
     for (template, reason) in [
         ("{% if false %}{{ 1 | shout }}{% endif %}", "there is no filter `shout`"),
         ("{{ 1 is purple }}", "there is no test `purple`"),
@@ -466,7 +466,7 @@ fn an_unknown_filter_or_test_is_found_without_running_the_template() {
 }
 
 #[test]
-fn a_list_comes_from_a_reference_an_expression_or_the_text_itself() {
+fn list_can_be_a_reference_an_expression_or_a_literal() {
     let list = |over: Value| {
         Templates::new()
             .list(&over, &scope())
@@ -480,7 +480,7 @@ fn a_list_comes_from_a_reference_an_expression_or_the_text_itself() {
 }
 
 #[test]
-fn a_result_is_found_wherever_it_stands_in_a_template_e9_2() {
+fn result_reference_is_found_anywhere_in_a_template_e9_2() {
     for template in [
         "{{ results.l.output[:2] }}",
         "{{ results.l.output[1:] | length }}",

@@ -41,7 +41,7 @@ fn offered(section: Section, share: u32, lines: &[&str]) -> Offered {
 }
 
 #[test]
-fn the_scratch_page_has_a_tenth_of_its_own_m7_11_4() {
+fn scratch_page_reserves_a_tenth_of_the_context_budget_m7_11_4() {
     let long = "one two three four five six seven eight nine ten";
     let book = vec![long; 30];
     let page = vec!["a b c d"; 5];
@@ -57,7 +57,7 @@ fn the_scratch_page_has_a_tenth_of_its_own_m7_11_4() {
 }
 
 #[test]
-fn a_share_that_is_not_used_flows_on_m7_11_4() {
+fn unused_section_share_goes_to_other_sections_m7_11_4() {
     let lines = vec!["a b c d e f g h i j"; 9];
     let alone = vec![
         offered(Section::ScratchPage, 10, &[]),
@@ -75,7 +75,7 @@ fn a_share_that_is_not_used_flows_on_m7_11_4() {
 }
 
 #[test]
-fn what_does_not_fit_is_shortened_then_left_out_and_said_m7_11_4() {
+fn context_over_budget_shortens_lines_then_omits_and_counts_them_m7_11_4() {
     let lines = ["one two three four", "one two three four", "one two three four"];
     let assembled = assemble(vec![offered(Section::Scratchbook, 100, &lines)], 11, MAX, &Words);
     let receipt = &assembled.receipt.sections[0];
@@ -95,7 +95,7 @@ fn what_does_not_fit_is_shortened_then_left_out_and_said_m7_11_4() {
 }
 
 #[test]
-fn a_budget_is_kept_whatever_it_is_and_nothing_gives_nothing_m7_11_4() {
+fn assembled_context_is_deterministic_and_fits_any_budget_m7_11_4() {
     let entries: Vec<_> = (1..40_u8)
         .map(|handle| {
             observation(handle.into(), "risk_alert", &"Größe 今日 words ".repeat(handle.into()))
@@ -126,7 +126,7 @@ fn a_budget_is_kept_whatever_it_is_and_nothing_gives_nothing_m7_11_4() {
 }
 
 #[test]
-fn a_line_has_handle_kind_text_certainty_and_tags_m7_8_v4() {
+fn context_line_shows_handle_kind_text_confidence_and_tags_m7_8_v4() {
     let mut entry = observation(42, "risk_alert", "Three charges\nfrom an unknown device")
         .tags(&["fraud"])
         .confidence(0.95)
@@ -148,7 +148,7 @@ fn a_line_has_handle_kind_text_certainty_and_tags_m7_8_v4() {
 }
 
 #[test]
-fn what_the_prompt_is_about_comes_first_m7_11_4() {
+fn entries_relevant_to_the_prompt_come_first_m7_11_4() {
     let mut entries = [
         observation(1, "learning", "Prefers aisle seats").build(),
         observation(2, "learning", "Prefers Burgundy wines")

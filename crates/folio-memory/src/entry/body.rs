@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_of_16_mib_is_kept_and_one_byte_more_is_refused_m7_3_29() {
+    fn text_over_16_mib_is_refused_m7_3_29() {
         let text = "x".repeat(MAX_TEXT_BYTES + 1);
         assert!(check_text(&text[1..], "content").is_ok());
         assert_eq!(check_text(&text, "content").unwrap_err().code, "content_too_large");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_shows_its_beginning_and_a_short_one_stands_as_it_is_m7_3_29() {
+    fn only_text_over_the_inline_limit_gets_a_preview_m7_3_29() {
         assert_eq!(preview_of(&"x".repeat(MAX_INLINE_BYTES)), None);
         assert_eq!(
             preview_of(&"x".repeat(MAX_INLINE_BYTES + 1)).unwrap().len(),

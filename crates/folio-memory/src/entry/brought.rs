@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_brought_keeps_its_times_as_far_as_they_can_be_true() {
+    fn imported_times_are_ordered_and_not_in_the_future() {
         let at = Timestamp::from_nanos;
         let times = |created, updated| {
             let brought = Brought {

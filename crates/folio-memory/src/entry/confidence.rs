@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn confidence_is_brought_into_range_and_says_so_m7_3_21() {
+    fn out_of_range_confidence_is_clamped_with_a_warning_m7_3_21() {
         check(0.0, 0.0, None);
         check(1.0, 1.0, None);
         check(0.123_456_789, 0.123_456_789, None);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_degrees_of_belief_m7_3_21() {
+    fn confidence_words_map_to_fixed_values_m7_3_21() {
         let of = |word| Confidence::from_word(word).map(Confidence::value);
         let all = ["low", "medium", "high", " HIGH", "sure"].map(of);
         assert_eq!(all, [Some(0.3), Some(0.6), Some(0.9), Some(0.9), None]);

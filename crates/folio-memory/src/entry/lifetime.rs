@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_observation_is_gone_at_the_very_moment_it_expires_m7_1_1() {
+    fn lifetime_is_over_at_the_instant_it_ends_m7_1_1() {
         let lifetime = Lifetime::Until(Timestamp::from_millis(60_000));
         assert!(lifetime.is_live(Timestamp::from_nanos(59_999_999_999)));
         assert!(!lifetime.is_live(Timestamp::from_millis(60_000)));

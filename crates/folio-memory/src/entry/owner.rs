@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_owner_is_the_agent_the_user_a_tool_a_role_or_somebody_by_name_m7_3_30() {
+    fn owner_names_are_validated_by_form_and_length_m7_3_30() {
         assert_eq!(Owner::agent().as_str(), "agent");
         for name in [
             "agent",

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn synonyms_are_taken_on_input_only_m7_5_40() {
+    fn status_synonyms_are_accepted_only_on_input_m7_5_40() {
         for (text, family, status) in [
             ("pending", Family::Work, Status::Open),
             ("active", Family::Work, Status::Open),
@@ -181,13 +181,13 @@ mod tests {
     }
 
     #[test]
-    fn archived_is_final_and_resolved_is_not_m7_5_39() {
+    fn archived_entry_cannot_become_active_but_resolved_one_can_m7_5_39() {
         assert!(!Status::Archived.may_become(Status::Active));
         assert!(Status::Resolved.may_become(Status::Active));
     }
 
     #[test]
-    fn an_update_moves_within_a_family_and_ends_in_the_archive_m7_5_39() {
+    fn status_changes_only_within_its_family_until_archived_m7_5_39() {
         for from in Status::ALL {
             for to in Status::ALL {
                 let same_family = [Family::Knowledge, Family::Work]

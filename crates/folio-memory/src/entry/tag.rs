@@ -95,7 +95,7 @@ mod tests {
     use super::Tag;
 
     #[test]
-    fn a_tag_keeps_case_slashes_and_colons_m7_3_28() {
+    fn tag_parser_keeps_case_slashes_and_colons_m7_3_28() {
         assert_eq!(
             Tag::parse("  Area/UI: dark  mode ").unwrap().as_str(),
             "Area/UI:_dark_mode"
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_tag_is_refused_with_the_reason() {
+    fn blank_reserved_or_overlong_tags_are_refused() {
         for bad in [
             "",
             "   ",
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_has_32_tags_of_64_bytes_at_most_m7_3_28() {
+    fn entry_has_at_most_32_tags_of_64_bytes_m7_3_28() {
         assert!(Tag::parse(&"é".repeat(32)).is_ok(), "64 bytes");
         assert!(Tag::parse(&"é".repeat(33)).is_err(), "66 bytes");
         let many: Vec<String> = (0..33).map(|n| format!("t{n}")).collect();

@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn items_behind_the_most_that_is_kept_stand_where_they_stood_m7_8_v9() {
+    fn outline_keeps_the_last_list_item_after_its_node_limit_m7_8_v9() {
         let row: Map<String, Value> = (0..16)
             .map(|key| (format!("k{key}"), json!([1, 2, 3, 4, 5, 6])))
             .collect();
@@ -574,7 +574,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_skimmed_comes_to_what_each_byte_by_itself_does_m7_8_v9(
+        fn skimmed_outline_equals_the_outline_fed_byte_by_byte_m7_8_v9(
             value in values(),
             is_pretty in any::<bool>(),
             edit in proptest::option::of((any::<proptest::sample::Index>(), proptest::sample::select(b"\"{}[],:\\ 1-.ex".to_vec()))),

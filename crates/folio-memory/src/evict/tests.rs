@@ -93,7 +93,7 @@ fn json() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn notice_preview_and_pointer_cost_at_most_the_limit_whatever_the_result_m7_8_v9(
+    fn preview_of_any_result_fits_its_token_limit_m7_8_v9(
         text in results(),
         limit in prop_oneof![0_u32..20, 20_u32..400, 400_u32..3_000],
         piece in 1_usize..300,
@@ -112,13 +112,13 @@ proptest! {
     }
 
     #[test]
-    fn how_a_result_arrives_makes_no_difference_m7_8_v5(text in results(), a in 1_usize..300, b in 1_usize..300) {
+    fn preview_is_independent_of_how_the_result_is_chunked_m7_8_v5(text in results(), a in 1_usize..300, b in 1_usize..300) {
         let of = |piece| preview(&sampled(&text, 200, piece), "e1", 200, &Estimate);
         prop_assert_eq!(of(a), of(b));
     }
 
     #[test]
-    fn a_preview_of_json_is_json_with_the_same_keys_m7_8_v9(value in json(), limit in 200_u32..2_000) {
+    fn json_preview_is_valid_json_that_agrees_with_the_result_m7_8_v9(value in json(), limit in 200_u32..2_000) {
         let text = value.to_string();
         let preview = preview(&sampled(&text, limit, 64), "e42", limit, &Estimate);
         let body = preview.text.split_once('\n').map(|(_, body)| body);
@@ -165,7 +165,7 @@ fn agrees(shown: &Value, whole: &Value) -> bool {
 }
 
 #[test]
-fn the_smallest_limits_leave_the_name_or_nothing_m7_8_v9() {
+fn tiny_preview_limit_leaves_only_the_handle_or_nothing_m7_8_v9() {
     let text = "word ".repeat(10_000);
     let at = |limit| shown(&text, limit).text;
     assert_eq!(at(0), "");
@@ -180,7 +180,7 @@ fn the_smallest_limits_leave_the_name_or_nothing_m7_8_v9() {
 }
 
 #[test]
-fn lines_are_shown_whole_from_the_beginning_and_the_end_m7_8_v9() {
+fn text_preview_shows_whole_first_and_last_lines_m7_8_v9() {
     let text: String = (1..=2_000).map(|n| format!("line {n}: nothing special\n")).collect();
     assert_eq!(
         shown(&text, 90).text,
@@ -192,7 +192,7 @@ fn lines_are_shown_whole_from_the_beginning_and_the_end_m7_8_v9() {
 }
 
 #[test]
-fn json_keeps_its_keys_the_length_of_lists_and_first_and_last_items_m7_8_v9() {
+fn json_preview_keeps_keys_list_lengths_first_and_last_items_m7_8_v9() {
     let rows: Vec<Value> = (0..5_000)
         .map(|id| serde_json::json!({"id": id, "name": format!("row {id}"), "tags": ["a", "b"]}))
         .collect();
@@ -210,7 +210,7 @@ fn json_keeps_its_keys_the_length_of_lists_and_first_and_last_items_m7_8_v9() {
 }
 
 #[test]
-fn items_of_the_innermost_list_that_is_kept_stand_where_they_stood_m7_8_v9() {
+fn json_preview_keeps_the_last_item_of_the_deepest_list_m7_8_v9() {
     let whole = format!(
         "{{\"deep\":[[[[[{{\"a\":1}},5,6]]]]],\"rest\":\"{}\"}}",
         "x".repeat(900)
@@ -221,7 +221,7 @@ fn items_of_the_innermost_list_that_is_kept_stand_where_they_stood_m7_8_v9() {
 }
 
 #[test]
-fn one_long_line_is_cut_between_what_people_see_as_characters_m7_8_v9() {
+fn preview_of_one_long_line_is_cut_between_graphemes_m7_8_v9() {
     let family = "👩‍👩‍👧‍👦";
     let preview = shown(&family.repeat(500), 400);
     let (_, body) = preview.text.split_once('\n').unwrap();
@@ -232,7 +232,7 @@ fn one_long_line_is_cut_between_what_people_see_as_characters_m7_8_v9() {
 }
 
 #[test]
-fn what_only_begins_like_json_is_shown_as_text_m7_8_v9() {
+fn text_that_only_begins_like_json_gets_no_outline_m7_8_v9() {
     for text in [
         "{\"a\": 1}\n{\"a\": 2}\n",
         "[1, 2",

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_cut_at_its_headings_and_nowhere_else() {
+    fn markdown_file_is_split_at_headings_outside_code_fences() {
         let text = "before\n# One\n\n```\n# no heading\n```\n#no heading either\n## Two \nend";
         let cut: Vec<_> = sections(text)
             .into_iter()

@@ -44,7 +44,7 @@ fn shown(foreign: &Foreign) -> String {
 }
 
 #[test]
-fn entities_become_pages_with_what_was_observed_of_them() {
+fn mcp_memory_import_creates_pages_observations_and_links() {
     let graph = lines(&[
         json!({"type": "entity", "name": "Ada", "entityType": "person", "observations": ["likes maps", "speaks French"]}),
         json!({"type": "entity", "name": "Engine", "entityType": "machine", "observations": []}),
@@ -77,7 +77,7 @@ fn entities_become_pages_with_what_was_observed_of_them() {
 }
 
 #[test]
-fn a_list_of_tasks_becomes_the_scratchbook_of_its_thread() {
+fn claude_tasks_import_creates_scratchbooks_by_thread() {
     let file = |path: &str, value: Value| TextFile {
         path: path.to_owned(),
         text: value.to_string(),
@@ -113,7 +113,7 @@ fn a_list_of_tasks_becomes_the_scratchbook_of_its_thread() {
 }
 
 #[test]
-fn an_issue_becomes_a_task_with_all_that_is_said_of_it() {
+fn beads_import_turns_issues_into_tasks_with_links() {
     let issues = lines(&[
         json!({"id": "bd-1", "title": "Crash", "description": "It stops.", "design": "Hold on.", "acceptance_criteria": "It does not.",
             "notes": "", "status": "closed", "priority": 1, "issue_type": "bug", "assignee": "bob", "labels": ["parser", "two words"],
@@ -150,7 +150,7 @@ fn an_issue_becomes_a_task_with_all_that_is_said_of_it() {
 }
 
 #[test]
-fn what_has_no_title_gets_the_first_words_of_its_text_and_no_heading() {
+fn untitled_issue_is_titled_with_first_words_of_its_text() {
     let issues = lines(&[
         json!({"id": "bd-1", "status": "closed", "close_reason": "Mended with a new valve"}),
         json!({"id": "bd-2", "status": "open", "design": "> - [ ] hold on\n- let go"}),
@@ -180,7 +180,7 @@ fn what_has_no_title_gets_the_first_words_of_its_text_and_no_heading() {
 }
 
 #[test]
-fn subtasks_and_what_a_task_depends_on_must_be_done_first() {
+fn task_master_import_links_subtasks_and_dependencies_as_blocking() {
     let tasks = json!([
         {"id": 1, "title": "Build", "description": "the house", "details": "of stone", "testStrategy": "Wait for rain.",
             "priority": "high", "status": "in-progress", "dependencies": [],
@@ -216,7 +216,7 @@ fn subtasks_and_what_a_task_depends_on_must_be_done_first() {
 }
 
 #[test]
-fn a_folder_of_markdown_becomes_pages_with_a_note_for_each_section() {
+fn memory_bank_import_creates_a_note_for_each_section() {
     let file = |path: &str, text: &str| TextFile {
         path: path.to_owned(),
         text: text.to_owned(),
@@ -240,7 +240,7 @@ fn a_folder_of_markdown_becomes_pages_with_a_note_for_each_section() {
 }
 
 #[test]
-fn what_cannot_be_kept_as_it_is_is_put_right_and_told() {
+fn imported_values_over_limits_are_corrected_and_reported() {
     let long = "word ".repeat(200);
     let labels: Vec<String> = (0..40).map(|n| format!("l{n}")).chain(["x".repeat(70)]).collect();
     let issue = json!({"id": "bd-1", "title": long, "labels": labels, "big": "y".repeat(70_000), "created_at": "2999-01-01T00:00:00Z"});
@@ -264,7 +264,7 @@ fn ids(foreign: &Foreign) -> Vec<EntryId> {
 }
 
 #[test]
-fn what_two_projects_call_the_same_is_not_the_same() {
+fn imported_ids_differ_between_threads_and_projects() {
     let elsewhere = Destination {
         thread: ThreadKey("elsewhere".to_owned()),
         ..to()
@@ -291,7 +291,7 @@ fn what_two_projects_call_the_same_is_not_the_same() {
 }
 
 #[test]
-fn a_section_that_is_put_before_others_moves_none_of_them() {
+fn inserted_section_leaves_ids_of_other_sections_unchanged() {
     let read = |text: &str| {
         let file = TextFile {
             path: "a.md".to_owned(),

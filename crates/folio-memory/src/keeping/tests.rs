@@ -34,7 +34,7 @@ fn due_at(entry: &Entry, seconds: u64) -> Option<Due> {
 const AGE: Option<Due> = Some(Due::Archive(ArchivedFor::Age));
 
 #[test]
-fn an_observation_is_put_away_seven_days_after_anybody_cared_m7_6_44() {
+fn observation_is_archived_a_week_after_change_or_confirmation_m7_6_44() {
     let entry = observation();
     assert_eq!(due_at(&entry, 7 * DAY - 1), None);
     assert_eq!(due_at(&entry, 7 * DAY), AGE);
@@ -49,7 +49,7 @@ fn an_observation_is_put_away_seven_days_after_anybody_cared_m7_6_44() {
 }
 
 #[test]
-fn noting_that_its_time_is_over_does_not_make_an_observation_younger_m7_6_44() {
+fn recording_expiry_does_not_delay_archiving_by_age_m7_6_44() {
     let mut entry = observation();
     entry.patch(&[FieldChange::Expired(at(7 * DAY))], Seq(2), at(8 * DAY));
     assert_eq!(entry.version, 2);
@@ -57,7 +57,7 @@ fn noting_that_its_time_is_over_does_not_make_an_observation_younger_m7_6_44() {
 }
 
 #[test]
-fn what_is_pinned_or_holds_longer_or_is_no_observation_is_not_put_away_by_age_m7_6_44() {
+fn age_archives_no_pinned_or_longer_lived_observation_or_note_m7_6_44() {
     let mut pinned = observation();
     pinned.fields.pin_rank = Some(0);
     let mut longer = observation();
@@ -71,7 +71,7 @@ fn what_is_pinned_or_holds_longer_or_is_no_observation_is_not_put_away_by_age_m7
 }
 
 #[test]
-fn what_is_resolved_is_put_away_after_a_day_m7_5_42() {
+fn resolved_observation_is_archived_after_a_day_m7_5_42() {
     let mut entry = observation();
     entry.patch(&[FieldChange::Status(Status::Resolved)], Seq(2), at(HOUR));
     assert_eq!(due_at(&entry, HOUR + DAY - 1), None);
@@ -79,7 +79,7 @@ fn what_is_resolved_is_put_away_after_a_day_m7_5_42() {
 }
 
 #[test]
-fn content_goes_thirty_days_after_its_end_m7_1_10() {
+fn content_is_erased_thirty_days_after_its_lifetime_ends_m7_1_10() {
     let expired = Some(Due::Erase(ErasedFor::Expired));
     let mut entry = observation();
     entry.patch(&archived(Some(ArchivedFor::Age)), Seq(2), at(8 * DAY));
@@ -97,7 +97,7 @@ fn archived(why: Option<ArchivedFor>) -> [FieldChange; 2] {
 }
 
 #[test]
-fn personal_data_goes_even_if_it_is_pinned_m7_6_49() {
+fn pinned_personal_data_is_archived_then_erased_m7_6_49() {
     let mut entry = observation();
     entry.fields.pin_rank = Some(0);
     entry.fields.pii = vec![Pii::Email];
@@ -109,7 +109,7 @@ fn personal_data_goes_even_if_it_is_pinned_m7_6_49() {
 }
 
 #[test]
-fn personal_data_is_never_erased_before_it_was_put_away_for_a_whole_period_m7_6_49() {
+fn personal_data_is_erased_only_a_full_period_after_archiving_m7_6_49() {
     let (archive, erase) = (Some(Due::Archive(ArchivedFor::Pii)), Some(Due::Erase(ErasedFor::Pii)));
     let of = |entry: &Entry, since, day| due(entry, at(since * DAY), &RetentionPolicy::default(), at(day * DAY));
     let mut entry = Entry::added(new(EntryKind::Note, 1), EntryHandle(1), Seq(1), at(0));
@@ -129,7 +129,7 @@ fn personal_data_is_never_erased_before_it_was_put_away_for_a_whole_period_m7_6_
 }
 
 #[test]
-fn what_brings_personal_data_is_told_from_what_does_not_m7_6_49() {
+fn changes_that_bring_personal_data_are_detected_m7_6_49() {
     let patch = |fields| Change::PatchEntry {
         entry: EntryId::derived(&["1"]),
         fields,
@@ -147,7 +147,7 @@ fn what_brings_personal_data_is_told_from_what_does_not_m7_6_49() {
 }
 
 #[test]
-fn what_was_taken_out_of_the_archive_is_kept_as_long_as_what_ended_then_m7_1_10() {
+fn retention_of_a_restored_entry_counts_from_its_restoration_m7_1_10() {
     let mut entry = observation();
     entry.patch(&archived(Some(ArchivedFor::Age)), Seq(2), at(8 * DAY));
     entry.patch(&[FieldChange::Restored(Status::Active)], Seq(3), at(100 * DAY));
@@ -159,7 +159,7 @@ fn what_was_taken_out_of_the_archive_is_kept_as_long_as_what_ended_then_m7_1_10(
 }
 
 #[test]
-fn a_policy_without_an_end_keeps_for_ever_m7_6_44() {
+fn retention_policy_without_periods_keeps_entries_forever_m7_6_44() {
     let none = RetentionPolicy {
         archive_after_minutes: None,
         archive_resolved_after_minutes: None,
@@ -174,7 +174,7 @@ fn a_policy_without_an_end_keeps_for_ever_m7_6_44() {
 }
 
 #[test]
-fn a_full_space_loses_what_is_settled_then_what_matters_less_then_what_is_older_m7_6_46() {
+fn quota_evicts_settled_then_low_priority_then_older_entries_m7_6_46() {
     let entry = |number: u64, type_name: &str, status| {
         let mut entry = Entry::added(
             new(EntryKind::Observation, number),
@@ -213,7 +213,7 @@ fn a_full_space_loses_what_is_settled_then_what_matters_less_then_what_is_older_
 }
 
 #[test]
-fn what_is_left_of_the_log_makes_the_same_tombstone_as_the_whole_log_m7_6_50() {
+fn cleaned_log_folds_to_the_same_tombstone_as_before_m7_6_50() {
     let id = EntryId::derived(&["1"]);
     let patch = |fields| Change::PatchEntry {
         entry: id,
@@ -254,7 +254,7 @@ fn folded(changes: &[Change]) -> Entry {
 }
 
 #[test]
-fn whatever_is_due_is_watched_m7_6_44() {
+fn every_due_entry_has_a_watch_by_that_time_m7_6_44() {
     let mut resolved = observation();
     resolved.fields.status = Status::Resolved;
     let mut personal = observation();

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_text_that_is_there_once_is_replaced_m7_4_36() {
+    fn edit_replaces_only_text_that_occurs_once_m7_4_36() {
         check("one two three", "two", Ok("one X three"));
         check("zwölf", "ö", Ok("zwXlf"));
         check("one", "two", Err("text_not_found"));

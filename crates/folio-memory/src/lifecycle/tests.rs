@@ -37,7 +37,7 @@ impl Entry {
 }
 
 #[test]
-fn confirming_gives_the_whole_time_again_every_time_m7_1_6() {
+fn each_confirmation_renews_the_whole_lifetime_m7_1_6() {
     let mut entry = ending(160);
     for (now, end) in [(130, 190), (180, 240), (500, 560)] {
         let changes = confirm(&entry, at(now)).unwrap();
@@ -48,7 +48,7 @@ fn confirming_gives_the_whole_time_again_every_time_m7_1_6() {
 }
 
 #[test]
-fn confirming_what_holds_for_ever_says_only_when_m7_1_6() {
+fn confirming_an_unlimited_entry_records_only_the_time_m7_1_6() {
     let observation = entry(EntryKind::Observation, Status::Active);
     assert_eq!(
         confirm(&observation, at(130)).unwrap(),
@@ -57,7 +57,7 @@ fn confirming_what_holds_for_ever_says_only_when_m7_1_6() {
 }
 
 #[test]
-fn what_was_past_its_time_holds_again_once_it_is_confirmed_and_can_end_again_m7_1_8() {
+fn confirmed_expired_entry_is_live_and_can_expire_again_m7_1_8() {
     let entry = ending(160).after(&[FieldChange::Expired(at(160))], at(900));
     assert_eq!((entry.fields.expired_at, ends_at(&entry.fields)), (Some(at(160)), None));
     assert_eq!(entry.updated_at, at(160), "stamped with the nominal instant");
@@ -70,7 +70,7 @@ fn what_was_past_its_time_holds_again_once_it_is_confirmed_and_can_end_again_m7_
 }
 
 #[test]
-fn whoever_notices_late_changes_nothing_m7_1_8() {
+fn late_expiry_does_not_change_a_pinned_or_confirmed_entry_m7_1_8() {
     let expired = [FieldChange::Expired(at(160))];
     let once = ending(160).after(&expired, at(170));
     assert!(once.already_has(&expired), "it was noted");
@@ -83,7 +83,7 @@ fn whoever_notices_late_changes_nothing_m7_1_8() {
 }
 
 #[test]
-fn a_pin_keeps_what_is_past_its_time_and_without_it_that_ends_at_once_m7_1_7() {
+fn unpinned_entry_past_its_lifetime_expires_at_once_m7_1_7() {
     let pinned = ending(160).after(&[FieldChange::PinRank(Some(1))], at(110));
     assert_eq!(
         (pinned.state(at(900)), ends_at(&pinned.fields)),
@@ -98,7 +98,7 @@ fn a_pin_keeps_what_is_past_its_time_and_without_it_that_ends_at_once_m7_1_7() {
 }
 
 #[test]
-fn completing_resolves_knowledge_and_finishes_work_m7_5_41() {
+fn completing_resolves_observations_and_marks_tasks_done_m7_5_41() {
     let resolved = complete(&entry(EntryKind::Observation, Status::PendingReview)).unwrap();
     assert_eq!(resolved, [FieldChange::Status(Status::Resolved)]);
     let done = complete(&entry(EntryKind::Task, Status::Blocked)).unwrap();
@@ -109,7 +109,7 @@ fn completing_resolves_knowledge_and_finishes_work_m7_5_41() {
 }
 
 #[test]
-fn what_is_settled_is_reopened_and_what_is_archived_is_restored_m7_5_39() {
+fn settled_entry_is_reopened_and_archived_entry_is_restored_m7_5_39() {
     let cases = [
         (EntryKind::Observation, Status::Resolved, Some(Status::Active)),
         (EntryKind::Observation, Status::PendingReview, None),
@@ -148,7 +148,7 @@ fn what_is_settled_is_reopened_and_what_is_archived_is_restored_m7_5_39() {
 }
 
 #[test]
-fn what_is_reopened_is_marked_no_longer_m7_11_6() {
+fn reopening_clears_the_outcome_m7_11_6() {
     let mut refuted = entry(EntryKind::Observation, Status::Resolved);
     refuted.fields.outcome = Some(Outcome::Refuted);
     let reopened = refuted.clone().after(&reopen(&refuted).unwrap(), at(1));
@@ -159,7 +159,7 @@ fn what_is_reopened_is_marked_no_longer_m7_11_6() {
 }
 
 #[test]
-fn whoever_says_that_he_is_at_it_after_a_lease_is_over_keeps_the_work_m7_4_35() {
+fn heartbeat_after_lease_expiry_keeps_the_claim_m7_4_35() {
     let [one, two, three] = ["one", "two", "three"].map(|name| Owner::parse(name).unwrap());
     let open = entry(EntryKind::Task, Status::Open);
     let lease = Some(Duration::from_secs(60));
@@ -186,7 +186,7 @@ fn whoever_says_that_he_is_at_it_after_a_lease_is_over_keeps_the_work_m7_4_35() 
 }
 
 #[test]
-fn work_is_claimed_by_one_and_again_by_the_same_m7_4_35() {
+fn claim_is_exclusive_and_repeatable_by_its_owner_m7_4_35() {
     let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
     let claimed = claim(&entry(EntryKind::Task, Status::Open), &ada, None, at(200))
         .unwrap()
@@ -210,7 +210,7 @@ fn work_is_claimed_by_one_and_again_by_the_same_m7_4_35() {
 }
 
 #[test]
-fn a_lease_that_is_over_lets_another_take_the_work_m7_4_35() {
+fn expired_lease_lets_another_owner_claim_the_work_m7_4_35() {
     let (ada, bob) = (Owner::parse("ada").unwrap(), Owner::parse("bob").unwrap());
     let minute = Some(Duration::from_secs(60));
     let claimed = claim(&entry(EntryKind::Todo, Status::Open), &ada, minute, at(200))
@@ -228,7 +228,7 @@ fn a_lease_that_is_over_lets_another_take_the_work_m7_4_35() {
 }
 
 #[test]
-fn only_open_work_is_claimed_m7_4_35() {
+fn only_open_work_can_be_claimed_m7_4_35() {
     let cases = [
         (EntryKind::Observation, Status::Active, "kind_invalid"),
         (EntryKind::Task, Status::Blocked, "not_claimable"),

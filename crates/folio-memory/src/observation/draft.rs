@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_of_an_observation_are_agent_active_and_half_sure_m7_3_22() {
+    fn observation_has_a_default_owner_status_type_and_confidence_m7_3_22() {
         let draft = drafted(json!({"content": "x"})).unwrap();
         assert_eq!(draft.fields.owner, Owner::agent());
         assert_eq!(draft.fields.status, Status::Active);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_observation_is_about_and_what_else_is_said_of_it_have_limits() {
+    fn overlarge_context_or_metadata_is_refused() {
         let of = |field: &str, bytes: usize| drafted(json!({"content": "x", field: {"a": "b".repeat(bytes - 8)}}));
         for (field, most) in [("context", MAX_CONTEXT_BYTES), ("metadata", MAX_METADATA_BYTES)] {
             assert!(of(field, most).is_ok(), "{field}");
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lifetime_is_in_minutes_and_fractions_count_m7_1_2() {
+    fn ttl_minutes_accepts_fractions_of_a_minute_m7_1_2() {
         check_ttl(json!({"content": "x", "ttl_minutes": 1}), Some(60_000), None);
         check_ttl(json!({"content": "x", "ttl_minutes": 0.5}), Some(30_000), None);
         check_ttl(json!({"content": "x", "ttl_minutes": 0}), Some(0), None);
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lifetime_that_makes_no_sense_becomes_the_default_with_a_warning_m7_1_4() {
+    fn invalid_ttl_becomes_the_default_with_a_warning_m7_1_4() {
         let (week, year) = (7 * 24 * 60 * 60 * 1000, 365 * 24 * 60 * 60 * 1000);
         check_ttl(json!({"content": "x", "ttl_minutes": 525_600}), Some(year), None);
         for bad in [
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_bound_as_minutes_are_m7_1_4() {
+    fn expires_at_has_the_same_limits_as_ttl_minutes_m7_1_4() {
         let at = |millis: i64| Timestamp::from_millis(1_000_000 + millis).to_string();
         let (week, year) = (7 * 24 * 60 * 60 * 1000, 365 * 24 * 60 * 60 * 1000);
         let ends = |millis| json!({"content": "x", "expires_at": at(millis)});
@@ -383,20 +383,20 @@ mod tests {
     }
 
     #[test]
-    fn leaving_the_lifetime_out_is_not_writing_null_m7_1_5() {
+    fn omitted_ttl_means_default_and_null_means_unlimited_m7_1_5() {
         check_ttl(json!({"content": "x"}), Some(7 * 24 * 60 * 60 * 1000), None);
         check_ttl(json!({"content": "x", "ttl_minutes": null}), None, None);
         check_ttl(json!({"content": "x", "ttl_minutes": "never"}), None, None);
     }
 
     #[test]
-    fn of_two_ends_the_earlier_holds_m7_1_2() {
+    fn earlier_of_ttl_and_expires_at_is_used_m7_1_2() {
         let input = json!({"content": "x", "ttl_minutes": 1, "expires_at": "1970-06-01T00:00:00Z"});
         check_ttl(input, Some(60_000), Some("ttl_and_expires_at"));
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused_by_name() {
+    fn invalid_observation_fields_are_refused_with_their_codes() {
         let cases = [
             (json!({"content": "  "}), "content_empty"),
             (json!({"content": "\u{200b} \u{feff}"}), "content_empty"),
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_type_is_registered_with_a_warning_or_refused_m7_3_22() {
+    fn unknown_type_is_registered_with_a_warning_or_refused_m7_3_22() {
         let input = json!({"content": "x", "type": "weather"});
         let open = drafted(input.clone()).unwrap();
         assert_eq!(open.warnings[0].code, "type_unknown");
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_sent_is_kept_as_a_claim_only_m7_3_31() {
+    fn source_in_the_input_is_kept_only_as_claimed_source_m7_3_31() {
         let claim = json!({"tool": "bank", "turn_id": "t9"});
         for name in ["source", "claimed_source"] {
             let draft = drafted(json!({"content": "x", name: claim})).unwrap();
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn an_observation_is_taken_as_seed_002_writes_it() {
+    fn observation_is_accepted_in_the_form_of_seed_002() {
         let draft = drafted(json!({
             "observation_id": "obs_20251105_001", "type": "contextual_insight", "content": "User prefers Burgundy wines",
             "confidence": "HIGH", "tags": ["wine", "preference", "user_profile"],
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn nul_is_taken_out_and_said_m7_3_29() {
+    fn nul_is_removed_from_observation_content_with_a_warning_m7_3_29() {
         let draft = drafted(json!({"content": "a\u{0}b"})).unwrap();
         assert_eq!(draft.fields.body, "ab");
         assert_eq!(draft.warnings[0].code, "nul_removed");

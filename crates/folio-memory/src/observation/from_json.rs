@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_changes_is_named_when_somebody_tries_m7_4_33() {
+    fn patch_of_an_immutable_field_is_refused_by_its_name_m7_4_33() {
         let refused = |field: &str| {
             let read = ObservationPatch::from_json(&json!({"title": "t", field: "x"}))?;
             patch(&noticed(), read).map(|_| ())
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_there_already_may_be_said_again_m7_4_33() {
+    fn patch_may_repeat_immutable_fields_with_their_current_values_m7_4_33() {
         let entry = noticed();
         let said = |changed: Value| {
             let mut whole = json!({
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_that_an_observation_has_either_changes_or_is_said_not_to_m7_4_33() {
+    fn observation_patch_parses_every_field_of_the_input_m7_4_33() {
         let input = ObservationInput {
             type_name: Some("alert".to_owned()),
             title: Some("t".to_owned()),

@@ -59,7 +59,7 @@ mod tests {
     use crate::time::Timestamp;
 
     #[test]
-    fn an_observation_is_told_in_the_names_that_it_was_added_with() {
+    fn observation_history_uses_the_field_names_of_its_input() {
         let end = Timestamp::from_millis(60_000);
         let diff = |field: &str, before: Value, after: Value| FieldDiff {
             field: field.to_owned(),

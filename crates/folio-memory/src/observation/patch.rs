@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_named_changes() {
+    fn observation_patch_changes_only_the_named_fields() {
         let active = entry(EntryKind::Observation, Status::Active);
         let (changes, warnings) = patched(&active, json!({"confidence": 1.5, "status": "resolved"})).unwrap();
         let one = Confidence::clamped(1.0).0;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_live_again_has_no_mark_m7_11_6() {
+    fn reactivating_an_observation_clears_its_outcome_m7_11_6() {
         let mut refuted = entry(EntryKind::Observation, Status::Resolved);
         refuted.fields.outcome = Some(Outcome::Refuted);
         for (text, status) in [("active", Status::Active), ("pending_review", Status::PendingReview)] {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_archived_or_no_observation_is_not_patched_m7_5_39() {
+    fn patch_of_an_archived_entry_or_non_observation_is_refused_m7_5_39() {
         let archived = entry(EntryKind::Observation, Status::Archived);
         assert_eq!(
             patched(&archived, json!({"status": "active"})).unwrap_err().code,
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_stays_as_long_as_one_that_is_added() {
+    fn patched_title_over_512_bytes_is_refused() {
         let active = entry(EntryKind::Observation, Status::Active);
         assert!(patched(&active, json!({"title": "x".repeat(512)})).is_ok());
         let long = patched(&active, json!({"title": "x".repeat(513)})).unwrap_err();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn null_clears_what_can_be_empty_and_is_refused_where_nothing_can_be() {
+    fn null_in_an_observation_patch_clears_only_optional_fields() {
         let mut full = entry(EntryKind::Observation, Status::Active);
         full.fields.title = "t".to_owned();
         full.fields.tags = vec![Tag::parse("a").unwrap()];
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_cannot_make_an_observation_hold_longer_m7_1_6() {
+    fn observation_patch_does_not_accept_ttl_minutes_m7_1_6() {
         assert!(serde_json::from_value::<ObservationPatch>(json!({"ttl_minutes": 5})).is_err());
     }
 }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn class_then_confidence_then_newest_m7_2_14() {
+    fn priority_orders_by_class_then_confidence_then_newest_m7_2_14() {
         let mut entries = [
             entry(1, "pattern_detected", 1.0),
             entry(2, "observation", 0.9),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_types_of_a_class_are_those_that_a_router_looks_for() {
+    fn alert_class_lists_its_four_built_in_types() {
         let types = TypeRegistry::default();
         let alerts: Vec<_> = types.names_in(Class::Alert).collect();
         assert_eq!(alerts, ["alert", "error_alert", "risk_alert", "security_alert"]);

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_of_a_type_has_64_small_letters_digits_and_underscores_at_most_m7_3_22() {
+    fn type_names_are_validated_by_characters_and_length_m7_3_22() {
         for fine in ["a", "risk_alert", "x9_", &"a".repeat(64)] {
             assert!(TypeRegistry::is_well_formed(fine), "{fine}");
         }
@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn every_built_in_type_holds_for_seven_days_m7_1_5() {
+    fn built_in_types_have_a_lifetime_of_seven_days_m7_1_5() {
         let types = TypeRegistry::default();
         let week = Some(Duration::from_secs(7 * 24 * 60 * 60));
         assert!(types.names().all(|name| types.get(name).unwrap().default_ttl == week));
     }
 
     #[test]
-    fn a_space_registers_types_and_changes_built_in_ones_m7_3_22() {
+    fn policy_registers_types_and_overrides_built_in_ones_m7_3_22() {
         let policy = json!({"types": {
             "weather": {"class": "reminder", "default_ttl_minutes": 60},
             "learning": {"default_ttl_minutes": null, "priority": 1},

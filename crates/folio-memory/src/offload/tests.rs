@@ -9,7 +9,7 @@ use crate::id::EntryHandle;
 const NOBODY: fn(&str) -> bool = |_| false;
 
 #[test]
-fn the_forms_of_openai_and_anthropic_are_read_alike_m7_8_v8() {
+fn openai_and_anthropic_messages_are_parsed_alike_m7_8_v8() {
     let openai = Message::read_all(&json!([
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": "Read it"},
@@ -46,7 +46,7 @@ fn the_forms_of_openai_and_anthropic_are_read_alike_m7_8_v8() {
 }
 
 #[test]
-fn what_was_asked_what_failed_and_what_must_be_done_is_found_without_a_model_m7_8_v8() {
+fn extract_finds_requests_errors_and_obligations_without_a_model_m7_8_v8() {
     let messages = Message::read_all(&json!([
         {"role": "user", "content": "See https://example.org/issue, please. Never push to main!"},
         {"role": "assistant", "content": "I will read it. Fine.", "tool_calls": [{"id": "1", "name": "read", "arguments": {"path": "src/a.rs"}}]},
@@ -71,7 +71,7 @@ fn what_was_asked_what_failed_and_what_must_be_done_is_found_without_a_model_m7_
 }
 
 #[test]
-fn what_strangers_say_through_a_tool_is_not_quoted_m7_8_v11() {
+fn extract_does_not_quote_results_of_external_tools_m7_8_v11() {
     let messages = Message::read_all(&json!([
         {"role": "user", "content": "Look it up"},
         {"role": "assistant", "content": "I do.", "tool_calls": [
@@ -115,7 +115,7 @@ fn found_in(said: &str, answered: &str) -> (Vec<String>, Option<String>) {
 }
 
 #[test]
-fn a_sentence_does_not_end_within_a_name_m7_8_v8() {
+fn extracted_sentence_does_not_end_within_a_name_or_url_m7_8_v8() {
     for (said, expected) in [
         (
             "Fine. You must never change config.yaml or src/lib.rs! Go on.",
@@ -142,7 +142,7 @@ fn a_sentence_does_not_end_within_a_name_m7_8_v8() {
 }
 
 #[test]
-fn what_did_not_fail_is_no_error_m7_8_v8() {
+fn only_output_of_a_failure_is_extracted_as_an_error_m7_8_v8() {
     for fine in [
         "test result: ok. 12 passed; 0 failed; 0 ignored",
         "Found 0 errors in 3 files",
@@ -179,7 +179,7 @@ fn conversations() -> impl Strategy<Value = Vec<Message>> {
 
 proptest! {
     #[test]
-    fn a_call_is_never_parted_from_its_result_and_the_last_messages_stay_m7_8_v8(messages in conversations(), keep in 0_usize..12) {
+    fn offload_keeps_last_messages_and_calls_with_their_results_m7_8_v8(messages in conversations(), keep in 0_usize..12) {
         let (from, to) = cut(&messages, keep);
         prop_assert!(from <= to && to <= messages.len());
         prop_assert!(to == from || messages.len() - to >= keep.min(messages.len() - from));
@@ -193,14 +193,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_found_is_bounded_m7_8_v8(messages in conversations(), n in 1_usize..50) {
+    fn extracted_summary_has_a_bounded_size_m7_8_v8(messages in conversations(), n in 1_usize..50) {
         let many: Vec<Message> = std::iter::repeat_n(messages, n).flatten().collect();
         prop_assert!(extract(Extract::default(), &many, &NOBODY).summary().len() < 64 * 1024);
     }
 }
 
 #[test]
-fn where_the_work_stood_is_said_in_the_words_of_the_model_m7_8_v8() {
+fn summary_quotes_the_last_answer_of_the_model_m7_8_v8() {
     let said = |role: &str, content: &str| json!({"role": role, "content": content});
     let messages = Message::read_all(&json!([
         said("user", "Why does the parser test fail?"),
@@ -230,7 +230,7 @@ fn stand_in(content: &str) -> Message {
 }
 
 #[test]
-fn only_what_stands_for_messages_is_taken_for_it_m7_8_v8() {
+fn only_user_messages_of_the_exact_form_are_stand_ins_m7_8_v8() {
     let head = stand_in_head(13, EntryHandle(7));
     for is in [head.clone(), format!(" {head}\n\nLast request: x"), "[e7]".to_owned()] {
         assert!(is_stand_in(&stand_in(&is)), "{is}");
@@ -254,7 +254,7 @@ fn only_what_stands_for_messages_is_taken_for_it_m7_8_v8() {
 }
 
 #[test]
-fn what_stands_for_messages_is_nobodys_word_m7_8_v8() {
+fn extract_ignores_the_text_of_stand_ins_m7_8_v8() {
     let before = Extract {
         request: Some("Write a parser".to_owned()),
         obligations: vec!["Never push!".to_owned()],
@@ -283,7 +283,7 @@ fn told_in(bytes: usize) -> Option<String> {
 }
 
 #[test]
-fn all_of_it_is_told_where_there_is_room_m7_8_v8() {
+fn summary_and_next_actions_are_whole_if_they_fit_m7_8_v8() {
     assert_eq!(
         told_in(1_000).unwrap(),
         format!("Summary (e8):\n{SUMMARY}\nNext (e9):\n{NEXT}")
@@ -291,7 +291,7 @@ fn all_of_it_is_told_where_there_is_room_m7_8_v8() {
 }
 
 #[test]
-fn the_oldest_goes_first_and_is_counted_and_the_newest_stays_m7_8_v8() {
+fn fitted_summary_omits_and_counts_its_oldest_lines_first_m7_8_v8() {
     let whole = told_in(1_000).unwrap().len();
     insta::assert_snapshot!(told_in(whole - 1).unwrap(), @r"
     Summary (e8):
@@ -323,7 +323,7 @@ fn the_oldest_goes_first_and_is_counted_and_the_newest_stays_m7_8_v8() {
 }
 
 #[test]
-fn where_whole_lines_are_too_much_they_become_shorter_and_where_nothing_fits_nothing_is_told_m7_8_v8() {
+fn fitted_summary_shortens_long_lines_or_is_left_out_m7_8_v8() {
     let long = "word ".repeat(200);
     let summary = Told {
         title: "Summary",
@@ -350,7 +350,7 @@ fn where_whole_lines_are_too_much_they_become_shorter_and_where_nothing_fits_not
 
 proptest! {
     #[test]
-    fn what_is_told_fits_and_says_how_much_is_left_out_m7_8_v8(
+    fn fitted_summary_fits_its_limit_and_counts_omitted_lines_m7_8_v8(
         (said, touched, rest) in ("[a-z ]{1,60}", "[a-z ]{1,60}", "[a-z]{1,9}"),
         counts in (0_usize..9, 0_usize..9, 1_usize..9),
         bytes in 0_usize..1_500,

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn case_marks_and_a_word_more_do_not_make_another_text_m7_9() {
+    fn texts_differing_in_case_punctuation_or_a_word_are_alike_m7_9() {
         assert!(alike("User prefers Burgundy wines", "user prefers burgundy wine!"));
         assert!(alike("User prefers Burgundy wines", "The user prefers Burgundy wines"));
         assert!(!alike("User prefers Burgundy wines", "User has a budget of 50"));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_that_say_something_make_another_text_m7_9() {
+    fn meaningful_symbols_make_texts_unlike_m7_9() {
         for (a, b) in [
             ("User prefers C++", "User prefers C#"),
             ("User prefers C++", "User prefers C"),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_opposite_is_another_text_m7_9() {
+    fn texts_of_opposite_meaning_are_unlike_m7_9() {
         assert!(!alike(
             "User likes sweet Burgundy wines",
             "User dislikes sweet Burgundy wines"

@@ -32,7 +32,7 @@ fn said(pattern: &Found, handle: u64) -> Entry {
 }
 
 #[test]
-fn three_in_two_turns_are_a_pattern_and_less_is_none_m7_9() {
+fn pattern_needs_three_observations_in_two_turns_m7_9() {
     let three = [burgundy(1, "a"), burgundy(2, "a"), burgundy(3, "b")];
     let patterns = found(&three);
     assert_eq!(patterns.len(), 1);
@@ -43,7 +43,7 @@ fn three_in_two_turns_are_a_pattern_and_less_is_none_m7_9() {
 }
 
 #[test]
-fn two_languages_whose_names_differ_by_a_sign_are_no_pattern_m7_9() {
+fn texts_differing_in_a_symbol_form_no_pattern_m7_9() {
     let said = |handle, text: &str| {
         observation(handle, "contextual_insight", text)
             .turn(&handle.to_string())
@@ -55,7 +55,7 @@ fn two_languages_whose_names_differ_by_a_sign_are_no_pattern_m7_9() {
 }
 
 #[test]
-fn how_sure_is_the_lower_wilson_bound_times_the_mean_m7_9() {
+fn pattern_confidence_is_wilson_bound_times_mean_confidence_m7_9() {
     let three = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
     let alone = &found(&three)[0];
     assert!((wilson_lower(3, 3) - 0.438).abs() < 0.001, "{}", wilson_lower(3, 3));
@@ -73,7 +73,7 @@ fn how_sure_is_the_lower_wilson_bound_times_the_mean_m7_9() {
 }
 
 #[test]
-fn other_tags_context_or_class_are_another_group_m7_9() {
+fn different_tags_context_or_class_form_no_pattern_m7_9() {
     let with = |handle, type_name: &str, tag: &str, user: &str| {
         observation(handle, type_name, "User prefers Burgundy wines")
             .tags(&[tag])
@@ -94,7 +94,7 @@ fn other_tags_context_or_class_are_another_group_m7_9() {
 }
 
 #[test]
-fn the_most_recent_wording_and_the_least_trust_count_m7_9() {
+fn pattern_has_the_newest_wording_and_the_lowest_trust_m7_9() {
     let mut last = burgundy(3, "b");
     last.fields.body = "User prefers Burgundy wines!".to_owned();
     let strange = observation(2, "contextual_insight", "User prefers Burgundy wine")
@@ -110,7 +110,7 @@ fn the_most_recent_wording_and_the_least_trust_count_m7_9() {
 }
 
 #[test]
-fn a_second_run_is_no_news_and_a_new_member_replaces_m7_9() {
+fn known_pattern_is_replaced_only_for_a_new_member_m7_9() {
     let mut entries = vec![burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
     let first = found(&entries)[0].clone();
     assert!(first.is_news && first.replaces.is_empty());
@@ -130,7 +130,7 @@ fn a_second_run_is_no_news_and_a_new_member_replaces_m7_9() {
 }
 
 #[test]
-fn a_fact_follows_from_what_was_seen_in_three_turns_m7_11_5() {
+fn fact_requires_a_pattern_seen_in_three_turns_m7_11_5() {
     let entries = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "b")];
     assert!(found(&entries)[0].fact(Source::default()).is_none());
     let entries = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
@@ -140,14 +140,14 @@ fn a_fact_follows_from_what_was_seen_in_three_turns_m7_11_5() {
 }
 
 #[test]
-fn what_was_replaced_is_no_member_m7_9() {
+fn superseded_observation_is_no_member_of_a_pattern_m7_9() {
     let mut old = burgundy(1, "a");
     old.fields.superseded_by = Some(EntryId::derived(&["new"]));
     assert!(found(&[old, burgundy(2, "b"), burgundy(3, "c")]).is_empty());
 }
 
 #[test]
-fn what_was_erased_is_no_member_m7_9() {
+fn erased_observation_is_no_member_of_a_pattern_m7_9() {
     let mut gone = [burgundy(1, "a"), burgundy(2, "b"), burgundy(3, "c")];
     for entry in &mut gone {
         assert!(entry.erase(ErasedFor::Expired, Seq(9), NOW));
@@ -156,7 +156,7 @@ fn what_was_erased_is_no_member_m7_9() {
 }
 
 #[test]
-fn two_patterns_do_not_take_the_place_of_one_entry_m7_9() {
+fn each_pattern_entry_is_replaced_by_only_one_pattern_m7_9() {
     let numbered = |handle: u64| {
         observation(handle, "observation", &format!("number {handle}"))
             .turn(&handle.to_string())

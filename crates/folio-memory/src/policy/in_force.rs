@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_is_told_from_what_is_built_in() {
+    fn policy_lists_only_settings_that_differ_from_built_in_ones() {
         assert_eq!(set(json!({})), Vec::<String>::new());
         let one =
             json!({"retention": {"archive_after_minutes": 5}, "types": {"tide": {}, "alert": {"class": "alert"}}});
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_holds_is_a_policy_that_means_the_same() {
+    fn whole_policy_parses_back_to_an_equivalent_policy() {
         for policy in [
             json!({}),
             json!({"scratchbook": {"profile": "on_device"}, "quota": {"live_observations": 3}}),

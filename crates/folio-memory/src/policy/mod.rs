@@ -110,13 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_document_is_the_policy_of_a_new_space_and_is_written_as_one() {
+    fn default_policy_is_an_empty_document() {
         assert_eq!(policy(json!({})), SpacePolicy::default());
         assert_eq!(serde_json::to_value(SpacePolicy::default()).unwrap(), json!({}));
     }
 
     #[test]
-    fn a_quota_of_nothing_is_refused_m7_6_46() {
+    fn quota_of_zero_is_refused_m7_6_46() {
         let told = policy(json!({"quota": {"live_observations": 0}})).check().unwrap_err();
         assert_eq!(told.code, "policy_invalid");
         assert!(told.message.contains("for no limit, give"), "{told}");
@@ -129,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_section_is_an_error() {
+    fn unknown_policy_keys_are_refused() {
         assert!(serde_json::from_value::<SpacePolicy>(json!({"typs": {}})).is_err());
         assert!(serde_json::from_value::<SpacePolicy>(json!({"types": {"x": {"clas": "alert"}}})).is_err());
     }
 
     #[test]
-    fn a_list_is_no_document_and_no_section_of_one() {
+    fn list_in_place_of_a_policy_object_is_refused() {
         for list in [
             json!([]),
             json!([{"weather": {}}]),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_replaces_the_one_before_and_a_type_is_added_to_it() {
+    fn set_policy_replaces_the_document_and_types_register_once() {
         let mut kept = KeptPolicy::default();
         let set = |value| Change::SetPolicy {
             policy: Box::new(policy(value)),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_type_that_could_not_be_used_is_not_registered_m7_3_22() {
+    fn type_with_an_invalid_name_or_lifetime_is_refused_m7_3_22() {
         check(
             json!({"weather": {"class": "alert", "default_ttl_minutes": null, "priority": 1}}),
             None,
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_strict_for_tools_and_open_for_people_unless_it_is_said_m7_3_22() {
+    fn strict_types_setting_selects_the_roles_it_holds_for_m7_3_22() {
         for (strict, tool, person) in [
             (StrictTypes::Tools, true, false),
             (StrictTypes::Everybody, true, true),

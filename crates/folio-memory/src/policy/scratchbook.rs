@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_profiles_are_those_of_seed_003_m7_8_v1() {
+    fn scratchbook_profiles_have_the_limits_of_seed_003_m7_8_v1() {
         let cloud = policy(json!({}));
         assert_eq!((cloud.budget(None), cloud.max_rendered_items()), (800, 40));
         assert!(cloud.includes_tool_list() && cloud.auto_compact());
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_view_has_a_fifth_of_the_window_at_most_m7_8_v1() {
+    fn view_budget_is_at_most_a_fifth_of_the_window_m7_8_v1() {
         assert_eq!(policy(json!({})).budget(Some(2_000)), 400);
         assert_eq!(policy(json!({})).budget(Some(128_000)), 800);
         assert_eq!(policy(json!({"view_token_limit": 3_000})).budget(Some(10_000)), 2_000);
     }
 
     #[test]
-    fn a_small_window_has_it_in_the_system_prompt_and_others_at_the_end_m7_8_v6() {
+    fn small_window_places_the_view_in_the_system_prompt_m7_8_v6() {
         let cloud = policy(json!({}));
         assert_eq!(cloud.placement(Some(8_192)), Placement::System);
         assert_eq!(cloud.placement(Some(8_193)), Placement::Tail);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn invalid_scratchbook_policy_is_refused() {
         for wrong in [
             json!({"max_rendered_items": 0}),
             json!({"view_token_limit": 1_000_000}),

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_names_no_more_than_can_be_looked_for() {
+    fn query_with_too_many_values_is_refused() {
         let tags = |count: usize| (0..count).map(|n| Tag::parse(&n.to_string()).unwrap()).collect();
         let context = |count: usize| (0..count).map(|n| (format!("k{n}"), json!(n))).collect();
         let most = EntryQuery {

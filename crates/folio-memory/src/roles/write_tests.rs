@@ -68,7 +68,7 @@ fn who_may(changes: &[Change], there: &[Change]) -> Vec<&'static str> {
 }
 
 #[test]
-fn pages_are_added_by_planners_and_people_and_by_others_where_they_are_at_home_m7_7() {
+fn page_writes_are_limited_by_role_and_branch_m7_7() {
     let there = [
         page(PageRole::ScratchpadExec, "branch", Some("mine"), None),
         page(PageRole::ScratchpadExec, "other branch", Some("other"), None),
@@ -119,7 +119,7 @@ fn pages_are_added_by_planners_and_people_and_by_others_where_they_are_at_home_m
 }
 
 #[test]
-fn the_scratch_page_and_a_book_begin_to_exist_with_whoever_adds_to_them_first_m7_7() {
+fn any_role_may_create_the_scratch_page_and_a_scratchbook_m7_7() {
     let (scratch, fields) = observation::page_of(&SpaceName::main());
     let (book, book_fields) = scratchbook::page_of(&SpaceName::main(), &ThreadKey::main());
     for (id, fields) in [(scratch, fields), (book, book_fields)] {
@@ -129,7 +129,7 @@ fn the_scratch_page_and_a_book_begin_to_exist_with_whoever_adds_to_them_first_m7
 }
 
 #[test]
-fn some_add_only_what_is_theirs_to_add_m7_7() {
+fn entries_and_links_are_added_only_by_permitted_roles_m7_7() {
     let all_but = |names: &[&str]| -> Vec<&str> {
         let all = Role::ALL.into_iter().map(Role::as_str);
         all.filter(|name| !names.contains(name)).collect()
@@ -177,7 +177,7 @@ fn some_add_only_what_is_theirs_to_add_m7_7() {
 }
 
 #[test]
-fn a_patch_in_a_write_is_judged_as_a_patch_and_nothing_rides_along_with_it_m7_7() {
+fn patch_needs_permission_for_each_of_its_fields_m7_7() {
     let body = || FieldChange::Body("other".to_owned());
     assert_eq!(who_may(&[patch(vec![body()])], &[]), ["human"]);
     let archived = FieldChange::Status(Status::Archived);
@@ -208,7 +208,7 @@ fn a_patch_in_a_write_is_judged_as_a_patch_and_nothing_rides_along_with_it_m7_7(
 }
 
 #[test]
-fn nobody_pins_by_adding_who_may_not_pin_m7_7() {
+fn adding_a_pinned_entry_needs_permission_to_pin_m7_7() {
     let mut new = added("new", EntryKind::Note, None);
     new.fields.pin_rank = Some(1);
     let pinned = Change::AddEntry(Box::new(new.clone()));
@@ -222,7 +222,7 @@ fn nobody_pins_by_adding_who_may_not_pin_m7_7() {
 }
 
 #[test]
-fn an_executor_pins_what_stands_on_a_page_of_its_branch_and_nothing_else_m7_7() {
+fn executor_may_pin_only_on_scratchpads_of_its_branch_m7_7() {
     let pins = [patch(vec![FieldChange::PinRank(Some(1))])];
     let may = |kind: EntryKind, page: Option<(&str, PageRole)>| {
         let mut known = Known::default();
@@ -242,7 +242,7 @@ fn an_executor_pins_what_stands_on_a_page_of_its_branch_and_nothing_else_m7_7() 
 }
 
 #[test]
-fn an_entry_of_the_tree_is_of_the_run_that_its_page_is_of_m7_7() {
+fn planner_may_patch_only_entries_on_pages_of_its_run_m7_7() {
     let status = [patch(vec![FieldChange::Status(Status::InProgress)])];
     let may_of = |of: &str| {
         let mut known = Known::default();

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_with_similar_names_have_different_books_m7_4_38() {
+    fn similar_thread_names_get_distinct_scratchbooks_m7_4_38() {
         let space = SpaceName::main();
         let ids: Vec<_> = ["a/b", "a_b", "a b", "線程"]
             .map(|t| page_of(&space, &ThreadKey(t.to_owned())).0)
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn null_clears_what_can_be_empty_and_is_refused_where_nothing_can_be() {
+    fn null_in_an_item_patch_clears_only_optional_fields() {
         use serde_json::json;
 
         let mut task = entry(EntryKind::Task);
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_ends_with_the_status_that_it_was_given_for_m7_4_35() {
+    fn status_change_of_an_item_ends_its_lease_m7_4_35() {
         let mut task = entry(EntryKind::Task);
         task.fields.lease_until = Some(Timestamp::from_millis(1_000));
         let set = |task: &Entry, status| patch(task, to(status)).unwrap().0.pop().unwrap();
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_of_the_body_serves_as_title() {
+    fn missing_title_is_taken_from_the_first_body_line() {
         let item = ItemInput {
             title: None,
             body: "\n  first\nsecond".to_owned(),
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_and_a_phase_with_nothing_in_them_are_none() {
+    fn blank_title_or_phase_counts_as_missing() {
         let item = ItemInput {
             body: "only a text".to_owned(),
             phase: Some(" ".to_owned()),
@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_task_has_progress_and_only_from_0_to_1() {
+    fn progress_over_one_or_of_a_todo_is_refused() {
         let todo = ItemInput {
             progress: Some(0.5),
             ..ItemInput::new(EntryKind::Todo, "x")
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_to_done_says_what_completing_says_m7_5_41() {
+    fn patch_to_done_makes_the_same_changes_as_completing_m7_5_41() {
         let mut item = entry(EntryKind::Task);
         item.fields.progress = Some(0.5);
         let (changes, _) = patch(&item, to("done")).unwrap();
@@ -540,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_and_opened_again_is_not_all_done_m7_5_41() {
+    fn reopening_a_done_task_clears_its_full_progress_m7_5_41() {
         let mut item = entry(EntryKind::Task);
         let completed = complete(&item);
         item.patch(&completed, Seq(2), Timestamp::default());
@@ -564,12 +564,12 @@ mod tests {
     }
 
     #[test]
-    fn progress_of_a_zero_below_nothing_is_zero() {
+    fn negative_zero_progress_becomes_zero() {
         assert!(checked_progress(-0.0).unwrap().is_sign_positive());
     }
 
     #[test]
-    fn a_title_that_is_too_long_is_the_text_and_begins_the_title() {
+    fn overlong_title_becomes_the_body_with_a_short_title() {
         let long = format!("{} END", "größer ".repeat(100));
         for body in ["", " \n"] {
             let item = ItemInput {
@@ -584,14 +584,14 @@ mod tests {
     }
 
     #[test]
-    fn a_title_that_just_fits_stays_a_title() {
+    fn title_of_the_maximum_length_is_kept() {
         let fits = "x".repeat(MAX_TITLE_BYTES);
         let (fields, _) = draft(ItemInput::new(EntryKind::Todo, format!(" {fits}\n")), Trust::User).unwrap();
         assert_eq!((fields.title.as_str(), fields.body.as_str()), (fits.as_str(), ""));
     }
 
     #[test]
-    fn a_title_that_is_too_long_is_refused_where_there_is_no_place_for_its_rest() {
+    fn overlong_title_is_refused_beside_a_body_and_in_patches() {
         let long = "x".repeat(MAX_TITLE_BYTES + 1);
         let both = ItemInput {
             body: "text".to_owned(),
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_is_no_longer_than_a_title() {
+    fn phase_over_512_bytes_is_refused() {
         let task = |bytes: usize| ItemInput {
             phase: Some("x".repeat(bytes)),
             ..ItemInput::new(EntryKind::Task, "x")
@@ -637,7 +637,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_task_gets_progress_or_a_phase_by_a_change() {
+    fn patch_sets_progress_and_phase_only_on_tasks() {
         let progress = ItemPatch {
             progress: Some(0.5),
             ..ItemPatch::default()
@@ -660,7 +660,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_cannot_be_is_answered_with_those_that_can() {
+    fn invalid_status_error_lists_the_valid_statuses() {
         for (kind, text, can) in [
             (
                 EntryKind::Note,
@@ -680,13 +680,13 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_reopened_as_open_too() {
+    fn note_patched_to_open_becomes_active() {
         let (changes, _) = patch(&entry(EntryKind::Note), to("open")).unwrap();
         assert_eq!(changes, [FieldChange::Status(Status::Active)]);
     }
 
     #[test]
-    fn what_nobody_sees_is_no_text_m7_3_29() {
+    fn invisible_text_counts_as_empty_m7_3_29() {
         for unseen in [
             "\u{200b}",
             "\u{feff} \u{2060}",
@@ -715,7 +715,7 @@ mod tests {
     }
 
     #[test]
-    fn nul_is_taken_out_of_every_text_and_said_once_m7_3_29() {
+    fn nul_is_removed_from_item_texts_with_one_warning_m7_3_29() {
         let item = ItemInput {
             body: "b\0b".to_owned(),
             phase: Some("p\0".to_owned()),
@@ -738,7 +738,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_archived_is_asked_again_to_be_so_m7_4_34() {
+    fn patch_of_an_archived_item_may_only_archive_it_again_m7_4_34() {
         let mut archived = entry(EntryKind::Task);
         archived.fields.status = Status::Archived;
         assert!(patch(&archived, to("archived")).is_ok());
@@ -751,7 +751,7 @@ mod tests {
     }
 
     #[test]
-    fn an_observation_is_no_item() {
+    fn observation_is_refused_as_a_scratchbook_item() {
         assert_eq!(
             draft(ItemInput::new(EntryKind::Observation, "x"), Trust::User)
                 .unwrap_err()

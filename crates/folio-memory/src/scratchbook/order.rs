@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_then_work_begun_then_open_then_notes_then_what_is_done() {
+    fn items_are_ordered_by_pin_then_work_status_then_notes() {
         let mut items = [
             item(1, EntryKind::Note, Status::Active, None),
             item(2, EntryKind::Todo, Status::Done, None),

@@ -425,7 +425,7 @@ mod tests {
     use crate::tokens::{Tokens as _, Vocabulary};
 
     #[test]
-    fn all_six_definitions_are_at_most_700_tokens() {
+    fn scratchbook_tool_definitions_fit_in_700_tokens() {
         let sent: Vec<Value> = definitions()
             .into_iter()
             .map(|tool| json!({"name": tool.name, "description": tool.description, "input_schema": tool.schema}))
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_argument_is_named_with_what_it_could_be() {
+    fn scratchbook_tools_name_an_invalid_argument_and_valid_values() {
         for (name, arguments, said) in [
             (
                 "scratch_add",
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_text_is_as_good_as_none_but_where_it_empties_something() {
+    fn empty_tool_argument_counts_as_missing_except_in_updates() {
         let every = json!({"kind": "note", "title": "", "body": "Text", "type": "", "tags": [], "page": "", "ttl_minutes": "", "phase": ""});
         let Ok(Call::AddItem(input)) = Call::parse("scratch_add", &every) else {
             panic!("{every}")
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_write_is_understood() {
+    fn scratchbook_tools_accept_lenient_argument_forms() {
         let call = Call::parse(
             "scratch_add",
             &json!({"kind": "task", "title": "x", "progress": "0.5", "tags": "db", "phase": null}),

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_take_for_the_same_text_is_found_m7_6_50() {
+    fn sought_text_is_found_in_equivalent_spellings_m7_6_50() {
         for (text, other) in [
             ("Café Müller", "cafe\u{301}  mu\u{308}ller"),
             ("old mill", "the Old\nmill."),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_otherwise_is_not_found_m7_6_50() {
+    fn sought_text_is_not_found_in_different_spellings_m7_6_50() {
         for (text, other) in [
             ("old mill", "oldmill"),
             ("oldmill", "old mill"),

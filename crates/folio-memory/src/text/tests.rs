@@ -25,7 +25,7 @@ fn finds_any(query: &str, text: &str) -> bool {
 
 /// A test of time: comparing every pair of the run with every other would take minutes.
 #[test]
-fn a_long_run_without_spaces_is_asked_for_in_no_more_time_than_it_is_long() {
+fn query_of_a_long_text_without_spaces_takes_linear_time() {
     let run: String = (0..200_000_u32)
         .filter_map(|n| char::from_u32(0x4e00 + n * 7_919 % 20_000))
         .collect();
@@ -33,7 +33,7 @@ fn a_long_run_without_spaces_is_asked_for_in_no_more_time_than_it_is_long() {
 }
 
 #[test]
-fn case_accents_and_width_do_not_matter_m7_2_17() {
+fn search_ignores_case_accents_and_width_m7_2_17() {
     for (query, text) in [
         ("zurich", "Zürich"),
         ("ZÜRICH", "zu\u{308}rich"),
@@ -59,7 +59,7 @@ fn case_accents_and_width_do_not_matter_m7_2_17() {
 }
 
 #[test]
-fn english_words_are_found_in_every_form_and_others_as_they_are_m7_2_17() {
+fn search_stems_english_words_but_no_others_m7_2_17() {
     for (query, text) in [
         ("flight", "flights"),
         ("running", "he runs"),
@@ -73,7 +73,7 @@ fn english_words_are_found_in_every_form_and_others_as_they_are_m7_2_17() {
 }
 
 #[test]
-fn any_part_of_a_run_without_spaces_is_found_m7_2_17() {
+fn search_finds_any_part_of_text_without_spaces_m7_2_17() {
     let text = "明日は東京都に行きます";
     for part in ["東", "東京", "東京都", "京都に", "す", text] {
         assert!(finds(part, text), "{part}");
@@ -88,7 +88,7 @@ fn any_part_of_a_run_without_spaces_is_found_m7_2_17() {
 }
 
 #[test]
-fn a_name_is_found_by_itself_and_by_its_words() {
+fn identifier_is_found_whole_and_by_its_words() {
     let text = "call HTTPServer.parse_request or readFile in src/sqlite/wake.rs";
     for query in [
         "httpserver",
@@ -108,7 +108,7 @@ fn a_name_is_found_by_itself_and_by_its_words() {
 }
 
 #[test]
-fn all_words_or_any_of_them() {
+fn text_query_requires_all_words_or_any_as_requested() {
     assert!(finds("paris flight", "a flight to Paris"));
     assert!(!finds("paris train", "a flight to Paris"));
     assert!(finds_any("paris train", "a flight to Paris"));
@@ -121,14 +121,14 @@ fn all_words_or_any_of_them() {
 }
 
 #[test]
-fn words_that_stand_everywhere_count_only_if_there_are_no_others() {
+fn stop_words_count_only_in_queries_without_other_words() {
     assert!(finds("the flight to Paris", "flights, Paris"));
     assert!(!finds("the of", "flights"));
     assert!(finds("the of", "the end of it"));
 }
 
 #[test]
-fn a_text_without_words_finds_nothing_and_signs_are_no_syntax() {
+fn query_without_words_matches_nothing_and_signs_are_no_syntax() {
     for query in ["", "  ", "\"", "*", "- + ()", "''", "\u{0}"] {
         assert!(TextQuery::of(query, TextMatch::All).is_empty(), "{query:?}");
         assert!(!finds(query, "anything \" * -"), "{query:?}");
@@ -149,7 +149,7 @@ fn a_text_without_words_finds_nothing_and_signs_are_no_syntax() {
 }
 
 #[test]
-fn a_question_and_an_entry_have_bounds() {
+fn query_and_entry_terms_are_limited_in_number() {
     let long = (0..100_000).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" ");
     let query = TextQuery::of(&long, TextMatch::All);
     assert_eq!((query.words().len(), query.is_cut()), (MAX_QUERY_TERMS, true));
@@ -181,7 +181,7 @@ fn shown(text: &str, query: &str, max: usize) -> String {
 }
 
 #[test]
-fn a_snippet_shows_where_most_words_stand() {
+fn snippet_shows_the_passage_with_most_query_words() {
     assert_eq!(shown("A flight to Paris", "paris flights", 40), "A [flight] to [Paris]");
     assert_eq!(shown("no such word", "other", 7), "no such…");
     let text = format!("paris {} the flight\nto Paris {}", "x ".repeat(50), "y ".repeat(50));
@@ -191,14 +191,14 @@ fn a_snippet_shows_where_most_words_stand() {
 }
 
 #[test]
-fn a_snippet_cuts_between_what_readers_take_for_characters() {
+fn snippet_is_cut_between_graphemes() {
     let family = "👨\u{200d}👩\u{200d}👧";
     assert_eq!(shown(&family.repeat(3), "none", 2), format!("{}…", family.repeat(2)));
 }
 
 proptest! {
     #[test]
-    fn a_term_is_what_a_store_can_take_apart_at_spaces(text in "\\PC{0,40}") {
+    fn search_terms_are_bounded_and_contain_no_spaces(text in "\\PC{0,40}") {
         for term in terms(&text) {
             prop_assert!(!term.is_empty() && term.len() <= MAX_TERM_BYTES);
             prop_assert!(term.chars().all(|c| !c.is_ascii() || c.is_ascii_lowercase() || c.is_ascii_digit()), "{term:?}");
@@ -206,13 +206,13 @@ proptest! {
     }
 
     #[test]
-    fn every_text_with_words_finds_itself(text in "\\PC{0,40}") {
+    fn every_text_with_words_matches_itself_as_a_query(text in "\\PC{0,40}") {
         let query = TextQuery::of(&text, TextMatch::All);
         prop_assert_eq!(query.matches(&fields("", &text, &[])), !query.is_empty());
     }
 
     #[test]
-    fn a_snippet_is_a_part_of_its_text(text in "\\PC{0,60}", query in "\\PC{0,10}", max in 0_usize..20) {
+    fn snippet_is_a_substring_of_its_text(text in "\\PC{0,60}", query in "\\PC{0,10}", max in 0_usize..20) {
         let parts = snippet(&text, &TextQuery::of(&query, TextMatch::Any), max).parts;
         let whole: String = parts.iter().map(|part| part.text.as_str()).collect();
         let inner = whole.trim_start_matches(ELLIPSIS).trim_end_matches(ELLIPSIS);

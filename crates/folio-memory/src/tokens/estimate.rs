@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_is_known_if_it_is_one_of_the_list() {
+    fn word_is_known_only_if_the_list_contains_it() {
         let words = words_of(WORDS);
         assert!(words.len() > 2_000 && words.len() < PLACES / 2);
         let is_known = |word: &str| is_known(word.as_bytes(), word.len(), Some(b' '));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_word_is_one_token_wherever_it_is_taken_for_one_m7_8_v3() {
+    fn estimate_of_known_words_is_not_below_their_exact_count_m7_8_v3() {
         let (anywhere, behind_space) = WORDS.split_once("\n\n").expect("there are two parts");
         assert!(words_of(anywhere).is_disjoint(&words_of(behind_space)));
         let signs = (0..0x80_u8).filter(|byte| !byte.is_ascii_alphanumeric());
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_of_letters_is_one_token_m7_8_v3() {
+    fn known_letter_pairs_are_one_token_each_m7_8_v3() {
         for first in b'a'..=b'z' {
             for second in (b'a'..=b'z').filter(|second| is_pair(first, *second)) {
                 let pair = String::from_iter([char::from(first), char::from(second)]);

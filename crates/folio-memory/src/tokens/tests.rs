@@ -9,7 +9,7 @@ fn o200k(text: &str) -> u32 {
 }
 
 #[test]
-fn counting_is_exact_m7_8_v3() {
+fn token_counts_match_the_openai_tokenizer_m7_8_v3() {
     // The counts of OpenAI's own tokenizer.
     for (text, o200k, cl100k) in [
         ("", 0, 0),
@@ -24,7 +24,7 @@ fn counting_is_exact_m7_8_v3() {
 }
 
 #[test]
-fn a_model_is_known_by_its_name_m7_8_v3() {
+fn token_counter_is_chosen_by_the_model_name_m7_8_v3() {
     for (model, method) in [
         ("gpt-4o", "o200k_base"),
         ("openai:gpt-5.1-mini", "o200k_base"),
@@ -44,14 +44,14 @@ fn a_model_is_known_by_its_name_m7_8_v3() {
 }
 
 #[test]
-fn an_estimate_of_prose_is_no_more_than_twice_what_it_is_m7_8_v3() {
+fn estimate_of_prose_is_less_than_twice_its_exact_count_m7_8_v3() {
     let text = include_str!("../../../../ARCHITECTURE.md");
     let (estimate, exact) = (Estimate.count(text), o200k(text));
     assert!(estimate >= exact && estimate < exact * 2, "{estimate} for {exact}");
 }
 
 #[test]
-fn an_estimate_of_documents_is_not_below_what_they_are_m7_8_v3() {
+fn estimate_of_documents_is_not_below_their_exact_count_m7_8_v3() {
     for text in [
         include_str!("../../../../README.md"),
         include_str!("../context/mod.rs"),
@@ -73,7 +73,7 @@ fn an_estimate_of_documents_is_not_below_what_they_are_m7_8_v3() {
 }
 
 #[test]
-fn an_estimate_of_words_without_vowels_is_not_below_what_they_are_m7_8_v3() {
+fn estimate_of_vowelless_words_is_not_below_their_exact_count_m7_8_v3() {
     for text in [
         "tthtthtthtthtthtthtthtth",
         "spsspsspsspsspsspsspssps",
@@ -85,7 +85,7 @@ fn an_estimate_of_words_without_vowels_is_not_below_what_they_are_m7_8_v3() {
 }
 
 #[test]
-fn no_character_is_estimated_below_what_it_is_m7_8_v3() {
+fn estimate_of_any_character_is_not_below_its_exact_count_m7_8_v3() {
     let too_low: String = ('\u{80}'..=char::MAX)
         .filter(|c| {
             let mut bytes = [0; 4];
@@ -97,7 +97,7 @@ fn no_character_is_estimated_below_what_it_is_m7_8_v3() {
 }
 
 #[test]
-fn no_two_letters_of_one_token_each_are_estimated_below_what_they_are_m7_8_v3() {
+fn estimate_of_two_letters_is_not_below_their_exact_count_m7_8_v3() {
     let letters: Vec<char> = ('\u{80}'..='\u{700}')
         .filter(|c| Estimate.count(&c.to_string()) == 1)
         .collect();
@@ -159,13 +159,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
     #[test]
-    fn an_estimate_is_never_below_what_a_model_counts_m7_8_v3(parts in proptest::collection::vec(some_text(), 1..4)) {
+    fn estimate_of_any_text_is_not_below_its_exact_count_m7_8_v3(parts in proptest::collection::vec(some_text(), 1..4)) {
         let text = parts.concat();
         prop_assert!(Estimate.count(&text) >= o200k(&text), "{} < {} for {text:?}", Estimate.count(&text), o200k(&text));
     }
 
     #[test]
-    fn counting_agrees_with_another_implementation_m7_8_v3(parts in proptest::collection::vec(some_text(), 1..4)) {
+    fn token_counts_agree_with_tiktoken_rs_m7_8_v3(parts in proptest::collection::vec(some_text(), 1..4)) {
         let text = parts.concat();
         let theirs = tiktoken_rs::o200k_base_singleton().encode_ordinary(&text).len();
         prop_assert_eq!(o200k(&text), u32::try_from(theirs).unwrap());

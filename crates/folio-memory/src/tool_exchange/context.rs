@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_may_stand_where_a_list_is_meant_m7_2_12() {
+    fn filter_accepts_one_value_in_place_of_a_list_m7_2_12() {
         let one = asks(json!({"filters": {"tags": "wine", "owner": "agent", "status": "active", "type": "alert"}}));
         let list = json!({"filters": {"tags": ["wine"], "owner": ["agent"], "status": ["active"], "type": ["alert"]}});
         assert_eq!(one, asks(list));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_with_nothing_in_it_is_refused_by_the_name_of_its_filter_m7_2_12() {
+    fn blank_filter_value_is_refused_with_the_filter_name_m7_2_12() {
         for name in ["type", "status", "owner", "tags", "tags_any", "tags_none"] {
             for empty in [json!(""), json!(" "), json!(["a", ""])] {
                 let refused = context_query(&json!({"filters": {name: empty}}), &ReadScope::default()).unwrap_err();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_can_ask_as_everybody_else_does_m7_2_11() {
+    fn tool_query_accepts_confidence_expiry_match_and_order_m7_2_11() {
         let asked = asks(json!({"filters": {
             "min_confidence": "high", "include_expired": true, "include_superseded": true, "match": "any", "order": "priority",
         }}));
@@ -290,14 +290,14 @@ mod tests {
     }
 
     #[test]
-    fn context_is_asked_for_by_path_either_way_m7_2_18() {
+    fn context_filter_accepts_object_and_dotted_forms_m7_2_18() {
         let wanted = vec![("goal_id".to_owned(), json!("g"))];
         assert_eq!(asks(json!({"filters": {"context": {"goal_id": "g"}}})).context, wanted);
         assert_eq!(asks(json!({"filters": {"context.goal_id": "g"}})).context, wanted);
     }
 
     #[test]
-    fn an_unknown_value_matches_nothing_and_an_unknown_field_is_an_error_m7_2_13() {
+    fn unknown_value_matches_nothing_and_unknown_filter_is_refused_m7_2_13() {
         let of = |query: Value| context_query(&query, &ReadScope::default());
         for nothing in [
             json!({"filters": {"status": ["nonsense"]}}),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_sees_no_types_that_it_did_not_declare_m7_3_23() {
+    fn tool_query_is_limited_to_its_declared_types_m7_3_23() {
         let scope = ReadScope {
             types: vec!["alert".to_owned()],
             tags: Vec::new(),

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_a_manifest_may_add_the_four_usual_types_m7_3_23() {
+    fn tool_without_a_manifest_may_add_only_the_usual_types_m7_3_23() {
         let manifest = manifests(json!({})).of("wine_search");
         let may = |name| manifest.observes(name);
         assert!(USUAL.into_iter().all(may));
@@ -278,14 +278,14 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_says_what_its_tool_may_add_and_nobody_elses_m7_3_23() {
+    fn manifest_permits_types_only_for_its_own_tool_m7_3_23() {
         let all = manifests(json!({"email": {"observes": ["alert"]}, "any": {"observes": ["*"]}}));
         assert!(all.of("email").observes("alert") && !all.of("email").observes("observation"));
         assert!(all.of("any").observes("weather") && !all.of("other").observes("alert"));
     }
 
     #[test]
-    fn a_lifetime_stays_within_the_manifest_m7_3_23() {
+    fn manifest_limits_the_lifetime_with_a_warning_m7_3_23() {
         let until = |after| Lifetime::Until(NOW.plus(minutes(after)));
         let usual = ToolManifest::default();
         assert_eq!(bounded(&usual, until(5)), (until(5), None));
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_says_what_was_sent_and_what_is_used_in_one_unit_m7_1_4() {
+    fn lifetime_warning_gives_both_values_in_the_unit_sent_m7_1_4() {
         let short = manifests(json!({"scan": {"ttl_max": 7}})).of("scan");
         let warned = |item: Value| {
             let input = ObservationInput::from_json(&item).unwrap();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_strangers_may_have_written_is_believed_less_m7_8_v11() {
+    fn external_tools_have_less_trust_than_internal_ones_m7_8_v11() {
         let all = manifests(json!({
             "web": {"external": true}, "desk.search": {"external": false}, "desk.read": {"observes": ["*"]}, "email": {},
         }));
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_makes_no_sense_is_refused() {
+    fn invalid_manifest_is_refused() {
         assert!(manifests(json!({"x": {"observes": ["No Such"]}})).check().is_err());
         assert!(manifests(json!({"x": {"max_per_call": 10_001}})).check().is_err());
         assert!(manifests(json!({"x": {"ttl_max_minutes": 525_601}})).check().is_err());

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_equal_in_both_arrays_is_taken_once_and_two_in_one_array_are_two_m7_3_24_and_27() {
+    fn item_equal_in_both_arrays_is_taken_once_m7_3_24_and_27() {
         let item = json!({"content": "likes Burgundy"});
         let channels = [
             (Channel::Observations, json!([item, item])),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_item_is_rejected_with_its_index_and_takes_nothing_from_the_others_m7_3_25() {
+    fn invalid_item_is_rejected_by_index_and_others_are_taken_m7_3_25() {
         let channels = [
             (
                 Channel::Observations,
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_tool_may_bring_is_rejected_one_by_one_m7_3_23() {
+    fn items_over_the_limit_of_a_call_are_rejected_singly_m7_3_23() {
         let items: Vec<_> = (0..120).map(|n| json!({"content": n.to_string()})).collect();
         let channels = [(Channel::Observations, json!(items))];
         let (taken, rejected) = sifted(&channels, &ToolManifest::default());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_source_is_kept_as_a_claim_m7_3_31() {
+    fn source_of_a_tool_item_is_kept_as_claimed_source_m7_3_31() {
         let item = json!([{"content": "x", "source": {"tool": "bank"}, "metadata": {"a": 1}}]);
         let sifted = sift(&[(Channel::Observations, &item)], &ToolManifest::default());
         let Content::Observation(input) = &sifted.proposed[0].content else {

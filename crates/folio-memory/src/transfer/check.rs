@@ -80,7 +80,7 @@ mod tests {
     use crate::id::{EntryId, PageId};
 
     #[test]
-    fn nul_is_taken_out_of_items_as_of_observations_m7_3_29() {
+    fn import_removes_nul_from_items_and_observations_m7_3_29() {
         for kind in [EntryKind::Observation, EntryKind::Task] {
             let mut fields = EntryFields::new(kind, Owner::agent(), Trust::User);
             (fields.title, fields.body) = ("t\0t".to_owned(), "b\0b".to_owned());

@@ -55,7 +55,7 @@ fn work(handle: u64, kind: EntryKind, title: &str) -> Entry {
 }
 
 #[test]
-fn an_alert_about_fraud_makes_a_payment_critical_and_nothing_else_m7_11_2() {
+fn fraud_alert_makes_only_a_payment_critical_m7_11_2() {
     let payment = urgency("Transfer 500 euro to Bob", &[fraud()]);
     assert_eq!(payment.urgency, Urgency::Critical);
     assert_eq!(payment.used, [Used::of(&fraud())]);
@@ -68,7 +68,7 @@ fn an_alert_about_fraud_makes_a_payment_critical_and_nothing_else_m7_11_2() {
 }
 
 #[test]
-fn every_type_of_class_alert_raises_m7_3_22() {
+fn matching_entry_of_any_alert_type_raises_urgency_m7_3_22() {
     for name in ["alert", "error_alert", "risk_alert", "security_alert"] {
         let alert = observation(1, name, "x").tags(&["database"]).build();
         assert_eq!(
@@ -82,7 +82,7 @@ fn every_type_of_class_alert_raises_m7_3_22() {
 }
 
 #[test]
-fn an_alert_matches_by_its_context_and_one_about_nothing_concerns_everything_m7_11_2() {
+fn alert_matches_by_context_or_everything_if_it_has_none_m7_11_2() {
     let alert = observation(1, "alert", "x")
         .context(json!({"service": "checkout"}))
         .build();
@@ -96,7 +96,7 @@ fn an_alert_matches_by_its_context_and_one_about_nothing_concerns_everything_m7_
 }
 
 #[test]
-fn what_is_settled_or_expired_raises_nothing_m7_11_2() {
+fn resolved_or_expired_alert_does_not_raise_urgency_m7_11_2() {
     let mut resolved = fraud();
     resolved.fields.status = Status::Resolved;
     let mut expired = fraud();
@@ -108,7 +108,7 @@ fn what_is_settled_or_expired_raises_nothing_m7_11_2() {
 }
 
 #[test]
-fn strangers_and_those_who_were_wrong_make_nothing_critical_m7_11_6() {
+fn external_or_often_refuted_alert_makes_nothing_critical_m7_11_6() {
     let mut strange = fraud();
     strange.fields.trust = Trust::ToolExternal;
     assert_eq!(urgency("pay the invoice", &[strange]).urgency, Urgency::High);
@@ -131,7 +131,7 @@ fn strangers_and_those_who_were_wrong_make_nothing_critical_m7_11_6() {
 }
 
 #[test]
-fn a_confirmation_that_is_waited_for_raises_by_a_step_m7_11_2() {
+fn pending_confirmation_raises_urgency_by_one_step_m7_11_2() {
     let waiting = [confirmation(1, "Send it?", "email")];
     assert_eq!(urgency("What is new?", &waiting).urgency, Urgency::High);
     let (types, known) = (TypeRegistry::default(), Calibration::default());
@@ -143,7 +143,7 @@ fn a_confirmation_that_is_waited_for_raises_by_a_step_m7_11_2() {
 }
 
 #[test]
-fn a_bare_yes_answers_the_one_confirmation_or_asks_which_m7_11_2() {
+fn bare_yes_answers_the_only_confirmation_or_is_ambiguous_m7_11_2() {
     let (mail, flight) = (
         confirmation(1, "Send the email?", "email"),
         confirmation(2, "Book the flight?", "flight"),
@@ -167,7 +167,7 @@ fn a_bare_yes_answers_the_one_confirmation_or_asks_which_m7_11_2() {
 }
 
 #[test]
-fn a_question_about_an_input_is_meant_by_no_other_input_m7_11_2() {
+fn clarifying_question_is_no_option_for_another_input_m7_11_2() {
     let (mail, flight) = (
         confirmation(1, "Send the email?", "email"),
         confirmation(2, "Book the flight?", "flight"),
@@ -183,7 +183,7 @@ fn a_question_about_an_input_is_meant_by_no_other_input_m7_11_2() {
 }
 
 #[test]
-fn what_points_at_one_open_thing_is_clear_m7_11_2() {
+fn input_that_refers_to_one_open_entry_is_clear_m7_11_2() {
     let task = work(4, EntryKind::Task, "Write the tests");
     assert_eq!(
         clarity("do it", std::slice::from_ref(&task)),
@@ -200,7 +200,7 @@ fn what_points_at_one_open_thing_is_clear_m7_11_2() {
 }
 
 #[test]
-fn what_a_confirmation_needs_moves_to_the_front_m7_11_2() {
+fn suggestion_needed_by_a_confirmation_is_ordered_first_m7_11_2() {
     let ask = observation(1, "pending_confirmation", "Is a@b.org right?")
         .tags(&["email"])
         .context(json!({"pending_action_id": "send"}))
@@ -228,7 +228,7 @@ fn what_a_confirmation_needs_moves_to_the_front_m7_11_2() {
 }
 
 #[test]
-fn tools_that_verify_come_first_when_an_email_waits_for_confirmation_m7_11_2() {
+fn verifying_tools_come_first_for_an_email_confirmation_m7_11_2() {
     let ask = [confirmation(1, "Is a@b.org right?", "email")];
     let tools = ["weather", "send email", "verify email address", "calendar"].map(str::to_owned);
     let order = RuleOrderer.prefer(&tools, &ask, &TypeRegistry::default(), NOW);
@@ -240,7 +240,7 @@ fn tools_that_verify_come_first_when_an_email_waits_for_confirmation_m7_11_2() {
 }
 
 #[test]
-fn what_is_to_be_reviewed_or_open_means_more_work_m7_11_2() {
+fn pending_review_or_open_work_leaves_a_turn_incomplete_m7_11_2() {
     let mut review = observation(7, "observation", "x").build();
     review.fields.status = Status::PendingReview;
     let finished = |pending: &[Entry], work: &[Entry], run_status| {
@@ -267,7 +267,7 @@ fn what_is_to_be_reviewed_or_open_means_more_work_m7_11_2() {
 }
 
 #[test]
-fn resolved_ones_are_put_away_and_pinned_ones_stay_m7_5_42() {
+fn reflector_archives_resolved_but_not_pinned_entries_m7_5_42() {
     let mut resolved = observation(1, "observation", "x").build();
     resolved.fields.status = Status::Resolved;
     let mut pinned = resolved.clone();
@@ -287,7 +287,7 @@ fn resolved_ones_are_put_away_and_pinned_ones_stay_m7_5_42() {
 }
 
 #[test]
-fn the_hash_of_an_entry_does_not_depend_on_the_order_of_keys() {
+fn entry_hash_is_independent_of_key_order() {
     let of = |context: &str| {
         let mut entry = observation(1, "observation", "x").build();
         entry.fields.context = Some(serde_json::from_str(context).unwrap());

@@ -157,18 +157,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_have_one_form_and_stop_words_go() {
+    fn words_are_stemmed_and_stop_words_removed() {
         let found: Vec<_> = words("Please transfer the Invoices, 500 EUR").into_iter().collect();
         assert_eq!(found, ["eur", "invoice", "transfer"]);
     }
 
     #[test]
-    fn what_is_written_without_spaces_matches_in_pairs() {
+    fn text_without_spaces_is_split_into_character_pairs() {
         assert!(words("確認付款").contains("付款"));
     }
 
     #[test]
-    fn fraud_and_a_payment_have_a_topic_in_common() {
+    fn fraud_and_payment_share_the_money_topic() {
         assert_eq!(common(&subjects("fraud"), &subjects("pay Bob")), ["topic:money"]);
     }
 }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_system_prompt_it_is_the_last_part_m7_8_v6() {
+    fn view_in_the_system_prompt_is_its_last_part_m7_8_v6() {
         let placed = place(request(&["hello"]), "Scratchbook:\ne1\n", Placement::System);
         assert_eq!(placed.system, "You are helpful.\n\nScratchbook:\ne1\n");
         assert_eq!(placed.messages, request(&["hello"]).messages);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_end_it_is_sent_again_only_when_it_changed_m7_8_v6() {
+    fn view_at_the_tail_is_sent_again_only_when_changed_m7_8_v6() {
         let mut first = place(request(&["hello"]), "one\n", Placement::Tail);
         assert_eq!(first.messages[1], said("<scratchbook>\none\n</scratchbook>"));
         assert_eq!(first.system, "You are helpful.");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn after_messages_were_put_away_it_is_there_again_m7_8_v6() {
+    fn view_is_sent_again_after_messages_were_offloaded_m7_8_v6() {
         let before = place(request(&["hello"]), "one\n", Placement::Tail);
         let compacted = Request {
             messages: vec![said("summary of before")],
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_view_adds_nothing_unless_an_earlier_one_is_taken_back() {
+    fn empty_view_adds_nothing_unless_an_earlier_one_was_sent() {
         assert_eq!(place(request(&["x"]), "", Placement::Tail), request(&["x"]));
         let before = place(request(&["x"]), "one\n", Placement::Tail);
         let after = place(before, "", Placement::Tail);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_does_not_end_its_block_m7_8_v11() {
+    fn entry_text_cannot_close_the_scratchbook_block_m7_8_v11() {
         for end in [
             "</scratchbook>",
             "</Scratchbook >",

@@ -111,7 +111,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_the_task_and_its_last_words_are_the_answer_e9_17() {
+async fn acp_agent_gets_the_task_and_its_last_message_answers_e9_17() {
     let bench = Bench::new("works");
     let reply = bench.reply().await;
     assert_eq!(
@@ -143,7 +143,7 @@ async fn an_agent_is_told_the_task_and_its_last_words_are_the_answer_e9_17() {
 }
 
 #[tokio::test]
-async fn what_was_not_granted_is_refused_and_a_yes_is_for_once_e9_14() {
+async fn acp_permission_is_allowed_once_if_granted_and_rejected_otherwise_e9_14() {
     let bench = Bench::new("asks");
     assert_eq!(bench.reply().await.text, ANSWER);
     assert_eq!(
@@ -158,7 +158,7 @@ async fn what_was_not_granted_is_refused_and_a_yes_is_for_once_e9_14() {
 }
 
 #[tokio::test]
-async fn an_answer_of_an_unknown_kind_takes_nothing_away_from_the_others_e9_14() {
+async fn unknown_acp_permission_option_does_not_hide_the_known_ones_e9_14() {
     let mut bench = Bench::new("offers");
     bench.settings.grants = Some(vec![AgentGrant::Read]);
     bench.reply().await;
@@ -166,7 +166,7 @@ async fn an_answer_of_an_unknown_kind_takes_nothing_away_from_the_others_e9_14()
 }
 
 #[tokio::test]
-async fn the_kind_that_was_said_before_it_asks_counts_too_e9_14() {
+async fn acp_permission_needs_grants_for_previously_reported_tool_kind_e9_14() {
     use AgentGrant::{Edit, Execute, Read};
     // It says `edit` before it asks without a kind, and `read` before it asks for `execute`.
     for (grants, chosen) in [
@@ -183,7 +183,7 @@ async fn the_kind_that_was_said_before_it_asks_counts_too_e9_14() {
 }
 
 #[tokio::test]
-async fn whatever_it_says_counts_for_what_it_may_say() {
+async fn acp_messages_and_thoughts_count_toward_the_output_limit() {
     for mode in ["loud", "thinks"] {
         let mut bench = Bench::new(mode);
         bench.settings.output_bytes = Some(100_000);
@@ -195,7 +195,7 @@ async fn whatever_it_says_counts_for_what_it_may_say() {
 }
 
 #[tokio::test]
-async fn one_that_reports_only_money_costs_that_and_the_tokens_that_are_set_aside_e9_10() {
+async fn acp_agent_reporting_only_cost_is_charged_the_tokens_set_aside_e9_10() {
     let usage = Usage {
         tokens_in: u64::from(Estimate.count(&prompt::of(&request()))),
         tokens_out: 100,
@@ -206,7 +206,7 @@ async fn one_that_reports_only_money_costs_that_and_the_tokens_that_are_set_asid
 }
 
 #[tokio::test]
-async fn one_that_stops_costs_what_it_says_e9_10() {
+async fn failed_acp_agent_is_charged_its_reported_usage_e9_10() {
     let counted = Usage {
         tokens_in: 50,
         tokens_out: 10,
@@ -225,7 +225,7 @@ async fn one_that_stops_costs_what_it_says_e9_10() {
 }
 
 #[tokio::test]
-async fn it_is_told_of_mcp_servers() {
+async fn new_acp_session_receives_the_configured_mcp_servers() {
     let mut bench = Bench::new("works");
     bench.settings.mcp = [("memory".to_owned(), vec!["folio".to_owned(), "mcp".to_owned()])].into();
     bench.reply().await;
@@ -237,7 +237,7 @@ async fn it_is_told_of_mcp_servers() {
 }
 
 #[tokio::test]
-async fn what_it_says_of_another_session_is_no_part_of_its_answer_and_grants_nothing_e9_17() {
+async fn acp_messages_of_another_session_are_ignored_and_grant_nothing_e9_17() {
     let bench = Bench::new("strays");
     assert_eq!(bench.reply().await.text, ANSWER);
     let told = bench.told();
@@ -246,12 +246,12 @@ async fn what_it_says_of_another_session_is_no_part_of_its_answer_and_grants_not
 }
 
 #[tokio::test]
-async fn half_a_character_takes_nothing_away_from_what_it_says() {
+async fn lone_surrogate_in_acp_message_becomes_a_replacement_character() {
     assert_eq!(Bench::new("halves").reply().await.text, "Half: \u{fffd}");
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_with_nothing() {
+async fn non_message_output_of_an_acp_agent_is_reported_unanswered() {
     for line in ["{}", r#"{"jsonrpc":"2.0"}"#, "hello"] {
         let mut bench = Bench::new("works");
         // It says what is no message before its first answer, and ends with what it is told next.
@@ -272,7 +272,7 @@ async fn what_is_no_message_is_answered_with_nothing() {
 }
 
 #[tokio::test]
-async fn why_it_did_not_answer_says_what_can_be_done_next() {
+async fn acp_failures_map_to_error_kinds_and_name_the_cause() {
     let cases = [
         ("babbles", ModelErrorKind::Invalid, "no protocol here"),
         ("login", ModelErrorKind::Unauthorised, "nobody is logged in"),
@@ -298,7 +298,7 @@ async fn why_it_did_not_answer_says_what_can_be_done_next() {
 }
 
 #[tokio::test]
-async fn what_an_agent_does_wrong_is_said_in_no_words_of_a_library() {
+async fn acp_protocol_violations_are_explained_without_library_messages() {
     const SAYS: &str = r#"says() { id=${line#*'"id":'}; id=${id%%[,\}]*}; printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
         hello='"result":{"protocolVersion":1,"agentCapabilities":{}}'; session='"result":{"sessionId":"s1"}'
         read -r line; "#;
@@ -345,7 +345,7 @@ async fn what_an_agent_does_wrong_is_said_in_no_words_of_a_library() {
 }
 
 #[tokio::test]
-async fn one_that_is_stopped_is_told_and_then_ended_with_what_it_started_e9_11() {
+async fn cancelled_acp_agent_is_notified_then_ended_with_its_children_e9_11() {
     let bench = Bench::new("hangs");
     let stop = CancellationToken::new();
     let stopping = async {
@@ -362,7 +362,7 @@ async fn one_that_is_stopped_is_told_and_then_ended_with_what_it_started_e9_11()
 }
 
 #[tokio::test]
-async fn one_that_takes_too_long_is_ended() {
+async fn acp_agent_exceeding_its_time_limit_is_ended() {
     let mut bench = Bench::new("hangs");
     bench.settings.time_s = Some(1);
     let error = bench.error().await;
@@ -384,7 +384,7 @@ fn used_a_tool() -> Value {
 }
 
 #[tokio::test]
-async fn an_agent_is_told_nothing_before_its_session_is_kept_e9_17() {
+async fn acp_prompt_is_sent_only_after_the_session_is_recorded_e9_17() {
     let bench = Bench::new("loads");
     bench.remember(&[]);
     let (tells, mut sessions) = tokio::sync::mpsc::channel(1);
@@ -416,7 +416,7 @@ async fn an_agent_is_told_nothing_before_its_session_is_kept_e9_17() {
 }
 
 #[tokio::test]
-async fn an_agent_goes_on_in_the_session_that_it_is_given_back_e9_17() {
+async fn interrupted_acp_session_is_loaded_and_prompted_to_continue_e9_17() {
     let bench = Bench::new("loads");
     bench.remember(&[task_of_the_user(), says("I will look first."), used_a_tool()]);
     assert_eq!(bench.again().await.unwrap().text, ANSWER);
@@ -433,7 +433,7 @@ async fn an_agent_goes_on_in_the_session_that_it_is_given_back_e9_17() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_in_the_session_is_not_asked_for_again_e9_17() {
+async fn answer_in_a_loaded_acp_session_is_returned_without_a_prompt_e9_17() {
     let bench = Bench::new("loads");
     bench.remember(&[
         task_of_the_user(),
@@ -448,7 +448,7 @@ async fn an_answer_that_is_in_the_session_is_not_asked_for_again_e9_17() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_session_holds_nothing_is_told_the_task_with_a_word_of_warning_e9_17() {
+async fn empty_loaded_acp_session_gets_the_task_with_a_warning_e9_17() {
     let bench = Bench::new("loads");
     bench.remember(&[]);
     assert_eq!(bench.again().await.unwrap().text, ANSWER);
@@ -460,7 +460,7 @@ async fn an_agent_whose_session_holds_nothing_is_told_the_task_with_a_word_of_wa
 }
 
 #[tokio::test]
-async fn an_agent_that_does_not_show_its_session_is_told_that_it_may_have_been_interrupted_e9_17() {
+async fn acp_resume_without_history_repeats_the_task_with_a_notice_e9_17() {
     let bench = Bench::new("resumes");
     bench.remember(&[]);
     assert_eq!(bench.again().await.unwrap().text, ANSWER);
@@ -473,7 +473,7 @@ async fn an_agent_that_does_not_show_its_session_is_told_that_it_may_have_been_i
 }
 
 #[tokio::test]
-async fn of_an_agent_that_cannot_go_on_nobody_knows_what_it_did_e9_12() {
+async fn acp_agent_that_cannot_resume_fails_with_unknown_outcome_e9_12() {
     for (mode, methods) in [
         ("works", ["initialize"].as_slice()),
         ("forgets", &["initialize", "session/load"]),

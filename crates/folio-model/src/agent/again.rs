@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_whole_object_with_all_that_is_required_is_an_answer_e9_17() {
+    fn only_a_complete_object_with_required_fields_is_an_answer_e9_17() {
         let required = ["notes".to_owned()];
         let is_answer = |text: &str| is_answer(text, &required);
         assert!(is_answer(

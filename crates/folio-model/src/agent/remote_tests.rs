@@ -116,7 +116,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn it_is_given_the_task_once_and_asked_until_it_is_done_e9_17() {
+async fn remote_agent_gets_the_task_once_and_is_polled_until_done_e9_17() {
     let done = json!({"artifacts": [
         {"artifactId": "a", "parts": [{"text": "Look:"}, {"data": {"notes": "It ticks."}}]},
         {"artifactId": "b", "parts": [{"raw": "aGVsbG8=", "filename": "clock.png"}]},
@@ -167,7 +167,7 @@ async fn it_is_given_the_task_once_and_asked_until_it_is_done_e9_17() {
 }
 
 #[tokio::test]
-async fn one_that_answers_at_once_is_asked_nothing_more_e9_17() {
+async fn immediate_remote_answer_is_returned_without_polling_e9_17() {
     let message = json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "It ticks."}]}});
     let house = House::of([result(&message)]).await;
     assert_eq!(house.asked(&Place::default()).await.unwrap().text, "It ticks.");
@@ -177,14 +177,14 @@ async fn one_that_answers_at_once_is_asked_nothing_more_e9_17() {
 }
 
 #[tokio::test]
-async fn half_a_character_takes_nothing_away_from_what_it_answers() {
+async fn lone_surrogate_in_remote_answer_becomes_a_replacement_character() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"m","role":"ROLE_AGENT","parts":[{"text":"ticks \ud83c"}]}}}"#;
     let house = House::of([ResponseTemplate::new(200).set_body_string(answer)]).await;
     assert_eq!(house.asked(&Place::default()).await.unwrap().text, "ticks \u{fffd}");
 }
 
 #[tokio::test]
-async fn one_that_was_at_work_when_its_driver_died_is_asked_for_its_task_and_given_nothing_e9_17() {
+async fn resumed_remote_task_is_polled_and_not_sent_again_e9_17() {
     let house = House::of([
         result(&task("WORKING", &json!({}))),
         result(&said("COMPLETED", "It ticks.")),
@@ -204,7 +204,7 @@ async fn one_that_was_at_work_when_its_driver_died_is_asked_for_its_task_and_giv
 }
 
 #[tokio::test]
-async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
+async fn remote_failures_map_to_error_kinds_with_the_token_redacted_e9_17() {
     use ModelErrorKind as Kind;
     let working = |state: &str| result(&json!({"task": said(state, "which clock, the-token?")}));
     for (answer, kind, words) in [
@@ -270,7 +270,7 @@ async fn what_it_says_of_its_failure_is_told_without_its_token_e9_17() {
 }
 
 #[tokio::test]
-async fn one_that_wants_a_login_need_not_wait_e9_17() {
+async fn remote_task_that_requires_a_login_fails_and_is_cancelled_e9_17() {
     let wants = said("AUTH_REQUIRED", "log in, the-token");
     let working = || result(&json!({"task": task("WORKING", &json!({}))}));
     for answers in [
@@ -286,7 +286,7 @@ async fn one_that_wants_a_login_need_not_wait_e9_17() {
 }
 
 #[tokio::test]
-async fn an_answer_that_makes_no_sense_is_asked_for_again_and_then_it_is_told_to_stop_e9_17() {
+async fn unreadable_remote_poll_is_retried_before_the_task_is_cancelled_e9_17() {
     let working = || result(&json!({"task": task("WORKING", &json!({}))}));
     let odd = || {
         vec![
@@ -318,7 +318,7 @@ async fn an_answer_that_makes_no_sense_is_asked_for_again_and_then_it_is_told_to
 }
 
 #[tokio::test]
-async fn one_that_asks_for_something_need_not_wait_e9_17() {
+async fn remote_task_that_asks_for_input_without_a_person_is_cancelled_e9_17() {
     let asks = said("INPUT_REQUIRED", "which clock?");
     let working = || result(&json!({"task": task("WORKING", &json!({}))}));
     for answers in [
@@ -355,7 +355,7 @@ fn request_after(asked: &Reply, answer: &str) -> Request {
 }
 
 #[tokio::test]
-async fn what_it_asks_a_person_is_told_to_it_where_it_waits_e9_17() {
+async fn person_answers_are_sent_to_the_waiting_remote_task_e9_17() {
     let place = Place {
         has_person: true,
         ..Place::default()
@@ -412,7 +412,7 @@ async fn what_it_asks_a_person_is_told_to_it_where_it_waits_e9_17() {
 }
 
 #[tokio::test]
-async fn an_answer_is_told_once_more_only_where_it_still_asks_the_same_e9_17() {
+async fn person_answer_is_resent_only_if_the_question_is_still_open_e9_17() {
     let asks = |words: &str| result(&said("INPUT_REQUIRED", words));
     let ticks = || result(&said("COMPLETED", "It ticks."));
     let first = House::of([asks("which clock?")]).await;
@@ -452,7 +452,7 @@ async fn an_answer_is_told_once_more_only_where_it_still_asks_the_same_e9_17() {
 }
 
 #[tokio::test]
-async fn one_that_asked_is_told_that_no_answer_comes_e9_17() {
+async fn calling_off_a_question_cancels_its_remote_task_e9_17() {
     let house = House::of([result(&task("CANCELED", &json!({})))]).await;
     house.agent().call_off("t1/1").await;
     house.agent().call_off("none of its own").await;
@@ -462,7 +462,7 @@ async fn one_that_asked_is_told_that_no_answer_comes_e9_17() {
 }
 
 #[tokio::test]
-async fn a_card_leads_nowhere_else_and_names_what_is_spoken_e9_17() {
+async fn agent_card_must_stay_on_its_server_and_offer_jsonrpc_e9_17() {
     let interface = |url: &str, binding: &str, version: &str| json!([{"url": url, "protocolBinding": binding, "protocolVersion": version}]);
     for (card, words) in [
         (
@@ -504,7 +504,7 @@ async fn a_card_leads_nowhere_else_and_names_what_is_spoken_e9_17() {
 }
 
 #[tokio::test]
-async fn whoever_is_told_to_stop_or_takes_too_long_is_told_so_there_e9_11() {
+async fn stopped_or_timed_out_remote_task_is_cancelled_remotely_e9_11() {
     let stop = CancellationToken::new();
     let (tells, mut sessions) = mpsc::channel::<NewSession>(1);
     let place = Place {
@@ -536,7 +536,7 @@ async fn whoever_is_told_to_stop_or_takes_too_long_is_told_so_there_e9_11() {
 }
 
 #[test]
-fn settings_are_for_a_program_or_for_another_machine() {
+fn agent_settings_refuse_mixed_program_and_remote_options() {
     let program = AgentSettings::new(vec!["mender".to_owned()], super::super::AgentForm::Text);
     for (settings, words) in [
         (

@@ -69,7 +69,7 @@ impl Bench {
 }
 
 #[tokio::test]
-async fn a_program_reads_the_task_works_in_its_folder_and_answers() {
+async fn agent_program_gets_the_task_by_stdin_or_argument_and_answers() {
     let bench = bench();
     let reply = bench.run("cat > task; echo done", AgentForm::Text).await.unwrap();
     assert_eq!((reply.text.as_str(), reply.usage), ("done", None));
@@ -92,7 +92,7 @@ async fn a_program_reads_the_task_works_in_its_folder_and_answers() {
 }
 
 #[tokio::test]
-async fn a_program_sees_of_the_environment_what_it_was_given() {
+async fn agent_program_sees_only_the_given_environment() {
     let mut bench = bench();
     bench.environment.push(("TICKET".to_owned(), "7".to_owned()));
     let reply = bench.run("env | cut -d= -f1", AgentForm::Text).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_program_sees_of_the_environment_what_it_was_given() {
 }
 
 #[tokio::test]
-async fn half_a_character_takes_nothing_away_from_what_it_prints() {
+async fn lone_surrogate_in_program_output_becomes_a_replacement_character() {
     let bench = bench();
     for (form, printed) in [
         (
@@ -123,7 +123,7 @@ async fn half_a_character_takes_nothing_away_from_what_it_prints() {
 }
 
 #[tokio::test]
-async fn one_that_fails_costs_what_it_says_e9_10() {
+async fn failed_agent_program_is_charged_its_reported_usage_e9_10() {
     let bench = bench();
     let usage = r#""total_cost_usd":0.25,"usage":{"input_tokens":90,"output_tokens":8}"#;
     for printed in [
@@ -146,7 +146,7 @@ async fn one_that_fails_costs_what_it_says_e9_10() {
 }
 
 #[tokio::test]
-async fn events_of_each_program_are_read() {
+async fn agent_output_forms_yield_answer_and_usage() {
     let bench = bench();
     let usage = |tokens_in, tokens_cached, tokens_out| Usage {
         tokens_in,
@@ -233,7 +233,7 @@ a warning that is no JSON
 }
 
 #[tokio::test]
-async fn a_program_that_says_that_it_failed_has_failed_whatever_its_exit_code() {
+async fn agent_program_failures_map_to_error_kinds_and_name_the_cause() {
     let bench = bench();
     let failed = ModelErrorKind::Failed;
     for (form, printed, code, kind, words) in [
@@ -301,7 +301,7 @@ async fn a_program_that_says_that_it_failed_has_failed_whatever_its_exit_code() 
 }
 
 #[tokio::test]
-async fn of_a_program_that_was_ended_nobody_knows_what_it_did_e9_12() {
+async fn agent_program_ended_by_signal_or_timeout_has_unknown_outcome_e9_12() {
     let bench = bench();
     let error = bench.run("kill -s SEGV $$", AgentForm::Text).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unknown, "{error}");
@@ -318,7 +318,7 @@ async fn of_a_program_that_was_ended_nobody_knows_what_it_did_e9_12() {
 }
 
 #[tokio::test]
-async fn a_program_that_prints_without_end_is_ended() {
+async fn agent_program_exceeding_its_output_limit_is_ended() {
     let bench = bench();
     let loud = AgentSettings {
         output_bytes: Some(100_000),
@@ -331,7 +331,7 @@ async fn a_program_that_prints_without_end_is_ended() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_stopped_ends_with_all_that_it_started_even_if_it_will_not_e9_11() {
+async fn stopping_an_agent_program_ends_it_and_its_children_by_force_e9_11() {
     let bench = bench();
     let stop = CancellationToken::new();
     // It hears nothing of being asked to end, and neither does what it started.
@@ -349,7 +349,7 @@ async fn a_program_that_is_stopped_ends_with_all_that_it_started_even_if_it_will
 }
 
 #[tokio::test]
-async fn a_program_that_is_asked_to_end_may_put_things_in_order() {
+async fn stopped_agent_program_can_clean_up_on_sigterm() {
     let bench = bench();
     let stop = CancellationToken::new();
     let script = "trap 'echo tidy > order; exit 0' TERM; echo $$ > pid; while :; do sleep 0.05; done";
@@ -364,7 +364,7 @@ async fn a_program_that_is_asked_to_end_may_put_things_in_order() {
 }
 
 #[tokio::test]
-async fn what_a_program_leaves_behind_is_ended_with_it() {
+async fn background_children_of_an_agent_program_end_with_it() {
     let bench = bench();
     let reply = bench
         .run("sleep 1000 & echo $! > child; echo done", AgentForm::Text)
@@ -374,7 +374,7 @@ async fn what_a_program_leaves_behind_is_ended_with_it() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_dropped_ends_its_program() {
+async fn dropping_an_agent_call_ends_its_program() {
     let bench = bench();
     let settings = Bench::settings("echo $$ > pid; exec sleep 1000", AgentForm::Text);
     let pid = tokio::select! {
@@ -385,7 +385,7 @@ async fn a_call_that_is_dropped_ends_its_program() {
 }
 
 #[tokio::test]
-async fn a_program_that_reads_nothing_of_a_long_task_answers_as_well() {
+async fn agent_program_that_ignores_a_long_stdin_still_answers() {
     let bench = bench();
     let mut request = request();
     request.messages[1].text = "x".repeat(1_000_000);
@@ -402,7 +402,7 @@ async fn a_program_that_reads_nothing_of_a_long_task_answers_as_well() {
 }
 
 #[tokio::test]
-async fn a_task_that_can_be_no_argument_is_refused_before_anything_is_started() {
+async fn task_unfit_for_an_argument_is_refused_before_the_program_starts() {
     let bench = bench();
     let mut settings = Bench::settings("echo begun > begun; echo done", AgentForm::Text);
     settings.command.push("mender".to_owned());
@@ -443,7 +443,7 @@ async fn a_task_that_can_be_no_argument_is_refused_before_anything_is_started() 
 }
 
 #[test]
-fn settings_say_what_is_wrong_with_them() {
+fn invalid_agent_settings_name_the_wrong_key() {
     let read = |text: &str| toml::from_str::<AgentsSection>(text);
     let good =
         "[mender]\ncommand = [\"mender\", \"-p\"]\nform = \"codex\"\nprompt = \"argument\"\nenvironment = [\"KEY\"]";

@@ -49,7 +49,7 @@ async fn recorded() -> Cassette {
 }
 
 #[tokio::test]
-async fn what_was_recorded_is_given_again_in_order() {
+async fn cassette_replays_recorded_replies_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cassette.json");
     let cassette = recorded().await;
@@ -82,7 +82,7 @@ async fn what_was_recorded_is_given_again_in_order() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_not_recorded_is_told_with_the_nearest_one() {
+async fn unrecorded_request_error_shows_difference_to_nearest_recording() {
     let replaying = ReplayingModel::new(recorded().await);
     let error = ask(&replaying, &request("roll the ball")).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Invalid);
@@ -111,7 +111,7 @@ async fn a_request_that_is_not_recorded_is_told_with_the_nearest_one() {
 }
 
 #[tokio::test]
-async fn a_cassette_that_was_changed_by_hand_is_refused() {
+async fn hand_edited_cassette_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cassette.json");
     recorded().await.write(&path).unwrap();
@@ -122,7 +122,7 @@ async fn a_cassette_that_was_changed_by_hand_is_refused() {
 }
 
 #[tokio::test]
-async fn a_cassette_that_is_recorded_anew_stays_where_it_is_and_nobody_else_may_read_it() {
+async fn rerecorded_cassette_keeps_its_symlink_and_file_mode() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let folder = tempfile::tempdir().unwrap();
     let (kept, link) = (folder.path().join("kept.json"), folder.path().join("link.json"));
@@ -138,7 +138,7 @@ async fn a_cassette_that_is_recorded_anew_stays_where_it_is_and_nobody_else_may_
 }
 
 #[test]
-fn the_order_of_keys_makes_no_other_request() {
+fn request_hash_ignores_json_key_order() {
     let with = |schema: &str| {
         let mut request = request("x");
         request.tools = vec![ToolDescription {
@@ -159,7 +159,7 @@ fn the_order_of_keys_makes_no_other_request() {
 }
 
 #[tokio::test]
-async fn what_somebody_has_beside_a_cassette_stays() {
+async fn writing_a_cassette_leaves_neighbouring_files_alone() {
     let folder = tempfile::tempdir().unwrap();
     let (path, own) = (folder.path().join("take.json"), folder.path().join("take.json.new"));
     std::fs::write(&own, "mine").unwrap();
@@ -229,7 +229,7 @@ impl Model for Listening {
 }
 
 #[tokio::test]
-async fn whoever_is_recorded_is_told_and_asked_all_the_same_e9_11() {
+async fn recording_model_forwards_all_calls_to_its_inner_model_e9_11() {
     let inner = Arc::new(Listening::default());
     let recording = RecordingModel::new(Arc::clone(&inner) as _);
     assert_eq!(recording.worker(), Some(Worker::Remote("http://x")));
@@ -246,7 +246,7 @@ async fn whoever_is_recorded_is_told_and_asked_all_the_same_e9_11() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_not_replaced_by_a_cassette() {
+async fn cassette_does_not_replace_a_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("socket");
     let _listens = std::os::unix::net::UnixListener::bind(&path).unwrap();

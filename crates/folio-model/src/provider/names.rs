@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_sent_as_every_provider_takes_them_and_stay_apart() {
+    fn tool_names_are_encoded_validly_and_uniquely_for_providers() {
         let long = format!("files.{}", "x".repeat(80));
         let names = [
             "grep",
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_calls_are_sent_as_whoever_reads_them_takes_them() {
+    fn call_ids_are_rewritten_to_the_form_each_provider_accepts() {
         let long = "x".repeat(60);
         let made = ["call_1", "call_1#2", "functions.grep:0", "call_1", "", &long];
         let said = |speaker, tool_calls, answers| Message {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_calls_a_tool_is_understood() {
+    fn encoded_tool_names_in_replies_are_decoded() {
         let call = |tool: &str| ToolCall {
             id: "1".to_owned(),
             tool: tool.to_owned(),

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_strict_form_would_narrow_is_not_expressible() {
+    fn schemas_narrowed_by_strict_mode_are_not_expressible() {
         let closed = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
         let list =
             json!({"type": "object", "properties": {"a": {"type": "array", "items": closed}}, "required": ["a"]});

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn each_provider_has_its_place() {
+    fn provider_addresses_map_to_their_endpoint_urls() {
         let check = |address: &str, url: &str| assert_eq!(target(address).url, url, "{address}");
         check("openai:m", "https://api.openai.com/v1/chat/completions");
         check("openai-responses:m", "https://api.openai.com/v1/responses");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_does_not_go_over_plain_http_to_another_machine() {
+    fn provider_key_is_not_sent_over_plain_http_to_remote_hosts() {
         let has_key = |address: &str| target(address).key.is_some();
         assert!(has_key("openai:m") && has_key("openai+https://gateway/v1:m"));
         assert!(has_key("openai+http://127.0.0.1:8080/v1:m") && has_key("openai+http://localhost/v1:m"));

@@ -31,7 +31,7 @@ async fn said(model: &ScriptedModel, role: Role, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_first_cue_that_matches_and_is_left_answers() {
+async fn first_matching_unused_cue_answers() {
     let model = ScriptedModel::new([
         When::role(Role::Planner).contains("house").text("a plan"),
         When::contains_all(["house", "window"]).text("both"),
@@ -50,7 +50,7 @@ async fn the_first_cue_that_matches_and_is_left_answers() {
 }
 
 #[tokio::test]
-async fn what_no_cue_answers_is_told_with_what_is_left_in_the_script() {
+async fn unmatched_request_error_lists_the_remaining_cues() {
     let model = ScriptedModel::new([
         When::role(Role::Planner).contains("house").text("a plan").times(2),
         When::any().contains("used").text("ok"),
@@ -75,7 +75,7 @@ async fn what_no_cue_answers_is_told_with_what_is_left_in_the_script() {
 }
 
 #[tokio::test]
-async fn an_answer_has_calls_with_ids_a_stop_cause_and_a_usage() {
+async fn scripted_reply_carries_calls_stop_cause_usage_and_errors() {
     let usage = Usage {
         tokens_in: 10,
         tokens_out: 5,
@@ -115,7 +115,7 @@ async fn an_answer_has_calls_with_ids_a_stop_cause_and_a_usage() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn calls_at_the_same_time_each_use_a_cue_of_their_own() {
+async fn concurrent_requests_consume_distinct_cues() {
     let cues = (0..10).map(|n| When::any().text(n.to_string()).latency(Duration::from_secs(10 - n)));
     let model = Arc::new(ScriptedModel::new(cues));
     let mut tasks = tokio::task::JoinSet::new();
@@ -134,7 +134,7 @@ async fn calls_at_the_same_time_each_use_a_cue_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_script_is_read_from_a_file() {
+async fn script_file_is_read_into_cues() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script.json");
     let script = json!({"version": 1, "cues": [
@@ -167,7 +167,7 @@ async fn a_script_is_read_from_a_file() {
 }
 
 #[test]
-fn a_script_that_cannot_be_used_says_which_and_why() {
+fn invalid_script_error_names_the_file_and_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("script.json");
     let check = |text: &str, reason: &str| {
@@ -190,7 +190,7 @@ fn a_script_that_cannot_be_used_says_which_and_why() {
 }
 
 #[tokio::test]
-async fn a_text_is_found_in_arguments_of_calls_as_it_stands_in_them_or_as_json() {
+async fn cue_matches_call_arguments_as_plain_text_or_json() {
     let call = |args: serde_json::Value| {
         let mut request = request(Role::Executor, "x");
         request.messages[0].tool_calls = vec![ToolCall {

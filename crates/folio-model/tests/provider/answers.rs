@@ -7,7 +7,7 @@ use wiremock::ResponseTemplate;
 use crate::house::{WIRES, ask, event_text, events, named, raw, request, sse};
 
 #[tokio::test]
-async fn text_comes_in_pieces_and_whole_and_with_what_it_cost() {
+async fn reply_text_streams_in_deltas_with_usage_for_every_provider() {
     for wire in WIRES {
         let asked = ask(wire, &request(), events(wire, "Hello")).await;
         let reply = asked.reply();
@@ -47,7 +47,7 @@ fn calls(args: &[&str], finish: &str) -> ResponseTemplate {
 }
 
 #[tokio::test]
-async fn what_the_model_stopped_for_is_told_by_the_calls() {
+async fn tool_calls_set_the_stop_cause_regardless_of_finish_reason() {
     // Some say `stop` when they want tools.
     for finish in ["tool_calls", "stop"] {
         let asked = ask("openai", &request(), calls(&[r#"{"b": 1, "a": 2}"#, "", "{}"], finish)).await;
@@ -69,7 +69,7 @@ async fn what_the_model_stopped_for_is_told_by_the_calls() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_cut_off_is_none_and_one_that_cannot_be_read_is_told_as_it_came() {
+async fn truncated_tool_call_is_dropped_and_unparsable_one_kept_as_text() {
     let cut = ask("openai", &request(), calls(&["{}", r#"{"pattern": "x"#], "length")).await;
     let reply = cut.reply();
     assert_eq!((reply.stop, reply.tool_calls.len()), (StopCause::Length, 1));
@@ -78,7 +78,7 @@ async fn a_call_that_was_cut_off_is_none_and_one_that_cannot_be_read_is_told_as_
 }
 
 #[tokio::test]
-async fn calls_of_one_reply_have_ids_that_differ() {
+async fn gemini_tool_calls_get_distinct_ids() {
     // Gemini gives none.
     let call = json!({"functionCall": {"name": "grep", "args": {"pattern": "x"}}});
     let piece = |finish: Value| json!({"candidates": [{"content": {"parts": [call]}, "finishReason": finish}]});
@@ -89,7 +89,7 @@ async fn calls_of_one_reply_have_ids_that_differ() {
 }
 
 #[tokio::test]
-async fn a_text_of_the_responses_may_come_at_the_end_only() {
+async fn responses_text_is_read_from_deltas_or_the_final_event() {
     let said = json!({"type": "message", "content": [{"type": "output_text", "text": "All at once."}]});
     let delta = json!({"type": "response.output_text.delta", "delta": "All at once."});
     let end = json!({"type": "response.completed", "response": {"status": "completed", "output": [said]}});
@@ -100,7 +100,7 @@ async fn a_text_of_the_responses_may_come_at_the_end_only() {
 }
 
 #[tokio::test]
-async fn a_call_of_the_responses_comes_in_pieces_and_whole_at_its_end() {
+async fn responses_tool_call_is_assembled_from_deltas_or_the_final_item() {
     let item = |args: &str| json!({"type": "function_call", "call_id": "c1", "name": "grep", "arguments": args});
     let added = json!({"type": "response.output_item.added", "output_index": 1, "item": item("")});
     let piece =
@@ -126,7 +126,7 @@ async fn a_call_of_the_responses_comes_in_pieces_and_whole_at_its_end() {
 }
 
 #[tokio::test]
-async fn calls_of_the_responses_are_told_apart_by_their_names_where_places_are_not_said() {
+async fn responses_tool_calls_without_output_index_are_matched_by_item_id() {
     let item = |n: u32, args: &str| json!({"type": "function_call", "id": format!("fc_{n}"), "call_id": format!("c{n}"), "name": "grep", "arguments": args});
     let added = |n| json!({"type": "response.output_item.added", "item": item(n, "")});
     let piece = |n: u32, text: &str| json!({"type": "response.function_call_arguments.delta", "item_id": format!("fc_{n}"), "delta": text});
@@ -156,7 +156,7 @@ async fn calls_of_the_responses_are_told_apart_by_their_names_where_places_are_n
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_from_an_answer() {
+async fn provider_refusals_set_the_refusal_stop_cause() {
     let stop = |reason: &str| json!({"choices": [{"delta": {}, "finish_reason": reason}]});
     let done = |frames: &[Value]| raw(frames.iter().map(named).collect::<String>() + "data: [DONE]\n\n");
     let refusal = json!({"choices": [{"delta": {"refusal": "I can't help with that."}}]});
@@ -198,7 +198,7 @@ async fn a_refusal_is_told_from_an_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_that_ran_out_of_tokens_says_so() {
+async fn token_limit_sets_the_length_stop_cause() {
     let cut = sse([json!({"candidates": [{"content": {"parts": [{"text": "Hel"}]}, "finishReason": "MAX_TOKENS"}]})]);
     assert_eq!(ask("gemini", &request(), cut).await.reply().stop, StopCause::Length);
     let cut = sse([
@@ -212,7 +212,7 @@ async fn an_answer_that_ran_out_of_tokens_says_so() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_none() {
+async fn broken_off_answer_is_unavailable() {
     for wire in WIRES {
         let text = event_text(wire, "Hello");
         let mut cuts = Vec::new();
@@ -233,7 +233,7 @@ async fn an_answer_that_breaks_off_is_none() {
 }
 
 #[tokio::test]
-async fn what_is_no_answer_is_malformed() {
+async fn unparsable_answer_is_malformed() {
     let asked = ask("openai", &request(), raw("data: {not json}\n\n".to_owned())).await;
     assert_eq!(asked.error().kind, ModelErrorKind::Malformed);
     let own = sse([json!({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL"}]})]);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::house::{KEY, WIRES, ask, ask_in, ask_with, events, options, request, said, with_tools};
 
 #[tokio::test]
-async fn the_key_stands_in_the_head_and_nowhere_else() {
+async fn provider_key_is_sent_in_one_header_only() {
     for wire in WIRES {
         let asked = ask(wire, &request(), events(wire, "Hello")).await;
         asked.reply();
@@ -34,7 +34,7 @@ async fn the_key_stands_in_the_head_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn the_most_tokens_are_always_sent_e9_10() {
+async fn token_limit_is_always_sent_e9_10() {
     for wire in WIRES {
         let asked = ask(wire, &request(), events(wire, "Hello")).await;
         let place = match wire {
@@ -47,7 +47,7 @@ async fn the_most_tokens_are_always_sent_e9_10() {
 }
 
 #[tokio::test]
-async fn a_name_is_sent_as_it_was_written() {
+async fn model_name_is_sent_unchanged_without_reasoning_settings() {
     // The library reads a wish to think out of the end of such names.
     for name in ["mistral-medium", "qwen-max", "some-model-none", "plain"] {
         for wire in WIRES {
@@ -69,7 +69,7 @@ async fn a_name_is_sent_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn a_gateway_is_told_nothing_that_only_the_provider_knows() {
+async fn custom_address_gets_no_provider_cache_settings() {
     for name in ["gpt-5.6", "m"] {
         for wire in ["openai", "openai-responses", "ollama"] {
             let asked = ask_with(wire, name, &with_tools(), events(wire, "Hello"), &options()).await;
@@ -80,7 +80,7 @@ async fn a_gateway_is_told_nothing_that_only_the_provider_knows() {
 }
 
 #[tokio::test]
-async fn anthropic_is_told_what_to_keep() {
+async fn anthropic_cache_marks_are_set_on_rules_tools_and_last_message() {
     let asked = ask("anthropic", &with_tools(), events("anthropic", "Hello")).await;
     let body = asked.body();
     let mark = json!({"type": "ephemeral"});
@@ -108,7 +108,7 @@ async fn anthropic_is_told_what_to_keep() {
 }
 
 #[tokio::test]
-async fn answers_of_tools_go_back_to_the_calls_that_they_answer() {
+async fn tool_answers_reference_their_call_ids_in_every_wire_format() {
     let sent = async |wire: &str| ask(wire, &with_tools(), events(wire, "Hello")).await.body();
     let unreadable = json!({"unreadable": "{\"patt"});
 
@@ -148,7 +148,7 @@ async fn answers_of_tools_go_back_to_the_calls_that_they_answer() {
 }
 
 #[tokio::test]
-async fn an_answer_of_nothing_makes_no_message_that_is_refused_e9_13() {
+async fn empty_assistant_reply_sends_no_empty_content_e9_13() {
     for nothing in ["", "\n\n"] {
         let mut again = request();
         again.messages.extend([
@@ -183,7 +183,7 @@ async fn an_answer_of_nothing_makes_no_message_that_is_refused_e9_13() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_moves_to_another_provider_has_ids_that_it_takes() {
+async fn foreign_call_ids_are_rewritten_when_switching_providers() {
     let mut moved = with_tools();
     for message in &mut moved.messages {
         let calls = message.tool_calls.iter_mut().map(|call| &mut call.id);
@@ -203,7 +203,7 @@ async fn a_conversation_that_moves_to_another_provider_has_ids_that_it_takes() {
 }
 
 #[tokio::test]
-async fn a_schema_is_held_to_by_the_means_of_the_provider_e9_13() {
+async fn answer_schema_is_sent_in_provider_form_or_in_the_prompt_e9_13() {
     let mut request = request();
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     request.answer_schema = Some(schema.into());
@@ -236,7 +236,7 @@ async fn a_schema_is_held_to_by_the_means_of_the_provider_e9_13() {
 }
 
 #[tokio::test]
-async fn a_schema_that_strict_forms_would_narrow_stands_in_the_prompt() {
+async fn inexpressible_answer_schema_is_put_into_the_prompt() {
     let mut request = request();
     let args = json!({"type": "object", "properties": {"args": {"type": "object"}}, "required": ["args"]});
     request.answer_schema = Some(args.clone().into());
@@ -258,7 +258,7 @@ async fn a_schema_that_strict_forms_would_narrow_stands_in_the_prompt() {
 }
 
 #[tokio::test]
-async fn a_temperature_is_sent_as_it_was_written() {
+async fn temperature_is_sent_unchanged() {
     let mut request = request();
     request.temperature = Some(0.2);
     for wire in WIRES {
@@ -273,7 +273,7 @@ async fn a_temperature_is_sent_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn a_tool_of_any_name_is_sent_as_the_one_that_it_is() {
+async fn tool_named_like_an_anthropic_builtin_is_sent_as_custom_tool() {
     // Anthropic has one of its own by this name.
     let mut request = with_tools();
     request.tools[0].name = "web_search".to_owned();

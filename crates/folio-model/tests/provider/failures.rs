@@ -13,7 +13,7 @@ fn says(status: u16, body: Value) -> ResponseTemplate {
 }
 
 #[tokio::test]
-async fn failures_are_sorted_by_what_to_do_next() {
+async fn http_failures_map_to_model_error_kinds() {
     use ModelErrorKind::{Invalid, RateLimited, Refused, TooLong, Unauthorised, Unavailable, Unreached};
     let error = |code: &str, message: &str| json!({"error": {"code": code, "message": message}});
     let anthropic = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}});
@@ -75,7 +75,7 @@ async fn failures_are_sorted_by_what_to_do_next() {
 }
 
 #[tokio::test]
-async fn an_error_with_a_good_status_is_sorted_as_any_other() {
+async fn error_body_with_http_ok_maps_to_model_error_kinds() {
     use ModelErrorKind::{Invalid, RateLimited, Unauthorised, Unavailable};
     let error =
         |code: u16, status: &str| json!({"error": {"code": code, "status": status, "message": "a model, or not"}});
@@ -109,7 +109,7 @@ async fn an_error_with_a_good_status_is_sorted_as_any_other() {
 }
 
 #[tokio::test]
-async fn what_can_be_done_is_said() {
+async fn provider_errors_name_the_remedy() {
     let error = |code: &str, message: &str| json!({"error": {"code": code, "message": message}});
     let invalid_key = json!([{"reason": "API_KEY_INVALID"}]);
     let cases = [
@@ -170,7 +170,7 @@ async fn what_can_be_done_is_said() {
 }
 
 #[tokio::test]
-async fn how_long_to_wait_is_handed_on() {
+async fn retry_after_is_read_from_headers_and_gemini_details() {
     for wire in WIRES {
         for (name, value, wait) in [
             ("retry-after", "7", Some(Duration::from_secs(7))),
@@ -196,7 +196,7 @@ async fn how_long_to_wait_is_handed_on() {
 }
 
 #[tokio::test]
-async fn an_error_never_tells_the_key_or_what_was_asked() {
+async fn provider_errors_never_contain_the_key_or_the_prompt() {
     let secret_words = "the merger with Initech closes on Friday";
     let mut request = request();
     request.messages.push(said(Speaker::User, secret_words));
@@ -235,7 +235,7 @@ async fn an_error_never_tells_the_key_or_what_was_asked() {
 }
 
 #[tokio::test]
-async fn a_failure_in_the_middle_of_an_answer_is_one() {
+async fn error_event_within_a_stream_is_unavailable() {
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "busy"}});
     let failed = json!({"type": "response.failed", "response": {"id": "r", "model": "m", "status": "failed", "output": [],
                         "error": {"code": "server_error", "message": "oh"}}});
@@ -283,7 +283,7 @@ async fn of_silence(head: &'static str, patience: Patience) -> String {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_ever() {
+async fn patience_timeouts_end_a_silent_answer() {
     let usual = Patience::default();
     let first_byte_s = 0;
     let said = of_silence("", Patience { first_byte_s, ..usual }).await;
@@ -308,7 +308,7 @@ async fn nobody_waits_for_ever() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named() {
+async fn unreachable_server_error_names_its_address() {
     let model = open(&"openai+http://127.0.0.1:1/v1:m".parse().unwrap(), &options()).unwrap();
     let error = model.reply(&request(), &mut |_| {}).await.unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Unreached, "nothing was used up");
@@ -316,7 +316,7 @@ async fn a_server_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
-async fn an_endless_line_is_given_up() {
+async fn oversized_stream_line_is_malformed() {
     // Not a word of an answer in it, and no end of an event.
     let asked = ask("gemini", &request(), raw("data: ".to_owned() + &"x".repeat(100_000))).await;
     assert_eq!(asked.error().kind, ModelErrorKind::Malformed, "{}", asked.error());

@@ -25,7 +25,7 @@ fn calls(reply: &Reply) -> Vec<(&str, Value)> {
 }
 
 #[tokio::test]
-async fn half_a_character_takes_nothing_away_from_an_answer() {
+async fn lone_surrogate_in_stream_becomes_a_replacement_character() {
     for wire in WIRES {
         let events = event_text(wire, "Hello\u{1}").replace("\\u0001", "\\ud83c");
         let asked = ask(wire, &request(), raw(events)).await;
@@ -38,7 +38,7 @@ async fn half_a_character_takes_nothing_away_from_an_answer() {
 }
 
 #[tokio::test]
-async fn a_number_for_which_there_is_no_room_keeps_its_digits_in_the_arguments_of_a_call() {
+async fn oversized_numbers_in_call_arguments_keep_their_digits() {
     let args = r#"{"n": 123456789012345678901234567890, "m": 1e999, "k": 3}"#;
     let wanted = json!({"n": "123456789012345678901234567890", "m": "1e999", "k": 3});
     let call = json!({"index": 0, "id": "x", "function": {"name": "list", "arguments": args}});
@@ -53,7 +53,7 @@ async fn a_number_for_which_there_is_no_room_keeps_its_digits_in_the_arguments_o
 }
 
 #[tokio::test]
-async fn calls_of_chat_are_put_together_however_they_are_counted() {
+async fn chat_tool_calls_are_assembled_for_every_index_scheme() {
     let begin = |index: Value, id: Value, name: &str, args: Value| json!({"index": index, "id": id, "function": {"name": name, "arguments": args}});
     let more = |index: Value, args: &str| json!({"index": index, "function": {"arguments": args}});
     let two = vec![("list", json!({"path": "a"})), ("grep", json!({"pattern": "b"}))];
@@ -147,7 +147,7 @@ async fn calls_of_chat_are_put_together_however_they_are_counted() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_counted_far_away_takes_no_room() {
+async fn chat_tool_calls_with_huge_index_or_count_are_malformed() {
     for index in [1_000_000_u64, 4_294_967_295, u64::MAX] {
         let call = json!({"index": index, "id": "x", "function": {"name": "list", "arguments": "{}"}});
         let asked = ask("openai", &request(), chat(&[call])).await;
@@ -173,7 +173,7 @@ async fn a_call_that_is_counted_far_away_takes_no_room() {
 }
 
 #[tokio::test]
-async fn what_was_cost_is_counted_wherever_it_stands_and_an_end_may_be_missing() {
+async fn chat_usage_after_the_finish_reason_is_read_without_done_marker() {
     let frames = [
         json!({"choices": [{"delta": {"content": "Hello"}}]}),
         json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
@@ -189,7 +189,7 @@ async fn what_was_cost_is_counted_wherever_it_stands_and_an_end_may_be_missing()
 }
 
 #[tokio::test]
-async fn the_words_of_a_refusal_are_those_of_the_reply() {
+async fn chat_refusal_text_becomes_the_reply_text() {
     let frames = [
         json!({"choices": [{"delta": {"refusal": "I can't "}}]}),
         json!({"choices": [{"delta": {"refusal": "do that."}}]}),
@@ -203,7 +203,7 @@ async fn the_words_of_a_refusal_are_those_of_the_reply() {
 }
 
 #[tokio::test]
-async fn what_is_no_stream_is_malformed_and_a_web_page_no_model() {
+async fn non_stream_body_is_malformed_and_web_page_is_invalid() {
     for wire in WIRES {
         for (body, kind, said) in [
             (
@@ -229,7 +229,7 @@ async fn what_is_no_stream_is_malformed_and_a_web_page_no_model() {
 }
 
 #[tokio::test]
-async fn nothing_is_unpacked() {
+async fn requests_do_not_ask_for_compressed_answers() {
     for wire in WIRES {
         let asked = ask(wire, &request(), raw(event_text(wire, "Hello"))).await;
         assert_eq!(asked.header("accept-encoding"), None, "{wire}");
@@ -289,7 +289,7 @@ pub(crate) fn read_request(stream: &mut std::net::TcpStream) {
 }
 
 #[tokio::test]
-async fn an_answer_is_the_same_wherever_it_comes_apart() {
+async fn stream_parsing_is_independent_of_chunk_boundaries_and_line_endings() {
     for wire in WIRES {
         let plain = event_text(wire, "Hello");
         let whole = ask(wire, &request(), raw(plain.clone())).await;
@@ -329,7 +329,7 @@ async fn an_answer_is_the_same_wherever_it_comes_apart() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_whole_counts_however_its_connection_ends_e9_9() {
+async fn complete_answer_counts_even_if_the_connection_breaks_e9_9() {
     let cut = async |wire: &str, text: &str| {
         let (port, server) = serve(vec![chunked(&[text.as_bytes().to_vec()])]);
         let address = format!("{wire}+http://127.0.0.1:{port}/v1:m").parse().expect(TEST);

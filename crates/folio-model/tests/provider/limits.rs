@@ -37,7 +37,7 @@ async fn of_endless(wire: &str, head: &'static str, block: &'static str) -> (Mod
 }
 
 #[tokio::test]
-async fn an_error_without_an_end_is_read_as_far_as_it_helps() {
+async fn endless_error_body_is_read_up_to_a_limit() {
     for wire in WIRES {
         let head = "HTTP/1.1 503 Busy\r\nretry-after: 7\r\nconnection: close\r\n\r\n{\"error\": {\"message\": \"";
         let (error, sent) = of_endless(wire, head, "busy ").await;
@@ -48,7 +48,7 @@ async fn an_error_without_an_end_is_read_as_far_as_it_helps() {
 }
 
 #[tokio::test]
-async fn a_piece_of_an_answer_without_an_end_is_not_waited_for() {
+async fn endless_stream_event_is_malformed() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     for wire in WIRES {
         // In one line, in many lines of one event, and in no event.
@@ -62,7 +62,7 @@ async fn a_piece_of_an_answer_without_an_end_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn an_answer_without_an_end_is_malformed() {
+async fn endless_answer_is_malformed() {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let (error, sent) = of_endless("openai", head, "data: {\"choices\": []}\n\n: and so on, and so on\n\n").await;
     assert_eq!(error.kind, ModelErrorKind::Malformed, "{error}");
@@ -70,7 +70,7 @@ async fn an_answer_without_an_end_is_malformed() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_may_come_in_one_piece() {
+async fn megabyte_answer_in_a_single_event_is_accepted() {
     let text = "word ".repeat(200_000);
     let frame = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
     let asked = ask("openai", &request(), raw(named(&frame))).await;

@@ -20,7 +20,7 @@ fn end(finish: &str) -> Value {
 }
 
 #[tokio::test]
-async fn text_and_thoughts_are_found_where_each_server_puts_them() {
+async fn text_and_thoughts_are_read_from_each_openai_compatible_server() {
     let role = new(json!({"role": "assistant", "content": null}));
     let cases = [
         (
@@ -89,7 +89,7 @@ async fn text_and_thoughts_are_found_where_each_server_puts_them() {
 }
 
 #[tokio::test]
-async fn calls_of_servers_that_name_each_piece_anew_are_one() {
+async fn call_pieces_with_changing_ids_form_one_tool_call() {
     // vLLM made an id for each piece; Gemini's server counts nothing; some write `null` where nothing is taken.
     let piece = |id: Value, name: Value, args: Value| {
         let function = json!({"name": name, "arguments": args});
@@ -122,7 +122,7 @@ async fn calls_of_servers_that_name_each_piece_anew_are_one() {
 }
 
 #[tokio::test]
-async fn what_an_answer_cost_is_found_wherever_it_is_counted() {
+async fn usage_is_read_from_each_openai_compatible_server() {
     let counts = json!({"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25});
     let of = |cached, written, out, reasoning| Usage {
         tokens_in: 20,
@@ -189,7 +189,7 @@ async fn what_an_answer_cost_is_found_wherever_it_is_counted() {
 }
 
 #[tokio::test]
-async fn counts_that_cannot_be_true_are_not_believed_e9_10() {
+async fn implausible_usage_counts_are_ignored_or_clamped_e9_10() {
     let counted = |more: Value| json!({"choices": [], "usage": more});
     let cases = [
         (json!({"prompt_tokens": u64::MAX, "completion_tokens": 5}), None),
@@ -220,7 +220,7 @@ async fn counts_that_cannot_be_true_are_not_believed_e9_10() {
 }
 
 #[tokio::test]
-async fn an_end_that_is_none_is_a_failure() {
+async fn abnormal_finish_reason_is_a_failure() {
     for finish in ["error", "abort", "insufficient_system_resource"] {
         let frames = [new(json!({"content": "Hel"})), end(finish)];
         let asked = ask("openai", &request(), done(&frames)).await;
@@ -239,7 +239,7 @@ async fn an_end_that_is_none_is_a_failure() {
 }
 
 #[tokio::test]
-async fn failures_inside_of_an_answer_are_sorted_as_those_before_it() {
+async fn error_events_within_a_stream_map_to_model_error_kinds() {
     use ModelErrorKind::{Invalid, Malformed, RateLimited, Refused, TooLong, Unauthorised, Unavailable};
     let open_router = |code: u16| {
         json!({"id": "gen", "error": {"code": code, "message": "what was wrong"},
@@ -301,7 +301,7 @@ async fn failures_inside_of_an_answer_are_sorted_as_those_before_it() {
 }
 
 #[tokio::test]
-async fn a_failure_costs_what_was_counted_before_it_and_something_if_the_answer_had_begun_e9_10() {
+async fn failure_usage_is_known_unknown_or_by_kind_depending_on_progress_e9_10() {
     let busy = json!({"error": {"code": 429, "message": "slow down"}});
     let counted = json!({"choices": [], "usage": {"prompt_tokens": 20, "completion_tokens": 5}});
     let hel = new(json!({"content": "Hel"}));
@@ -330,7 +330,7 @@ async fn a_failure_costs_what_was_counted_before_it_and_something_if_the_answer_
 }
 
 #[tokio::test]
-async fn an_error_in_the_place_of_an_answer_is_told() {
+async fn json_error_instead_of_a_stream_is_classified_and_reported() {
     use ModelErrorKind::{Invalid, Malformed, RateLimited};
     let said = "the model is being loaded";
     let cases = [
@@ -367,7 +367,7 @@ async fn an_error_in_the_place_of_an_answer_is_told() {
 }
 
 #[tokio::test]
-async fn blocks_of_anthropic_that_are_not_for_us_are_passed_over() {
+async fn anthropic_server_tool_and_redacted_blocks_are_ignored() {
     let begin =
         |index: u32, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let more = |index: u32, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
@@ -424,7 +424,7 @@ async fn blocks_of_anthropic_that_are_not_for_us_are_passed_over() {
 }
 
 #[tokio::test]
-async fn counts_of_anthropic_that_come_again_as_nothing_take_nothing_away() {
+async fn later_zero_anthropic_counts_do_not_reset_usage() {
     let frames = [
         json!({"type": "message_start", "message": {"usage": {"input_tokens": 12, "cache_read_input_tokens": 8, "output_tokens": 1}}}),
         json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"input_tokens": 0, "output_tokens": 5}}),
@@ -435,7 +435,7 @@ async fn counts_of_anthropic_that_come_again_as_nothing_take_nothing_away() {
 }
 
 #[tokio::test]
-async fn the_last_piece_counts_without_the_empty_line_after_it_and_half_a_piece_does_not() {
+async fn last_stream_event_counts_without_blank_line_but_not_when_truncated() {
     let text = named(&new(json!({"content": "Hello"})));
     for last in [end("stop").to_string(), format!("{}\n", end("stop"))] {
         let asked = ask("openai", &request(), raw(format!("{text}data: {last}"))).await;

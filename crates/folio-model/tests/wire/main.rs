@@ -47,7 +47,7 @@ async fn ask(server: &Server, wire: &str, request: &Request) -> (Result<Reply, M
 }
 
 #[tokio::test]
-async fn text_comes_in_pieces_with_what_it_cost() {
+async fn wire_server_text_streams_with_usage() {
     let server = Server::start();
     for wire in WIRES {
         let (result, pieces) = ask(&server, wire, &request("FOLIO-PLAIN")).await;
@@ -65,7 +65,7 @@ async fn text_comes_in_pieces_with_what_it_cost() {
 }
 
 #[tokio::test]
-async fn calls_come_whole_and_their_answers_lead_to_the_next_turn() {
+async fn wire_server_tool_calls_and_answers_lead_to_a_final_reply() {
     let server = Server::start();
     for wire in WIRES {
         let mut request = request("FOLIO-TOOL: how many windows?");
@@ -116,7 +116,7 @@ async fn calls_come_whole_and_their_answers_lead_to_the_next_turn() {
 }
 
 #[tokio::test]
-async fn an_answer_by_schema_is_json_e9_13() {
+async fn wire_server_schema_answer_is_json_e9_13() {
     let server = Server::start();
     let mut request = request("FOLIO-SCHEMA");
     let schema = json!({"type": "object", "properties": {"windows": {"type": "integer"}}, "required": ["windows"]});
@@ -138,7 +138,7 @@ async fn an_answer_by_schema_is_json_e9_13() {
 }
 
 #[tokio::test]
-async fn too_many_requests_are_told_with_how_long_to_wait() {
+async fn wire_server_rate_limit_returns_retry_after() {
     let server = Server::start();
     for wire in WIRES {
         let error = ask(&server, wire, &request("FOLIO-SLOW-DOWN")).await.0.unwrap_err();
@@ -148,7 +148,7 @@ async fn too_many_requests_are_told_with_how_long_to_wait() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_off_is_no_answer() {
+async fn wire_server_cut_off_answer_is_unavailable() {
     let server = Server::start();
     for wire in WIRES {
         let (result, pieces) = ask(&server, wire, &request("FOLIO-CUT")).await;
@@ -159,7 +159,7 @@ async fn an_answer_that_is_cut_off_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_told_and_not_repeated() {
+async fn wire_server_wrong_key_is_unauthorised_and_not_echoed() {
     let server = Server::start();
     for wire in WIRES {
         let model = server.model(wire, "sk-quite-wrong", SchemaForm::Strict);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_behind_a_call_is_done_when_the_call_has_ended() {
+    fn pending_calls_progress_while_other_work_waits_behind_them() {
         let places = Arc::new(Semaphore::new(1));
         let taken = places.try_acquire().unwrap();
         let mut calls = Calls::default();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_go_on_while_nobody_takes_what_they_come_to() {
+    fn calls_progress_while_their_outcomes_are_not_taken() {
         let places = Arc::new(Semaphore::new(1));
         let mut calls = Calls::default();
         calls.take_up(&mut vec![in_turn(&places, 'a'), in_turn(&places, 'b')]);

@@ -104,7 +104,7 @@ fn chain(steps: usize) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_at_hand_of_large_outputs_does_not_grow_with_the_run() {
+async fn large_outputs_in_memory_are_bounded_whatever_the_run_length() {
     let most = 4 * OUTPUT;
     let (few, _) = most_at_hand(chain(10), Some(most)).await;
     let (many, times) = most_at_hand(chain(60), Some(most)).await;
@@ -118,7 +118,7 @@ async fn what_is_at_hand_of_large_outputs_does_not_grow_with_the_run() {
 }
 
 #[tokio::test]
-async fn what_reads_all_outputs_has_all_of_them_at_hand_and_no_longer_than_it_needs_them() {
+async fn outputs_loaded_for_arguments_are_released_once_these_are_made() {
     let item = echo("item", &json!("{{ results.first.output.value }}{{ n }}"));
     let items = json!({"id": "each", "for_each": "{{ range(20) | list }}", "as": "n", "step": item});
     let counted = echo("counted", &json!("{{ results.each.output | length }}"));
@@ -189,7 +189,7 @@ async fn comes_to(is: impl Fn() -> bool) -> bool {
 }
 
 #[tokio::test]
-async fn a_step_that_waits_behind_a_call_of_its_own_run_is_taken() {
+async fn driver_waiting_for_a_step_permit_keeps_polling_its_calls() {
     let (first, taker) = (Gate::of("first"), Gate::of("taker"));
     let mut registry = Registry::with_builtins();
     registry.register(Arc::clone(&first) as Arc<dyn Tool>);
@@ -218,7 +218,7 @@ async fn a_step_that_waits_behind_a_call_of_its_own_run_is_taken() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_twice_is_written_once_e9_11() {
+async fn redundant_pause_continue_and_cancel_commit_nothing_e9_11() {
     let (_folder, runner) = house(Registry::with_builtins(), RunnerOptions::default());
     let run = submitted(&runner, json!([echo("a", &json!(1))])).await;
     let head = async || runner.shared.fold(run).await.unwrap().1;
@@ -250,7 +250,7 @@ async fn telling(runner: &Runner) -> (Drive, oneshot::Sender<()>) {
 }
 
 #[tokio::test]
-async fn those_elsewhere_are_told_that_nobody_waits_although_the_run_is_driven_no_further_here_e9_14() {
+async fn remote_cancellation_completes_after_another_driver_takes_over_e9_14() {
     let (_folder, runner) = house(Registry::with_builtins(), RunnerOptions::default());
     let (drive, tell) = telling(&runner).await;
     // Somebody else has taken it over.
@@ -267,7 +267,7 @@ async fn those_elsewhere_are_told_that_nobody_waits_although_the_run_is_driven_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_is_given_up_once_those_elsewhere_were_told_that_nobody_waits_e9_14() {
+async fn run_is_released_only_after_remote_cancellation_completes_e9_14() {
     for is_leaving in [false, true] {
         let (_folder, runner) = house(Registry::with_builtins(), RunnerOptions::default());
         let (drive, tell) = telling(&runner).await;
@@ -287,7 +287,7 @@ async fn a_run_is_given_up_once_those_elsewhere_were_told_that_nobody_waits_e9_1
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_machine_slept_through_is_done_when_it_wakes() {
+async fn timeout_passed_while_the_machine_slept_is_noticed_on_wake() {
     let minutes = |n: u64| Duration::from_secs(n * 60);
     let (clock, ids) = (SimClock::default(), Arc::new(RandomIds::default()));
     let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();

@@ -130,7 +130,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn a_step_that_asks_a_model_is_one_commit_and_knows_what_the_one_before_wrote() {
+async fn model_step_is_one_commit_and_briefed_on_earlier_results() {
     let house = house();
     let run = house.submit().await;
     house.drive(run).await;
@@ -164,7 +164,7 @@ async fn a_step_that_asks_a_model_is_one_commit_and_knows_what_the_one_before_wr
 }
 
 #[tokio::test]
-async fn pages_that_are_kept_tell_what_pages_that_are_read_tell() {
+async fn cached_run_pages_brief_the_same_as_pages_read_anew() {
     let house = house();
     let (run, workspace) = (house.submit().await, &house.workspace);
     let begun = house.runner.load(run).await.unwrap();
@@ -190,7 +190,7 @@ async fn pages_that_are_kept_tell_what_pages_that_are_read_tell() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_writes_onto_a_page_is_told_to_the_next_step() {
+async fn entry_written_by_a_person_reaches_the_next_brief() {
     let house = house();
     let run = house.submit().await;
     *house.model.beside.lock().unwrap() = Some((house.workspace.clone(), projection::main_page(run)));
@@ -201,7 +201,7 @@ async fn what_somebody_else_writes_onto_a_page_is_told_to_the_next_step() {
 }
 
 #[tokio::test]
-async fn the_pages_of_a_run_that_was_just_submitted_are_known() {
+async fn submitted_run_pages_are_cached_until_a_later_write() {
     let house = house();
     let (_first, run) = (house.submit().await, house.submit().await);
     let workspace = &house.workspace;
@@ -221,7 +221,7 @@ async fn the_pages_of_a_run_that_was_just_submitted_are_known() {
 }
 
 #[tokio::test]
-async fn a_run_goes_on_without_steps_that_somebody_put_away() {
+async fn run_continues_after_plan_steps_are_archived_or_erased() {
     let house = house();
     let run = house.submit().await;
     let plan = projection::plan_page(run);
@@ -234,7 +234,7 @@ async fn a_run_goes_on_without_steps_that_somebody_put_away() {
 }
 
 #[tokio::test]
-async fn of_very_many_pages_that_are_read_all_are_counted_e9_16() {
+async fn run_pages_count_more_than_a_thousand_pages_e9_16() {
     let house = house();
     let (run, workspace) = (house.submit().await, &house.workspace);
     let begun = house.runner.load(run).await.unwrap();

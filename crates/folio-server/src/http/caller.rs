@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_written_as_an_etag_is() {
+    fn if_match_accepts_etags_bare_versions_and_the_wildcard() {
         let read = |text: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::IF_MATCH, HeaderValue::from_static(text));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_one_of_its_writer_and_of_what_is_asked() {
+    fn idempotency_key_is_scoped_to_method_path_actor_and_token() {
         let human = Actor::new(Role::Human, "");
         let key = |method: &Method, path, actor: &Actor, token| {
             let asked = asking(method, path, actor, token).under("k", &[]);

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn those_who_watch_a_run_have_one_feed_and_nobody_in_another_space_has_it() {
+    async fn watchers_of_a_run_share_one_feed_within_a_space() {
         let folio = Folio::open("memory:").await.unwrap();
         let (feeds, run) = (Feeds::default(), RunId::derived(&["r"]));
         let of = |space: &str| {

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_time_of_an_answer_is_counted_from_when_its_request_is_there() {
+    async fn response_timeout_starts_when_the_request_body_has_arrived() {
         let (ok, too_slow) = (StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE);
         for (parts, every, after, wanted) in [
             (0, 0, 29, ok),
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_a_model_first_answers_after_the_time_of_that_model_m7_8() {
+    fn routes_that_call_a_model_have_a_longer_timeout_m7_8() {
         let space = "/v1/spaces/main";
         for (method, path, time) in [
             (Method::POST, "/turns", 60),
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_names_two_hosts_is_refused_whichever_comes_first() {
+    fn request_with_two_host_headers_is_refused_in_any_order() {
         for hosts in [
             ["localhost", "evil.example"],
             ["evil.example", "localhost"],
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_the_loopback_address_are_answered() {
+    fn only_loopback_host_names_are_accepted() {
         for good in [
             "localhost",
             "LocalHost:7717",

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_known_by_what_it_says_and_not_by_how_that_is_written() {
+    fn request_digest_ignores_json_formatting_and_member_order() {
         let bare = HeaderMap::new();
         let mut of_a_version = HeaderMap::new();
         of_a_version.insert(header::IF_MATCH, HeaderValue::from_static("\"3\""));

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lost_spans_are_counted_where_there_is_a_collector() {
+    async fn lost_spans_metric_is_present_only_with_a_collector() {
         for (observer, told) in [
             (None, None),
             (

@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_keep_the_codes_that_they_have_below() {
+    fn problems_keep_the_codes_of_runner_and_store_errors() {
         let run = RunId::from_bytes([7; 16]);
         let source = JournalError::Start;
         let cases = [

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_is_read_as_its_schema_says() {
+    fn query_parameters_are_parsed_into_their_schema_types() {
         let query = [
             ("tags", "a, b"),
             ("tags", "c"),
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_comma_that_belongs_to_a_value_is_written_as_such() {
+    fn escaped_comma_in_a_list_parameter_stays_in_its_value() {
         for (text, tags) in [
             (r"a\,b", &["a,b"][..]),
             (r"a\,b, c", &["a,b", "c"]),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_field_cannot_be_is_told_with_what_it_can() {
+    fn invalid_query_parameter_error_lists_the_allowed_values() {
         for (query, says) in [
             (("limit", "10"), "a whole number from 1 to 9"),
             (("limit", "-1"), "a whole number from 1 to 9"),

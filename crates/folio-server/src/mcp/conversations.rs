@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_id_is_taken_in_its_conversation_until_all_of_its_answer_was_sent_or_nobody_takes_it() {
+    async fn request_id_is_reserved_until_its_response_ends() {
         let open = Conversations::default();
         let asked: RxJsonRpcMessage<RoleServer> =
             serde_json::from_str(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#).unwrap();

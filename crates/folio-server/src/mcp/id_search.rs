@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_id_is_found_wherever_it_stands_among_the_members() {
+    fn id_search_finds_the_id_at_any_position() {
         for line in [
             r#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":1e999}}"#,
             r#"{"method":"ping","params":{"x":"\ud83d, \"id\":1}","id":2},"jsonrpc":"2.0", "id" : 7 }"#,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_doubt_there_is_none() {
+    fn id_search_returns_none_for_ambiguous_messages() {
         for line in [
             "",
             "hello, \"id\":7",

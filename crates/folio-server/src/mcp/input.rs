@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_read_as_a_line_is() {
+    fn request_body_is_normalized_like_a_stdio_line() {
         for (sent, kept) in [
             (r#"{"n": 1, "t": "\u00e9"}"#, r#"{"n": 1, "t": "\u00e9"}"#),
             ("\u{feff}{}", "{}"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_no_message_is_answered_under_the_id_of_its_request() {
+    fn json_without_a_valid_message_is_refused_under_its_id() {
         let error = answered(r#"{"id": 4, "method": "tools/list"}"#);
         assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32600), &json!(4)));
         // An answer is nobody's request.
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_asks_for_nothing_is_not_answered() {
+    fn blank_lines_and_unknown_notifications_get_no_response() {
         for line in ["", " \t\r", "\u{feff}", r#"{"method": "$/setTrace", "params": {}}"#] {
             assert!(matches!(read(line.as_bytes()), Line::Nothing), "{line:?}");
         }

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_read_as_it_was_written() {
+    fn resource_address_round_trips_and_invalid_uris_are_refused() {
         for address in [
             Address::View("/home/ada/füllen 100%".to_owned()),
             Address::View("main".to_owned()),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_says_that_it_goes_on() {
+    fn oversized_resource_text_is_cut_and_states_the_omitted_bytes() {
         let text = bounded("a line of it\n".repeat(40_000));
         let (shown, last) = text.rsplit_once("(+").expect("it goes on");
         assert!(shown.len() <= MAX_BYTES && shown.ends_with("of it\n"));

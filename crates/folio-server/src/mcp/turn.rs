@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_only_waits_leaves_the_place_to_others_and_has_one_again_afterwards() {
+    fn waiting_request_frees_its_slot_and_takes_one_again_afterwards() {
         let turns = Turns::default();
         let free = || turns.working.available_permits();
         let turn = Turn::of(&turns);
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_wait_any_more_does_not() {
+    fn request_does_not_wait_when_too_many_already_wait() {
         let turns = Turns::default();
         let turn = Turn::of(&turns);
         let all = turns

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_of_the_page_is_embedded() {
+    fn every_ui_file_is_embedded() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/ui");
         let there: BTreeSet<String> = std::fs::read_dir(folder)
             .unwrap()
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_for_those_who_ask_for_one_and_not_for_json() {
+    fn html_page_is_served_only_when_html_is_accepted_first() {
         let asks = |method: Method, accepted: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_has_is_not_sent_again() {
+    fn matching_if_none_match_returns_not_modified() {
         let file = File::of("a.js", Bytes::from_static(b"1"));
         let mut headers = HeaderMap::new();
         assert_eq!(file.answer(&headers).status(), 200);

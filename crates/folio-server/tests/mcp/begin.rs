@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use crate::pair::{Era, Pair, options, runner};
 
 #[tokio::test]
-async fn both_generations_of_the_protocol_are_spoken() {
+async fn server_negotiates_both_protocol_generations() {
     for (era, version) in [(Era::Sessions, "2025-11-25"), (Era::Requests, "2026-07-28")] {
         let pair = Pair::new(era, options()).await;
         let server = pair.client.peer_info().unwrap();
@@ -23,7 +23,7 @@ async fn both_generations_of_the_protocol_are_spoken() {
 }
 
 #[tokio::test]
-async fn every_line_that_is_written_is_a_message() {
+async fn every_output_line_is_a_json_rpc_message() {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let (read, write) = tokio::io::split(theirs);
     let server = Mcp::new(runner().await, options());
@@ -56,7 +56,7 @@ async fn every_line_that_is_written_is_a_message() {
 }
 
 #[tokio::test]
-async fn who_leaves_at_once_has_made_no_mistake_and_who_begins_wrongly_has() {
+async fn input_may_be_empty_but_not_begin_with_a_result() {
     let converse = async |said: &'static [u8]| {
         let server = Mcp::new(runner().await, options());
         server.converse(said, tokio::io::sink(), std::future::pending()).await
@@ -67,7 +67,7 @@ async fn who_leaves_at_once_has_made_no_mistake_and_who_begins_wrongly_has() {
 }
 
 #[tokio::test]
-async fn it_stops_when_it_is_told_to() {
+async fn conversation_ends_on_the_shutdown_signal() {
     let server = Mcp::new(runner().await, options());
     let (_ours, theirs) = tokio::io::duplex(1024);
     let (read, write) = tokio::io::split(theirs);

@@ -71,7 +71,7 @@ fn added(id: u32, arguments: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_emoji_that_was_cut_in_half_is_no_reason_to_fail() {
+async fn lone_surrogate_is_replaced_instead_of_failing_the_call() {
     let mut raw = Raw::new().await;
     let line = added(1, r#"{"kind":"todo","title":"cut","body":"cut emoji \ud83d"}"#);
     let answer = raw.asked(&line).await;
@@ -88,7 +88,7 @@ async fn an_emoji_that_was_cut_in_half_is_no_reason_to_fail() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_read_is_answered_under_its_id() {
+async fn unparsable_request_is_refused_under_its_id() {
     let mut raw = Raw::new().await;
     let (code, id, message) = raw.refused(&added(1, r#"{"progress":1e}"#)).await;
     assert_eq!((code, id), (-32700, json!(1)));
@@ -110,7 +110,7 @@ async fn a_request_that_cannot_be_read_is_answered_under_its_id() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_too_long_is_answered_under_its_id_and_the_longest_is_read() {
+async fn message_over_the_size_limit_is_refused_under_its_id() {
     let mut raw = Raw::new().await;
     let ping = |id: u32, length: usize| {
         let frame = format!(r#"{{"method":"ping","params":{{"x":""}},"jsonrpc":"2.0","id":{id}}}"#);
@@ -130,7 +130,7 @@ async fn a_message_that_is_too_long_is_answered_under_its_id_and_the_longest_is_
 }
 
 #[tokio::test]
-async fn params_that_a_method_cannot_take_are_no_unknown_method() {
+async fn invalid_params_are_distinguished_from_unknown_methods() {
     let mut raw = Raw::new().await;
     for (method, params, reason) in [
         ("tools/call", r#"{"name":"scratch_read","arguments":[]}"#, "arguments: "),
@@ -158,7 +158,7 @@ async fn params_that_a_method_cannot_take_are_no_unknown_method() {
 }
 
 #[tokio::test]
-async fn an_id_that_is_still_being_answered_is_refused_and_is_free_afterwards() {
+async fn request_id_in_use_is_refused_and_reusable_afterwards() {
     let mut options = options();
     options.sets = vec![ToolSet::Run];
     let mut raw = Raw::with(options).await;
@@ -178,7 +178,7 @@ async fn an_id_that_is_still_being_answered_is_refused_and_is_free_afterwards() 
 }
 
 #[tokio::test]
-async fn an_id_for_which_there_is_no_room_is_named_in_the_refusal() {
+async fn unrepresentable_request_id_is_quoted_in_the_refusal() {
     let mut raw = Raw::new().await;
     for (id, told) in [
         ("18446744073709551615", "18446744073709551615"),

@@ -21,7 +21,7 @@ async fn delegated(pair: &Pair, arguments: Value) -> String {
 }
 
 #[tokio::test]
-async fn work_is_ready_when_what_is_to_be_done_before_is_done() {
+async fn task_becomes_ready_when_its_prerequisites_are_done() {
     let pair = pair().await;
     let whole = delegated(&pair, json!({"title": "Release"})).await;
     let tests = delegated(&pair, json!({"title": "Mend the tests", "part_of": whole})).await;
@@ -58,7 +58,7 @@ async fn work_is_ready_when_what_is_to_be_done_before_is_done() {
 }
 
 #[tokio::test]
-async fn a_list_of_work_that_is_cut_says_where_it_goes_on() {
+async fn truncated_ready_list_ends_with_a_cursor() {
     let pair = pair().await;
     for title in ["one", "two"] {
         delegated(&pair, json!({"title": title})).await;
@@ -71,7 +71,7 @@ async fn a_list_of_work_that_is_cut_says_where_it_goes_on() {
 }
 
 #[tokio::test]
-async fn what_one_agent_has_taken_on_another_does_not_get_m7_4_35() {
+async fn task_claimed_by_one_agent_is_refused_to_others_m7_4_35() {
     let pair = pair().await;
     for title in ["first", "second"] {
         delegated(&pair, json!({"title": title})).await;
@@ -104,7 +104,7 @@ async fn what_one_agent_has_taken_on_another_does_not_get_m7_4_35() {
 }
 
 #[tokio::test]
-async fn work_is_handed_to_one_agent_and_given_back_to_all() {
+async fn task_delegated_to_one_agent_can_be_returned_to_all() {
     let pair = pair().await;
     let task = delegated(&pair, json!({"title": "Review", "body": "All of it", "to": "ada"})).await;
     let (_, for_bob) = pair.call("plan_ready", json!({"agent": "bob"})).await;
@@ -138,7 +138,7 @@ async fn work_is_handed_to_one_agent_and_given_back_to_all() {
 }
 
 #[tokio::test]
-async fn a_report_that_is_made_again_says_nothing_twice() {
+async fn repeated_report_keeps_its_result_only_once() {
     let pair = pair().await;
     let task = delegated(&pair, json!({"title": "Count"})).await;
     let report = json!({"id": task, "status": "done", "result": "There are 42."});
@@ -164,7 +164,7 @@ async fn a_report_that_is_made_again_says_nothing_twice() {
 }
 
 #[tokio::test]
-async fn nothing_can_be_made_to_wait_for_itself() {
+async fn dependency_cycles_between_tasks_are_refused() {
     let pair = pair().await;
     let first = delegated(&pair, json!({"title": "first"})).await;
     let second = delegated(&pair, json!({"title": "second", "after": [first]})).await;
@@ -185,7 +185,7 @@ async fn nothing_can_be_made_to_wait_for_itself() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused_with_what_could() {
+async fn invalid_plan_tool_arguments_are_refused_with_their_code() {
     let pair = pair().await;
     pair.call("scratch_add", json!({"kind": "note", "title": "A note"}))
         .await;
@@ -219,7 +219,7 @@ async fn what_cannot_be_meant_is_refused_with_what_could() {
 }
 
 #[tokio::test]
-async fn all_that_is_ready_is_reached_part_by_part() {
+async fn ready_list_cursor_reaches_every_ready_task() {
     let pair = pair().await;
     for n in 0..25 {
         delegated(

@@ -13,7 +13,7 @@ async fn prompt(pair: &Pair, name: &str, thread: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_prompt_is_made_of_memory_and_is_the_same_for_the_same_memory() {
+async fn prompts_are_a_deterministic_function_of_memory() {
     for era in Era::BOTH {
         let pair = Pair::new(era, options()).await;
         let names: Vec<_> = pair
@@ -70,7 +70,7 @@ async fn a_prompt_is_made_of_memory_and_is_the_same_for_the_same_memory() {
 }
 
 #[tokio::test]
-async fn what_a_person_types_is_completed() {
+async fn prompt_and_resource_arguments_are_completed() {
     for era in Era::BOTH {
         let pair = Pair::new(era, options()).await;
         for thread in ["main", "mill", "api"] {

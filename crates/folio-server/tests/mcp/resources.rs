@@ -38,7 +38,7 @@ async fn pages(runner: &Runner, count: usize) {
 }
 
 #[tokio::test]
-async fn a_view_that_the_policy_switches_off_says_so() {
+async fn view_resource_states_that_the_policy_disables_scratchbooks() {
     for era in Era::BOTH {
         let runner = runner().await;
         let pair = Pair::of(era, options(), &runner, Plain).await;
@@ -53,7 +53,7 @@ async fn a_view_that_the_policy_switches_off_says_so() {
 }
 
 #[tokio::test]
-async fn views_pages_and_runs_are_read_as_markdown() {
+async fn resources_are_read_as_markdown_and_unknown_uris_refused() {
     for era in Era::BOTH {
         let runner = runner().await;
         pages(&runner, 1).await;
@@ -85,7 +85,7 @@ async fn views_pages_and_runs_are_read_as_markdown() {
 }
 
 #[tokio::test]
-async fn everything_is_listed_in_parts_with_a_cursor() {
+async fn resource_list_is_paged_with_a_cursor() {
     let runner = runner().await;
     pages(&runner, 120).await;
     let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
@@ -136,7 +136,7 @@ impl ClientHandler for Told {
 
 #[tokio::test]
 #[expect(deprecated, reason = "the generation with sessions has no other way")]
-async fn who_subscribes_is_told_of_what_changed_and_of_nothing_else() {
+async fn subscriber_is_notified_only_of_its_subscribed_resources() {
     let runner = runner().await;
     pages(&runner, 1).await;
     let (told, mut changes) = mpsc::unbounded_channel();
@@ -174,7 +174,7 @@ async fn who_subscribes_is_told_of_what_changed_and_of_nothing_else() {
 }
 
 #[tokio::test]
-async fn who_listens_is_told_until_it_stops() {
+async fn listener_is_notified_of_changes_by_other_clients() {
     let runner = runner().await;
     let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
     let other = Pair::of(Era::Requests, options(), &runner, Plain).await;
@@ -198,7 +198,7 @@ async fn who_listens_is_told_until_it_stops() {
 }
 
 #[tokio::test]
-async fn who_may_not_read_the_runs_is_told_of_all_else_m7_7() {
+async fn roles_without_run_access_can_list_and_read_memory_m7_7() {
     for role in [Role::Executor, Role::Compactor, Role::Tool] {
         let mut options = options();
         options.role = role;

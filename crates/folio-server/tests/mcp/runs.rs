@@ -58,7 +58,7 @@ impl ClientHandler for Progress {
 }
 
 #[tokio::test]
-async fn a_plan_is_carried_out_and_tells_how_far_it_is() {
+async fn run_start_executes_a_plan_and_reports_progress() {
     for era in Era::BOTH {
         let runner = runner().await;
         let progress = Progress::default();
@@ -99,7 +99,7 @@ async fn a_plan_is_carried_out_and_tells_how_far_it_is() {
 }
 
 #[tokio::test]
-async fn a_goal_is_worked_on_and_what_it_asks_is_answered() {
+async fn question_of_a_goal_run_is_answered_through_run_answer() {
     let runner = painter().await;
     let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
     // This client has no forms: it is told what the run asks as soon as the run does nothing else.
@@ -130,7 +130,7 @@ async fn a_goal_is_worked_on_and_what_it_asks_is_answered() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_told_with_what_to_do() {
+async fn run_start_refuses_invalid_plans_inputs_and_paths() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = with_runs();
     options.folder = Some(folder.path().to_owned());
@@ -173,7 +173,7 @@ async fn what_cannot_be_run_is_told_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn who_does_not_wait_asks_later_and_no_more_than_eight_are_driven() {
+async fn run_start_without_waiting_drives_at_most_eight_runs() {
     let runner = runner().await;
     let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
     for n in 1..=8 {
@@ -210,7 +210,7 @@ async fn end_of(workspace: &folio::Workspace) -> String {
 }
 
 #[tokio::test]
-async fn a_request_that_is_taken_back_stops_its_run() {
+async fn cancelled_run_start_request_cancels_its_run() {
     // In the generation without sessions over a pipe a request is not cancelled by its client but for its
     // subscriptions.
     let runner = runner().await;
@@ -233,7 +233,7 @@ async fn a_request_that_is_taken_back_stops_its_run() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_stops_the_run_that_it_waits_for() {
+async fn client_disconnect_cancels_the_run_it_waits_for() {
     for era in Era::BOTH {
         let runner = runner().await;
         let pair = Pair::of(era, with_runs(), &runner, Plain).await;
@@ -259,7 +259,7 @@ async fn a_client_that_leaves_stops_the_run_that_it_waits_for() {
 }
 
 #[tokio::test]
-async fn a_run_of_a_model_may_call_what_whoever_started_the_server_allows_and_never_more_e9_14() {
+async fn run_tools_are_limited_to_those_the_server_allows_e9_14() {
     let workspace = runner().await.workspace().clone();
     let runner = Runner::new(workspace, with_bell(), RunnerOptions::default());
     let plan = json!({"title": "Ring", "steps": [{"id": "a", "do": {"tool": "door.ring", "args": {}}}]});
@@ -295,7 +295,7 @@ async fn a_run_of_a_model_may_call_what_whoever_started_the_server_allows_and_ne
 }
 
 #[tokio::test]
-async fn what_waits_for_a_yes_is_told_at_once_with_how_it_is_said() {
+async fn call_waiting_for_approval_is_reported_with_its_command() {
     let folder = tempfile::tempdir().unwrap();
     for era in Era::BOTH {
         let attended = RunnerOptions {
@@ -340,7 +340,7 @@ async fn what_waits_for_a_yes_is_told_at_once_with_how_it_is_said() {
 }
 
 #[tokio::test]
-async fn those_who_only_wait_for_a_run_keep_nobody_from_answering_it() {
+async fn many_waiting_status_calls_do_not_block_run_answer() {
     let runner = painter().await;
     let pair = Pair::of(Era::Requests, with_runs(), &runner, Plain).await;
     pair.call("run_start", json!({"plan": SLOW, "wait_seconds": 0})).await;
@@ -369,7 +369,7 @@ async fn those_who_only_wait_for_a_run_keep_nobody_from_answering_it() {
 }
 
 #[tokio::test]
-async fn what_is_under_way_is_named() {
+async fn run_status_names_the_steps_under_way() {
     let runner = runner().await;
     let pair = Pair::of(Era::Sessions, with_runs(), &runner, Plain).await;
     pair.call("run_start", json!({"plan": SLOW, "wait_seconds": 0})).await;
@@ -473,7 +473,7 @@ async fn who_asks(question: Value) -> Runner {
 }
 
 #[tokio::test]
-async fn what_a_run_asks_is_put_to_the_person_before_the_client_e9_14() {
+async fn run_question_is_elicited_from_the_clients_person_e9_14() {
     for era in Era::BOTH {
         let person = Person::who_says(&[Some("blue")]);
         let pair = Pair::of(era, with_runs(), &painter().await, person.clone()).await;
@@ -494,7 +494,7 @@ async fn what_a_run_asks_is_put_to_the_person_before_the_client_e9_14() {
 }
 
 #[tokio::test]
-async fn what_a_person_puts_off_is_asked_once_a_call_and_stays_open() {
+async fn declined_question_stays_open_and_is_asked_once_per_call() {
     for era in Era::BOTH {
         let person = Person::who_says(&[None, Some("blue")]);
         let pair = Pair::of(era, with_runs(), &painter().await, person.clone()).await;
@@ -545,7 +545,7 @@ impl ClientHandler for Slow {
 }
 
 #[tokio::test]
-async fn a_form_that_nobody_fills_in_keeps_no_answer_waiting_and_stays_open() {
+async fn unanswered_form_does_not_delay_the_call_and_stays_open() {
     let person = Slow::default();
     let pair = Pair::of(Era::Sessions, with_runs(), &painter().await, person.clone()).await;
     let (text, _) = pair
@@ -562,7 +562,7 @@ async fn a_form_that_nobody_fills_in_keeps_no_answer_waiting_and_stays_open() {
 }
 
 #[tokio::test]
-async fn a_form_is_taken_away_when_somebody_else_has_answered_and_the_run_ends() {
+async fn form_is_withdrawn_when_another_person_answers_the_question() {
     let (person, runner) = (Slow::default(), painter().await);
     let pair = Pair::of(Era::Sessions, with_runs(), &runner, person.clone()).await;
     let answers = async {
@@ -584,7 +584,7 @@ async fn a_form_is_taken_away_when_somebody_else_has_answered_and_the_run_ends()
 }
 
 #[tokio::test]
-async fn an_answer_that_says_nothing_answers_nothing() {
+async fn blank_answer_leaves_the_question_open() {
     for era in Era::BOTH {
         let person = Person::who_says(&[Some(" ")]);
         let pair = Pair::of(era, with_runs(), &asker().await, person.clone()).await;
@@ -615,7 +615,7 @@ async fn task<H: ClientHandler>(pair: &Pair<H>, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_long_run_is_a_task_that_asks_and_comes_to_something() {
+async fn long_run_is_a_protocol_task_that_requests_input() {
     let mut person = Person::who_says(&[]);
     person.has_tasks = true;
     let pair = Pair::of(Era::Requests, with_runs(), &painter().await, person.clone()).await;
@@ -655,7 +655,7 @@ async fn a_long_run_is_a_task_that_asks_and_comes_to_something() {
 }
 
 #[tokio::test]
-async fn a_task_is_stopped_and_what_is_none_is_refused() {
+async fn protocol_task_can_be_cancelled_and_unknown_ids_are_refused() {
     let mut person = Person::who_says(&[]);
     person.has_tasks = true;
     let slow = runner().await;

@@ -14,7 +14,7 @@ fn with(sets: &[ToolSet]) -> McpOptions {
 }
 
 #[test]
-fn a_set_that_is_not_there_is_refused_by_name_with_what_there_is() {
+fn unknown_tool_set_is_refused_with_the_available_names() {
     assert_eq!("observe".parse(), Ok(ToolSet::Observe));
     let refused = "tasks".parse::<ToolSet>().unwrap_err();
     assert!(
@@ -24,7 +24,7 @@ fn a_set_that_is_not_there_is_refused_by_name_with_what_there_is() {
 }
 
 #[tokio::test]
-async fn a_set_adds_its_tools_and_none_is_long() {
+async fn each_tool_set_adds_tools_within_600_tokens() {
     let all = Pair::new(Era::Sessions, with(&ToolSet::ALL)).await;
     let tools = all.client.list_all_tools().await.unwrap();
     for set in ToolSet::ALL {
@@ -43,7 +43,7 @@ async fn a_set_adds_its_tools_and_none_is_long() {
 }
 
 #[tokio::test]
-async fn observations_are_added_listed_and_changed() {
+async fn observe_tools_add_list_and_update_observations() {
     let pair = Pair::new(Era::Requests, with(&[ToolSet::Observe])).await;
     let (text, added) = pair
         .call(
@@ -113,7 +113,7 @@ async fn observations_are_added_listed_and_changed() {
 }
 
 #[tokio::test]
-async fn a_list_of_none_is_refused_as_over_http_and_one_of_many_comes_in_parts() {
+async fn list_limit_outside_1_to_1000_is_refused() {
     let pair = Pair::new(Era::Sessions, with(&[ToolSet::Memory, ToolSet::Observe, ToolSet::Plan])).await;
     pair.call("observe_add", json!({"content": "The tests need a database"}))
         .await;
@@ -146,7 +146,7 @@ async fn a_list_of_none_is_refused_as_over_http_and_one_of_many_comes_in_parts()
 }
 
 #[tokio::test]
-async fn a_filter_of_observations_is_one_value_or_several_and_what_none_can_have_finds_nothing_m7_2_12() {
+async fn filters_take_one_or_several_values_and_unknown_match_none_m7_2_12() {
     let pair = Pair::new(Era::Requests, with(&[ToolSet::Observe, ToolSet::Memory])).await;
     for (content, type_name) in [("one", "observation"), ("two", "alert"), ("three", "learning")] {
         let body = json!({"content": content, "type": type_name, "tags": ["t"]});
@@ -182,7 +182,7 @@ async fn a_filter_of_observations_is_one_value_or_several_and_what_none_can_have
 }
 
 #[tokio::test]
-async fn a_list_is_read_to_its_end_within_its_limit() {
+async fn list_cursor_reaches_every_observation_within_the_token_limit() {
     let pair = Pair::new(Era::Requests, with(&[ToolSet::Observe])).await;
     for n in 0..90 {
         let content = format!(
@@ -215,7 +215,7 @@ async fn a_list_is_read_to_its_end_within_its_limit() {
 }
 
 #[tokio::test]
-async fn memory_is_searched_and_read() {
+async fn memory_tools_search_entries_and_page_through_documents() {
     let pair = Pair::new(Era::Requests, with(&[ToolSet::Memory])).await;
     let body = "A line about migrations that is not short.\n".repeat(400);
     pair.call(
@@ -281,7 +281,7 @@ async fn memory_is_searched_and_read() {
 }
 
 #[tokio::test]
-async fn people_archive_restore_and_forget_and_others_are_refused_m7_7() {
+async fn admin_tools_work_for_people_and_are_denied_to_clients_m7_7() {
     let mut options = with(&[ToolSet::Observe, ToolSet::Admin]);
     options.role = Role::Human;
     let pair = Pair::new(Era::Requests, options).await;

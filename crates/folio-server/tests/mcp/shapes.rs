@@ -66,7 +66,7 @@ async fn bounded(pair: &Pair, tool: &str, arguments: Value) -> (String, Value) {
 }
 
 #[tokio::test]
-async fn an_observation_has_its_whole_shape_in_every_answer() {
+async fn every_tool_returns_the_full_observation_shape() {
     let pair = pair(Role::Client).await;
     let content = "The tests need a database";
     let input = json!({
@@ -109,7 +109,7 @@ async fn an_observation_has_its_whole_shape_in_every_answer() {
 }
 
 #[tokio::test]
-async fn an_item_has_its_whole_shape_in_every_answer() {
+async fn every_tool_returns_the_full_item_shape() {
     let pair = pair(Role::Client).await;
     let task = json!({"kind": "task", "title": "Move", "body": "All of it", "phase": "draft"});
     let (_, added) = pair.call("scratch_add", task).await;
@@ -135,7 +135,7 @@ async fn an_item_has_its_whole_shape_in_every_answer() {
 }
 
 #[tokio::test]
-async fn a_page_has_its_shape_beside_its_text() {
+async fn memory_page_returns_the_page_shape_with_its_text() {
     let pair = pair(Role::Client).await;
     let body = "A line about migrations that is not short.\n".repeat(400);
     pair.call("scratch_add", json!({"kind": "note", "title": "Long", "body": body}))
@@ -157,7 +157,7 @@ async fn a_page_has_its_shape_beside_its_text() {
 }
 
 #[tokio::test]
-async fn a_list_that_would_be_too_long_says_that_its_items_are_brief() {
+async fn list_over_the_token_limit_marks_its_items_as_brief() {
     let pair = pair(Role::Client).await;
     for n in 0..15 {
         let content = format!("Number {n}: {}", "the long way of invoices ".repeat(8));
@@ -179,7 +179,7 @@ async fn a_list_that_would_be_too_long_says_that_its_items_are_brief() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_read_in_parts_is_whole_in_what_is_structured() {
+async fn text_read_in_parts_is_complete_in_structured_content() {
     let pair = pair(Role::Client).await;
     let long = "Every second \"line\" of it is about invoices.\n".repeat(300);
     let context = json!({"goal_id": "g1", "place": "the old mill ".repeat(20)});
@@ -205,7 +205,7 @@ async fn a_text_that_is_read_in_parts_is_whole_in_what_is_structured() {
 }
 
 #[tokio::test]
-async fn what_a_writer_made_long_leaves_a_short_answer_that_names_what_is_left_out() {
+async fn oversized_input_yields_a_short_answer_naming_omitted_fields() {
     let pair = pair(Role::Client).await;
     let much = "the long way of invoices ".repeat(600);
     let input = json!({"content": "short", "context": {"much": much}});
@@ -222,7 +222,7 @@ async fn what_a_writer_made_long_leaves_a_short_answer_that_names_what_is_left_o
 }
 
 #[tokio::test]
-async fn much_that_is_ready_is_told_as_far_as_there_is_room() {
+async fn long_ready_list_is_cut_to_the_token_limit() {
     let pair = pair(Role::Client).await;
     for n in 0..40 {
         let title = format!("Number {n} of {}", "those that are many ".repeat(20));
@@ -245,7 +245,7 @@ async fn much_that_is_ready_is_told_as_far_as_there_is_room() {
 }
 
 #[tokio::test]
-async fn what_people_put_away_is_told_whole() {
+async fn admin_archive_returns_the_full_observation_shape() {
     let pair = pair(Role::Human).await;
     pair.call("observe_add", json!({"content": "The tests need a database"}))
         .await;

@@ -21,7 +21,7 @@ const SIX: [&str; 6] = [
 ];
 
 #[tokio::test]
-async fn the_usual_tools_are_exactly_six_and_at_most_700_tokens_as_they_are_sent() {
+async fn default_tools_are_exactly_six_within_700_tokens() {
     for era in Era::BOTH {
         let pair = Pair::new(era, options()).await;
         let tools = pair.client.list_all_tools().await.unwrap();
@@ -35,7 +35,7 @@ async fn the_usual_tools_are_exactly_six_and_at_most_700_tokens_as_they_are_sent
 }
 
 #[tokio::test]
-async fn where_the_policy_switches_scratchbooks_off_their_tools_are_not_offered() {
+async fn scratchbook_tools_are_hidden_when_the_policy_disables_them() {
     for era in Era::BOTH {
         let runner = runner().await;
         let mut options = options();
@@ -53,7 +53,7 @@ async fn where_the_policy_switches_scratchbooks_off_their_tools_are_not_offered(
 }
 
 #[tokio::test]
-async fn hosts_are_told_what_a_tool_does_to_memory() {
+async fn tool_annotations_state_their_effect_on_memory() {
     let pair = Pair::new(Era::Sessions, options()).await;
     for tool in pair.client.list_all_tools().await.unwrap() {
         let hints = tool.annotations.unwrap();
@@ -67,7 +67,7 @@ async fn hosts_are_told_what_a_tool_does_to_memory() {
 }
 
 #[tokio::test]
-async fn a_scratchbook_is_kept_with_them() {
+async fn scratchbook_tools_add_update_pin_complete_and_find_items() {
     for era in Era::BOTH {
         let pair = Pair::new(era, options()).await;
         let (text, item) = pair
@@ -106,7 +106,7 @@ async fn a_scratchbook_is_kept_with_them() {
 }
 
 #[tokio::test]
-async fn an_error_says_what_to_do_and_is_content_that_the_model_reads() {
+async fn tool_errors_are_readable_content_with_a_code() {
     let pair = Pair::new(Era::Requests, options()).await;
     for (name, arguments, code, said) in [
         ("scratch_pin", json!({"id": "e9"}), "not_found", "there is no entry e9"),
@@ -137,7 +137,7 @@ async fn an_error_says_what_to_do_and_is_content_that_the_model_reads() {
 }
 
 #[tokio::test]
-async fn an_answer_has_at_most_2000_tokens_and_a_cursor() {
+async fn scratch_read_answer_stays_within_2000_tokens_with_a_cursor() {
     let pair = Pair::new(Era::Requests, options()).await;
     let long = "Every second line of it is about invoices.\n".repeat(600);
     pair.call("scratch_add", json!({"kind": "note", "title": "Long", "body": long}))
@@ -178,7 +178,7 @@ async fn an_answer_has_at_most_2000_tokens_and_a_cursor() {
 }
 
 #[tokio::test]
-async fn a_call_says_which_thread_it_means_unless_the_connection_did() {
+async fn thread_argument_selects_the_thread_unless_the_connection_is_bound() {
     let pair = Pair::new(Era::Requests, options()).await;
     pair.call("scratch_add", json!({"kind": "todo", "title": "Here"})).await;
     pair.call(
@@ -211,7 +211,7 @@ async fn a_call_says_which_thread_it_means_unless_the_connection_did() {
 }
 
 #[tokio::test]
-async fn a_client_pins_what_a_tool_may_not_m7_7() {
+async fn client_may_pin_an_item_that_a_tool_may_not_m7_7() {
     let mut tool = options();
     tool.role = Role::Tool;
     let runner = runner().await;
@@ -242,7 +242,7 @@ async fn a_client_pins_what_a_tool_may_not_m7_7() {
 }
 
 #[tokio::test]
-async fn who_wrote_is_stamped_from_the_connection_m7_3_31() {
+async fn writer_is_stamped_from_the_connection_m7_3_31() {
     for era in Era::BOTH {
         let pair = Pair::new(era, McpOptions::of(ThreadKey::main())).await;
         pair.call("scratch_add", json!({"kind": "note", "title": "x"})).await;
@@ -253,7 +253,7 @@ async fn who_wrote_is_stamped_from_the_connection_m7_3_31() {
 }
 
 #[tokio::test]
-async fn a_call_with_the_same_key_adds_nothing_more() {
+async fn repeated_call_with_the_same_idempotency_key_adds_nothing() {
     let pair = Pair::new(Era::Requests, options()).await;
     for replayed in [false, true] {
         let arguments = json!({"kind": "note", "title": "Once"});
@@ -275,7 +275,7 @@ async fn a_call_with_the_same_key_adds_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_key_is_one_of_its_thread_and_tool_and_is_not_kept_m7_6_48() {
+async fn call_key_is_per_thread_and_tool_and_not_stored_m7_6_48() {
     let runner = runner().await;
     let key = "a key of somebody";
     let keyed = |tool: &str, arguments: Value| {
@@ -323,7 +323,7 @@ async fn a_key_is_one_of_its_thread_and_tool_and_is_not_kept_m7_6_48() {
 }
 
 #[tokio::test]
-async fn a_connection_of_one_thread_writes_into_no_other_and_is_offered_none() {
+async fn bound_connection_neither_writes_to_nor_lists_other_threads() {
     let runner = runner().await;
     let open = Pair::of(Era::Sessions, options(), &runner, Plain).await;
     open.call(
@@ -346,7 +346,7 @@ async fn a_connection_of_one_thread_writes_into_no_other_and_is_offered_none() {
 }
 
 #[tokio::test]
-async fn a_key_or_a_thread_that_is_no_text_is_refused() {
+async fn non_text_idempotency_key_or_thread_is_refused() {
     let pair = Pair::new(Era::Sessions, options()).await;
     for key in [json!(5), json!(""), json!(["k"])] {
         let mut request = CallToolRequestParams::new("scratch_add");
@@ -365,7 +365,7 @@ async fn a_key_or_a_thread_that_is_no_text_is_refused() {
 }
 
 #[tokio::test]
-async fn what_a_tool_takes_is_named_as_it_was_offered() {
+async fn unknown_argument_error_lists_the_offered_arguments() {
     let mut options = options();
     options.sets = vec![ToolSet::Plan, ToolSet::Run];
     let pair = Pair::new(Era::Sessions, options).await;

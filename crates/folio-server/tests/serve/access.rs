@@ -40,7 +40,7 @@ async fn open_to_all(role: Role) -> (House, String) {
 }
 
 #[tokio::test]
-async fn an_address_that_others_reach_answers_those_only_who_show_a_token() {
+async fn public_address_requires_a_valid_token() {
     let (house, token) = open_to_all(Role::Human).await;
     for path in [
         LIST,
@@ -65,7 +65,7 @@ async fn an_address_that_others_reach_answers_those_only_who_show_a_token() {
 }
 
 #[tokio::test]
-async fn the_page_is_there_for_everybody_and_says_nothing_of_what_is_kept() {
+async fn ui_and_docs_need_no_token_and_reveal_no_memory() {
     let (house, token) = open_to_all(Role::Client).await;
     ask(
         &house,
@@ -109,7 +109,7 @@ async fn the_page_is_there_for_everybody_and_says_nothing_of_what_is_kept() {
 }
 
 #[tokio::test]
-async fn a_token_is_bound_to_its_space() {
+async fn token_is_refused_in_another_space() {
     let runner = House::runner().await;
     // One of any space is enough to listen everywhere.
     let (other, _) = House::token(&runner, "other", Role::Human).await;
@@ -129,7 +129,7 @@ async fn a_token_is_bound_to_its_space() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_taken_back_opens_nothing_from_then_on() {
+async fn revoked_token_is_refused_immediately() {
     let runner = House::runner().await;
     let (token, mut kept) = House::token(&runner, "main", Role::Human).await;
     let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
@@ -167,7 +167,7 @@ async fn told(house: &House, path: &str, token: &AccessToken, then: impl AsyncFn
 }
 
 #[tokio::test]
-async fn nothing_more_is_told_to_a_token_that_was_taken_back() {
+async fn space_event_stream_ends_when_its_token_is_revoked() {
     let runner = House::runner().await;
     let (token, kept) = House::token(&runner, "main", Role::Human).await;
     let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
@@ -189,7 +189,7 @@ async fn nothing_more_is_told_to_a_token_that_was_taken_back() {
 }
 
 #[tokio::test]
-async fn nothing_more_of_a_run_is_told_to_a_token_that_was_taken_back_and_that_is_said_once() {
+async fn revoking_a_token_ends_its_run_stream_with_one_problem() {
     let runner = House::runner().await;
     let (token, kept) = House::token(&runner, "main", Role::Human).await;
     let house = House::serving(runner, None, ServeOptions::at("0.0.0.0:0".parse().unwrap())).await;
@@ -212,7 +212,7 @@ async fn nothing_more_of_a_run_is_told_to_a_token_that_was_taken_back_and_that_i
 }
 
 #[tokio::test]
-async fn only_people_change_what_a_run_may_do_e9_14() {
+async fn only_people_may_replace_the_plan_of_a_run_e9_14() {
     let runner = House::runner().await;
     let (client, _) = House::token(&runner, "main", Role::Client).await;
     let (planner, _) = House::token(&runner, "main", Role::Planner).await;
@@ -245,7 +245,7 @@ async fn only_people_change_what_a_run_may_do_e9_14() {
 }
 
 #[tokio::test]
-async fn a_role_may_do_what_its_row_of_the_table_says_m7_7() {
+async fn routes_and_run_permissions_are_limited_by_role_m7_7() {
     let (house, token) = open_to_all(Role::Tool).await;
     let token = Some(token.as_str());
     let added = ask(
@@ -284,7 +284,7 @@ async fn a_role_may_do_what_its_row_of_the_table_says_m7_7() {
 }
 
 #[tokio::test]
-async fn what_a_person_allowed_a_run_nobody_else_takes_over_into_another_e9_14() {
+async fn client_may_not_fork_a_run_permitted_by_a_person_e9_14() {
     let runner = House::runner().await;
     let (client, _) = House::token(&runner, "main", Role::Client).await;
     let (person, _) = House::token(&runner, "main", Role::Human).await;
@@ -319,7 +319,7 @@ async fn what_a_person_allowed_a_run_nobody_else_takes_over_into_another_e9_14()
 }
 
 #[tokio::test]
-async fn the_command_of_a_criterion_runs_by_the_yes_of_a_person_only_e9_14() {
+async fn criterion_command_runs_only_with_a_persons_approval_e9_14() {
     let runner = House::runner_with(true).await;
     let (client, _) = House::token(&runner, "main", Role::Client).await;
     let (person, _) = House::token(&runner, "main", Role::Human).await;
@@ -364,7 +364,7 @@ async fn the_command_of_a_criterion_runs_by_the_yes_of_a_person_only_e9_14() {
 }
 
 #[tokio::test]
-async fn a_model_that_shows_a_token_is_who_that_says() {
+async fn mcp_request_acts_in_the_role_of_its_token() {
     let (house, token) = open_to_all(Role::Tool).await;
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": "scratch_add", "arguments": {"kind": "note", "title": "x"},
@@ -382,7 +382,7 @@ async fn a_model_that_shows_a_token_is_who_that_says() {
 }
 
 #[tokio::test]
-async fn a_token_that_asks_too_much_is_slowed_down_and_others_are_not() {
+async fn rate_limit_applies_to_each_token_separately() {
     let runner = House::runner().await;
     let (busy, _) = House::token(&runner, "main", Role::Human).await;
     let (calm, _) = House::token(&runner, "main", Role::Human).await;
@@ -433,7 +433,7 @@ async fn spoken_to_by_two() -> (House, (AccessToken, KeptToken), AccessToken) {
 }
 
 #[tokio::test]
-async fn a_conversation_is_of_the_token_that_opened_it() {
+async fn mcp_session_is_refused_to_other_tokens_of_its_space() {
     let (house, (person, _), client) = spoken_to_by_two().await;
     let begun = ask_mcp(&house, "POST", &person, None, BEGIN).await;
     let session = Some(begun.header("mcp-session-id"));
@@ -446,7 +446,7 @@ async fn a_conversation_is_of_the_token_that_opened_it() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_told_nothing_more_once_its_token_was_taken_back() {
+async fn mcp_notification_stream_ends_when_its_token_is_revoked() {
     let (house, (person, kept), _) = spoken_to_by_two().await;
     let begun = ask_mcp(&house, "POST", &person, None, BEGIN).await;
     let session = begun.header("mcp-session-id");

@@ -32,7 +32,7 @@ fn outcomes(messages: &[Message]) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn a_run_is_told_while_it_is_driven_and_the_stream_ends_with_it_e9_18() {
+async fn run_events_stream_live_until_the_run_ends_e9_18() {
     let house = House::new().await;
     house.submit(ECHO).await;
     let mut events = listen(&house, None).await;
@@ -77,7 +77,7 @@ async fn a_run_is_told_while_it_is_driven_and_the_stream_ends_with_it_e9_18() {
 }
 
 #[tokio::test]
-async fn whoever_resumes_after_any_event_gets_exactly_what_follows_e9_18() {
+async fn stream_resumed_after_any_event_gets_exactly_the_rest_e9_18() {
     let house = House::new().await;
     house.run(ECHO).await;
     let all = listen(&house, None).await.rest().await;
@@ -89,7 +89,7 @@ async fn whoever_resumes_after_any_event_gets_exactly_what_follows_e9_18() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_while_the_run_is_driven_loses_and_repeats_nothing_e9_18() {
+async fn reconnecting_during_a_run_neither_loses_nor_repeats_events_e9_18() {
     let house = House::new().await;
     let run = house.submit(ECHO).await;
     let runner = house.runner.clone();
@@ -120,7 +120,7 @@ async fn a_connection_that_breaks_while_the_run_is_driven_loses_and_repeats_noth
 }
 
 #[tokio::test]
-async fn where_no_header_can_be_set_the_query_says_what_was_seen() {
+async fn last_event_id_header_overrides_the_after_parameter() {
     let house = House::new().await;
     house.run(ECHO).await;
     let all = listen(&house, None).await.rest().await;
@@ -131,7 +131,7 @@ async fn where_no_header_can_be_set_the_query_says_what_was_seen() {
 }
 
 #[tokio::test]
-async fn an_id_that_the_run_does_not_have_is_a_gap_and_everything_follows_e9_18() {
+async fn unknown_last_event_id_yields_a_gap_and_all_events_e9_18() {
     let house = House::new().await;
     house.run(ECHO).await;
     let all = listen(&house, None).await.rest().await;
@@ -142,7 +142,7 @@ async fn an_id_that_the_run_does_not_have_is_a_gap_and_everything_follows_e9_18(
 }
 
 #[tokio::test]
-async fn a_journal_that_cannot_be_read_for_now_is_no_gap_and_what_follows_comes_later_e9_18() {
+async fn unreadable_journal_yields_a_problem_instead_of_a_gap_e9_18() {
     let open = Folio::open("memory:").await.unwrap();
     let store = Arc::new(FaultyStore::new(Arc::clone(open.store())));
     let runner = House::runner_on(&Folio::on(store.clone()), false);
@@ -163,7 +163,7 @@ async fn a_journal_that_cannot_be_read_for_now_is_no_gap_and_what_follows_comes_
 }
 
 #[tokio::test]
-async fn an_id_that_is_no_number_is_refused() {
+async fn non_numeric_last_event_id_is_refused() {
     let house = House::new().await;
     house.submit(ECHO).await;
     let lines = [
@@ -182,7 +182,7 @@ async fn an_id_that_is_no_number_is_refused() {
 }
 
 #[tokio::test]
-async fn all_who_watch_a_run_are_told_each_event_once_whenever_they_come_e9_18() {
+async fn every_watcher_gets_each_run_event_exactly_once_e9_18() {
     const WATCHERS: usize = 200;
     let house = House::new().await;
     let run = house.submit(ECHO).await;

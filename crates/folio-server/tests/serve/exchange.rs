@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::house::{House, is_problem};
 
 #[tokio::test]
-async fn an_answer_is_taken_in_item_by_item_and_once() {
+async fn tool_response_is_ingested_item_by_item_and_only_once() {
     let house = House::new().await;
     let response = json!({
         "request_id": "q1", "tool_id": "wine", "status": "success", "outputs": {"wines": 3},
@@ -47,7 +47,7 @@ async fn an_answer_is_taken_in_item_by_item_and_once() {
 }
 
 #[tokio::test]
-async fn an_answer_is_known_by_the_request_that_it_names_and_not_by_the_key_it_comes_with_m7_3_26() {
+async fn tool_response_is_deduplicated_by_request_id_before_key_m7_3_26() {
     let house = House::new().await;
     let take_in = async |key: &str, request: Value, content: &str| {
         let said = json!({"request_id": request, "status": "ok", "observations": [{"content": content}]});
@@ -72,7 +72,7 @@ async fn an_answer_is_known_by_the_request_that_it_names_and_not_by_the_key_it_c
 }
 
 #[tokio::test]
-async fn a_number_without_room_is_kept_as_its_text_and_takes_nothing_else_away() {
+async fn oversized_number_is_kept_as_text_and_spares_other_items() {
     let house = House::new().await;
     let body = r#"{"request_id": "r", "status": "ok", "observations": [{"content": "a", "confidence": 1e999},
         {"content": "b", "context": {"id": 18446744073709551617}}, {"content": "c"}]}"#;
@@ -91,7 +91,7 @@ async fn a_number_without_room_is_kept_as_its_text_and_takes_nothing_else_away()
 }
 
 #[tokio::test]
-async fn what_a_tool_lets_live_for_no_time_expires_when_it_is_recorded_m7_1_3() {
+async fn zero_ttl_tool_observation_expires_at_its_creation_m7_1_3() {
     let house = House::new().await;
     let said = json!({"request_id": "r", "status": "ok", "observations": [{"content": "a", "ttl_minutes": 0}]});
     let taken = house.makes("/tool-responses?tool=scan", 200, said).await;

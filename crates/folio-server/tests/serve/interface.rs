@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::house::{ECHO, House, SLOW, is_problem};
 
 #[tokio::test]
-async fn a_run_is_shown_with_its_counts_its_result_and_its_pages() {
+async fn run_resource_shows_its_counts_result_and_pages() {
     let house = House::new().await;
     let run = house.run(ECHO).await;
     let shown = house.get("/runs/r1").await.json();
@@ -37,7 +37,7 @@ async fn a_run_is_shown_with_its_counts_its_result_and_its_pages() {
 }
 
 #[tokio::test]
-async fn the_tree_has_parents_before_children_and_the_page_of_each_branch() {
+async fn run_tree_lists_parents_before_children_with_branch_pages() {
     let house = House::new().await;
     house.run(ECHO).await;
     let tree = house.get("/runs/r1/tree").await.json();
@@ -76,7 +76,7 @@ async fn the_tree_has_parents_before_children_and_the_page_of_each_branch() {
 }
 
 #[tokio::test]
-async fn the_tree_of_a_run_that_nobody_drives_yet_is_its_root() {
+async fn tree_of_an_undriven_run_has_only_its_root() {
     let house = House::new().await;
     house.submit(ECHO).await;
     let tree = house.get("/runs/r1/tree").await.json();
@@ -92,7 +92,7 @@ async fn the_tree_of_a_run_that_nobody_drives_yet_is_its_root() {
 }
 
 #[tokio::test]
-async fn a_page_is_shown_as_json_and_as_the_markdown_that_people_read() {
+async fn page_is_available_as_json_and_as_markdown() {
     let house = House::new().await;
     let run = house.run(ECHO).await;
     let pages = house.get(&format!("/pages?run={run}&role=plan")).await.json();
@@ -111,7 +111,7 @@ async fn a_page_is_shown_as_json_and_as_the_markdown_that_people_read() {
 }
 
 #[tokio::test]
-async fn the_tail_of_a_page_is_its_last_entries_in_reading_order() {
+async fn tail_parameter_returns_the_last_entries_in_reading_order() {
     let house = House::new().await;
     house.run(ECHO).await;
     let all = house.get("/pages/p2/entries").await.json();
@@ -123,7 +123,7 @@ async fn the_tail_of_a_page_is_its_last_entries_in_reading_order() {
 }
 
 #[tokio::test]
-async fn the_children_of_a_page_are_its_branches() {
+async fn children_of_the_workspace_page_are_its_branches() {
     let house = House::new().await;
     house.run(ECHO).await;
     let children = house.get("/pages/p1/children").await.json();
@@ -141,7 +141,7 @@ async fn the_children_of_a_page_are_its_branches() {
 }
 
 #[tokio::test]
-async fn a_request_to_stop_is_acted_upon_by_whoever_drives_the_run() {
+async fn cancel_request_ends_a_run_driven_elsewhere() {
     let house = House::new().await;
     let run = house.submit(SLOW).await;
     let runner = house.runner.clone();
@@ -162,7 +162,7 @@ async fn a_request_to_stop_is_acted_upon_by_whoever_drives_the_run() {
 }
 
 #[tokio::test]
-async fn a_request_to_stop_can_name_a_node() {
+async fn cancel_request_can_name_a_node() {
     let house = House::new().await;
     house.submit(ECHO).await;
     let root = house.get("/runs/r1/tree").await.json()["nodes"][0]["id"].clone();

@@ -6,7 +6,7 @@ use crate::client::Answer;
 use crate::house::{House, SLOW, is_problem};
 
 #[tokio::test]
-async fn a_key_that_was_used_to_ask_for_something_else_is_refused() {
+async fn idempotency_key_reused_with_another_body_is_refused() {
     let house = House::new().await;
     house
         .makes(
@@ -49,7 +49,7 @@ async fn a_key_that_was_used_to_ask_for_something_else_is_refused() {
 }
 
 #[tokio::test]
-async fn a_change_of_another_version_is_another_request() {
+async fn idempotency_key_reused_with_another_if_match_is_refused() {
     let house = House::new().await;
     house.makes("/observations", 201, json!({"content": "once"})).await;
     let patch = async |version: &str, content: &str| {
@@ -66,7 +66,7 @@ async fn a_change_of_another_version_is_another_request() {
 }
 
 #[tokio::test]
-async fn a_key_that_forgot_or_archived_one_thing_does_it_to_no_other() {
+async fn key_of_forget_or_archive_is_refused_for_another_request() {
     let house = House::new().await;
     for content in ["one", "two", "three"] {
         house.makes("/observations", 201, json!({ "content": content })).await;

@@ -11,7 +11,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn an_observation_is_confirmed_resolved_replaced_and_brought_back() {
+async fn observation_is_confirmed_resolved_superseded_and_restored() {
     let house = House::new().await;
     for content in ["first", "second", "third"] {
         house.noticed(content).await;
@@ -66,7 +66,7 @@ async fn an_observation_is_confirmed_resolved_replaced_and_brought_back() {
 }
 
 #[tokio::test]
-async fn what_is_replaced_may_be_marked_and_only_by_what_is_seen_m7_11_6() {
+async fn supersede_takes_an_outcome_and_refuses_archived_targets_m7_11_6() {
     let house = House::new().await;
     for content in ["it will rain", "it rains", "put away"] {
         house.noticed(content).await;
@@ -80,7 +80,7 @@ async fn what_is_replaced_may_be_marked_and_only_by_what_is_seen_m7_11_6() {
 }
 
 #[tokio::test]
-async fn an_observation_is_pinned_and_completed_as_items_are() {
+async fn observation_can_be_pinned_and_completed_through_item_routes() {
     let house = House::new().await;
     house.noticed("x").await;
     let at = |what: &str| format!("/threads/main/scratchbook/items/e1/{what}");
@@ -97,7 +97,7 @@ async fn an_observation_is_pinned_and_completed_as_items_are() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_leaves_a_line_in_the_trace_as_what_is_refused_does() {
+async fn unreadable_request_bodies_are_recorded_in_the_trace() {
     let house = House::new().await;
     house.makes("/observations", 201, json!({"content": "x"})).await;
     house.makes("/turns", 201, json!({"input": "x"})).await;
@@ -162,7 +162,7 @@ async fn what_cannot_be_read_leaves_a_line_in_the_trace_as_what_is_refused_does(
 }
 
 #[tokio::test]
-async fn what_was_read_may_be_sent_back_with_what_is_to_change_m7_4_33() {
+async fn patch_accepts_a_full_observation_if_read_only_fields_match_m7_4_33() {
     let house = House::new().await;
     let body = json!({"content": "x", "ttl_minutes": 90, "context": {"goal_id": "g"}, "source": {"tool": "mine"}});
     house.makes("/observations", 201, body).await;
@@ -193,7 +193,7 @@ async fn what_was_read_may_be_sent_back_with_what_is_to_change_m7_4_33() {
 }
 
 #[tokio::test]
-async fn a_condition_holds_whatever_is_done_and_is_refused_where_nothing_has_a_version_m7_4_34() {
+async fn if_match_applies_to_every_action_on_versioned_entries_m7_4_34() {
     let house = House::new().await;
     house.makes("/observations", 201, json!({"content": "x"})).await;
     let item = json!({"kind": "note", "title": "y"});
@@ -225,7 +225,7 @@ async fn a_condition_holds_whatever_is_done_and_is_refused_where_nothing_has_a_v
 }
 
 #[tokio::test]
-async fn why_something_is_done_or_pinned_is_kept_and_what_nobody_reads_is_refused() {
+async fn item_action_reason_is_traced_and_unknown_fields_are_refused() {
     let house = House::new().await;
     let item = json!({"kind": "note", "title": "y"});
     house.makes("/threads/main/scratchbook/items", 201, item).await;
@@ -241,7 +241,7 @@ async fn why_something_is_done_or_pinned_is_kept_and_what_nobody_reads_is_refuse
 }
 
 #[tokio::test]
-async fn what_is_done_in_a_turn_that_has_ended_says_that_it_is_in_no_export_m7_6_47() {
+async fn write_in_an_ended_turn_warns_turn_ended_m7_6_47() {
     let house = House::new().await;
     let turn = house.makes("/turns", 201, json!({"input": "hello"})).await;
     let id = turn["turn_id"].as_str().unwrap().to_owned();

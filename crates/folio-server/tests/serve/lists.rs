@@ -19,7 +19,7 @@ fn handles(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn runs_come_newest_first_and_go_on_after_a_cursor() {
+async fn runs_are_listed_newest_first_with_a_cursor() {
     let house = House::new().await;
     for _ in 0..3 {
         house.submit(SLOW).await;
@@ -38,7 +38,7 @@ async fn runs_come_newest_first_and_go_on_after_a_cursor() {
 }
 
 #[tokio::test]
-async fn a_filter_with_nothing_in_it_is_refused_by_its_name_m7_2_13() {
+async fn empty_filter_is_refused_by_name_m7_2_13() {
     let house = House::new().await;
     house
         .makes("/observations", 201, json!({"content": "x", "tags": ["a"]}))
@@ -67,7 +67,7 @@ async fn a_filter_with_nothing_in_it_is_refused_by_its_name_m7_2_13() {
 }
 
 #[tokio::test]
-async fn who_asks_what_changed_is_told_what_was_archived_m7_2_16() {
+async fn since_filter_includes_archived_observations_m7_2_16() {
     let house = House::new().await;
     for content in ["one", "two"] {
         house.makes("/observations", 201, json!({"content": content})).await;
@@ -83,7 +83,7 @@ async fn who_asks_what_changed_is_told_what_was_archived_m7_2_16() {
 }
 
 #[tokio::test]
-async fn a_list_of_runs_says_what_they_used_up_and_what_keeps_them() {
+async fn run_list_shows_usage_pauses_and_open_questions() {
     let house = House::new().await;
     let slow = house.submit(SLOW).await;
     house.run(ECHO).await;
@@ -116,7 +116,7 @@ async fn a_list_of_runs_says_what_they_used_up_and_what_keeps_them() {
 }
 
 #[tokio::test]
-async fn pages_go_on_after_a_cursor() {
+async fn pages_are_listed_with_a_cursor() {
     let house = House::new().await;
     house.run(ECHO).await;
     house.submit(SLOW).await;
@@ -155,7 +155,7 @@ async fn pages_go_on_after_a_cursor() {
 }
 
 #[tokio::test]
-async fn a_list_by_priority_goes_on_while_somebody_registers_a_type_m7_2_15() {
+async fn priority_order_cursor_survives_new_type_registrations_m7_2_15() {
     let house = House::new().await;
     for (n, type_name) in ["observation", "alert", "pattern_detected", "observation"]
         .iter()
@@ -218,7 +218,7 @@ async fn observations_are_filtered_by_type_status_and_tags() {
 }
 
 #[tokio::test]
-async fn an_observation_is_shown_as_seed_002_writes_it() {
+async fn observation_is_returned_in_the_shape_of_seed_002() {
     let house = House::new().await;
     let input = ObservationInput {
         content: "likes Burgundy".to_owned(),
@@ -243,14 +243,14 @@ async fn an_observation_is_shown_as_seed_002_writes_it() {
 }
 
 #[tokio::test]
-async fn an_entry_of_another_kind_is_no_observation() {
+async fn run_page_entry_is_not_found_as_an_observation() {
     let house = House::new().await;
     house.submit(SLOW).await;
     house.refuses("/observations/e1", 404, "not_found").await;
 }
 
 #[tokio::test]
-async fn the_view_of_a_scratchbook_is_what_a_model_reads_m7_8() {
+async fn scratchbook_route_returns_the_view_that_a_model_reads_m7_8() {
     let house = House::new().await;
     let thread = ThreadKey("a/b".to_owned());
     for title in ["First", "Second"] {
@@ -278,7 +278,7 @@ async fn the_view_of_a_scratchbook_is_what_a_model_reads_m7_8() {
 }
 
 #[tokio::test]
-async fn observations_are_read_as_they_were_at_a_commit_m7_11_7() {
+async fn as_of_lists_observations_as_they_were_at_a_commit_m7_11_7() {
     let house = House::new().await;
     house
         .makes("/observations", 201, json!({"content": "then", "context": {"n": 1.0}}))
@@ -302,7 +302,7 @@ async fn observations_are_read_as_they_were_at_a_commit_m7_11_7() {
 }
 
 #[tokio::test]
-async fn a_value_that_nothing_has_gives_an_empty_list_m7_2_13() {
+async fn unmatched_filter_value_yields_an_empty_list_m7_2_13() {
     let house = House::new().await;
     house.makes("/pages", 201, json!({"title": "one"})).await;
     house.run(ECHO).await;
@@ -313,7 +313,7 @@ async fn a_value_that_nothing_has_gives_an_empty_list_m7_2_13() {
 }
 
 #[tokio::test]
-async fn two_questions_in_one_are_refused_and_none_is_left_out_m7_2_13() {
+async fn conflicting_query_parameters_are_refused_m7_2_13() {
     let house = House::new().await;
     house
         .makes("/observations", 201, json!({"content": "x", "context": {"a": 1}}))

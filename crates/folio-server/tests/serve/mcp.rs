@@ -49,7 +49,7 @@ fn message(answer: &Answer) -> Value {
 }
 
 #[tokio::test]
-async fn a_request_that_says_all_is_answered_without_a_session() {
+async fn self_contained_mcp_request_is_answered_without_a_session() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     let call = |method, name: &str, params| {
         let method_header = format!("Mcp-Method: {method}");
@@ -94,7 +94,7 @@ async fn a_request_that_says_all_is_answered_without_a_session() {
 }
 
 #[tokio::test]
-async fn a_key_is_one_of_the_token_that_was_shown_m7_3_27() {
+async fn mcp_idempotency_key_is_scoped_to_its_token_m7_3_27() {
     let runner = House::runner().await;
     let (one, _) = House::token(&runner, "main", Role::Client).await;
     let (other, _) = House::token(&runner, "main", Role::Client).await;
@@ -123,7 +123,7 @@ async fn a_key_is_one_of_the_token_that_was_shown_m7_3_27() {
 }
 
 #[tokio::test]
-async fn a_number_without_room_and_half_a_character_come_as_over_stdio() {
+async fn oversized_numbers_and_lone_surrogates_are_kept_as_over_stdio() {
     let mut options = McpOptions::of(ThreadKey::main());
     options.sets = vec![ToolSet::Observe];
     let house = House::with_mcp(options).await;
@@ -145,7 +145,7 @@ async fn a_number_without_room_and_half_a_character_come_as_over_stdio() {
 }
 
 #[tokio::test]
-async fn a_session_begins_is_used_and_ends() {
+async fn mcp_session_can_be_opened_used_and_deleted() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     let began = post(&house, &[], &initialize().to_string()).await;
     assert_eq!(
@@ -166,7 +166,7 @@ async fn a_session_begins_is_used_and_ends() {
 }
 
 #[tokio::test]
-async fn strangers_and_what_is_too_large_are_refused() {
+async fn mcp_refuses_foreign_hosts_and_origins_and_large_bodies() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     let begin = initialize().to_string();
     let strange = post(&house, &["Host: evil.example"], &begin).await;
@@ -186,7 +186,7 @@ async fn strangers_and_what_is_too_large_are_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_as_one_and_what_no_conversation_has_as_a_problem() {
+async fn mcp_distinguishes_invalid_messages_from_invalid_http_requests() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     for (sent, code, id) in [
         ("no message", -32700, Value::Null),
@@ -226,7 +226,7 @@ async fn what_is_no_message_is_answered_as_one_and_what_no_conversation_has_as_a
 }
 
 #[tokio::test]
-async fn a_server_that_is_no_memory_for_models_has_no_such_path() {
+async fn mcp_route_is_missing_when_mcp_is_disabled() {
     let house = House::new().await;
     let answer = post(&house, &[], &initialize().to_string()).await;
     assert_eq!(answer.status, 404, "{answer:?}");
@@ -234,7 +234,7 @@ async fn a_server_that_is_no_memory_for_models_has_no_such_path() {
 }
 
 #[tokio::test]
-async fn conversations_end_with_the_server() {
+async fn open_mcp_stream_ends_when_the_server_stops() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     let began = post(&house, &[], &initialize().to_string()).await;
     let session = format!("Mcp-Session-Id: {}", began.header("mcp-session-id"));
@@ -249,7 +249,7 @@ async fn conversations_end_with_the_server() {
 }
 
 #[tokio::test]
-async fn a_packed_body_is_refused_as_everywhere() {
+async fn compressed_mcp_request_body_is_refused() {
     let house = House::with_mcp(McpOptions::of(ThreadKey::main())).await;
     let answer = post(&house, &["Content-Encoding: gzip"], &initialize().to_string()).await;
     is_problem(&answer, 415, "body_encoded");

@@ -13,7 +13,7 @@ fn contents(list: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn an_observation_is_added_at_its_place_and_read_there() {
+async fn added_observation_is_readable_at_its_location() {
     let house = House::new().await;
     let body =
         json!({"type": "contextual_insight", "content": "Prefers aisle seats", "confidence": 0.8, "tags": ["travel"]});
@@ -41,7 +41,7 @@ async fn an_observation_is_added_at_its_place_and_read_there() {
 }
 
 #[tokio::test]
-async fn what_is_no_observation_is_told_and_changes_nothing() {
+async fn invalid_observation_is_refused_without_a_commit() {
     let house = House::new().await;
     let before = house.workspace().head().await.unwrap();
     for (body, code) in [
@@ -67,7 +67,7 @@ async fn what_is_no_observation_is_told_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn every_filter_of_a_list_restricts_it_m7_2_12() {
+async fn every_observation_filter_restricts_the_list_m7_2_12() {
     let house = House::new().await;
     for body in [
         json!({"content": "old", "tags": ["a", "b"], "confidence": 0.9, "context": {"goal": {"id": 7}}, "owner": "user"}),
@@ -111,7 +111,7 @@ async fn every_filter_of_a_list_restricts_it_m7_2_12() {
 }
 
 #[tokio::test]
-async fn an_observation_has_every_name_of_its_shape_whatever_was_said() {
+async fn minimal_observation_has_every_field_of_its_shape() {
     let house = House::new().await;
     let made = house.makes("/observations", 201, json!({"content": "x"})).await;
     let names = "observation_id handle type content confidence tags source context metadata ttl_minutes expires_at status state owner \
@@ -123,7 +123,7 @@ async fn an_observation_has_every_name_of_its_shape_whatever_was_said() {
 }
 
 #[tokio::test]
-async fn what_was_confirmed_holds_as_many_minutes_as_before_m7_1_6() {
+async fn confirming_extends_expiry_and_keeps_the_ttl_m7_1_6() {
     let house = House::new().await;
     let body = json!({"content": "x", "ttl_minutes": 5});
     let made = house.makes("/observations", 201, body).await;
@@ -138,7 +138,7 @@ async fn what_was_confirmed_holds_as_many_minutes_as_before_m7_1_6() {
 }
 
 #[tokio::test]
-async fn a_list_goes_on_where_it_ended_and_says_what_it_costs_m7_2_15() {
+async fn observation_cursor_continues_and_list_states_its_tokens_m7_2_15() {
     let house = House::new().await;
     for n in 1..=5 {
         house
@@ -158,7 +158,7 @@ async fn a_list_goes_on_where_it_ended_and_says_what_it_costs_m7_2_15() {
 }
 
 #[tokio::test]
-async fn a_key_makes_a_second_request_do_nothing() {
+async fn repeated_add_with_an_idempotency_key_is_replayed() {
     let house = House::new().await;
     let once = || {
         house.ask(
@@ -182,7 +182,7 @@ async fn a_key_makes_a_second_request_do_nothing() {
 }
 
 #[tokio::test]
-async fn a_change_of_what_somebody_else_changed_is_refused_with_how_it_stands_m7_4_34() {
+async fn stale_patch_is_refused_with_the_current_observation_m7_4_34() {
     let house = House::new().await;
     house.makes("/observations", 201, json!({"content": "one"})).await;
     let house = &house;
@@ -239,7 +239,7 @@ async fn a_change_of_what_somebody_else_changed_is_refused_with_how_it_stands_m7
 }
 
 #[tokio::test]
-async fn what_is_put_away_is_final_and_its_history_tells_how_it_came_to_that() {
+async fn archived_observation_is_immutable_and_keeps_its_history() {
     let house = House::new().await;
     house.makes("/observations", 201, json!({"content": "one"})).await;
     let archived = house
@@ -261,7 +261,7 @@ async fn what_is_put_away_is_final_and_its_history_tells_how_it_came_to_that() {
 }
 
 #[tokio::test]
-async fn an_entry_of_another_kind_is_no_observation() {
+async fn scratchbook_item_is_not_found_as_an_observation() {
     let house = House::new().await;
     house
         .makes(
@@ -277,7 +277,7 @@ async fn an_entry_of_another_kind_is_no_observation() {
 }
 
 #[tokio::test]
-async fn a_space_is_watched_commit_by_commit_from_where_one_left_off() {
+async fn space_event_stream_resumes_after_the_last_seen_commit() {
     let house = House::new().await;
     house.makes("/observations", 201, json!({"content": "one"})).await;
     let path = "/v1/spaces/main/events";

@@ -62,7 +62,7 @@ const PATHS: [(&str, &str); 49] = [
 ];
 
 #[test]
-fn the_description_that_is_checked_in_is_the_one_that_follows_from_the_types() {
+fn checked_in_openapi_document_matches_the_types() {
     let now = format!("{:#}\n", openapi());
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
     let kept = std::fs::read_to_string(&file).unwrap_or_default();
@@ -77,7 +77,7 @@ fn the_description_that_is_checked_in_is_the_one_that_follows_from_the_types() {
 }
 
 #[tokio::test]
-async fn what_is_described_is_there_and_what_others_rely_on_is_described() {
+async fn described_routes_exist_and_required_routes_are_described() {
     let house = House::new().await;
     let answer = get(house.at, "/openapi.json").await;
     assert_eq!((answer.status, answer.json()), (200, openapi()));
@@ -121,7 +121,7 @@ async fn what_is_described_is_there_and_what_others_rely_on_is_described() {
 }
 
 #[tokio::test]
-async fn the_page_about_it_asks_for_nothing_from_elsewhere() {
+async fn api_docs_page_loads_nothing_from_other_hosts() {
     let house = House::new().await;
     for (path, kind) in [
         ("/docs", "text/html; charset=utf-8"),

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::house::{House, is_problem};
 
 #[tokio::test]
-async fn a_page_is_added_written_on_and_rolled_up() {
+async fn page_is_added_appended_to_and_rolled_up() {
     let house = House::new().await;
     let add = || {
         house.ask(
@@ -51,7 +51,7 @@ async fn a_page_is_added_written_on_and_rolled_up() {
 }
 
 #[tokio::test]
-async fn what_no_page_can_be_is_refused() {
+async fn invalid_page_or_page_entry_is_refused() {
     let house = House::new().await;
     for body in [
         json!({"title": ""}),
@@ -73,7 +73,7 @@ async fn what_no_page_can_be_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_past_its_time_is_not_listed_on_a_page_m7_1_1() {
+async fn expired_entry_is_not_listed_on_its_page_m7_1_1() {
     let house = House::new().await;
     for (content, ttl) in [("gone", 0), ("there", 60)] {
         let observed = json!({"content": content, "ttl_minutes": ttl});

@@ -6,7 +6,7 @@ use crate::client::{get, post, send};
 use crate::house::{House, SLOW, is_problem};
 
 #[tokio::test]
-async fn what_is_not_there_is_a_problem_with_a_hint() {
+async fn missing_resource_or_unknown_path_is_a_404_problem() {
     let house = House::new().await;
     for path in [
         "/runs/r9",
@@ -32,7 +32,7 @@ async fn what_is_not_there_is_a_problem_with_a_hint() {
 }
 
 #[tokio::test]
-async fn somebody_with_a_browser_who_is_lost_gets_a_page_that_leads_back() {
+async fn browser_gets_an_html_404_page_on_an_unknown_path() {
     let house = House::new().await;
     let accepts = |kinds: &str| format!("Accept: {kinds}");
     let browser = accepts("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
@@ -60,7 +60,7 @@ async fn somebody_with_a_browser_who_is_lost_gets_a_page_that_leads_back() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_none_is_told_apart_from_one_that_is_not_there() {
+async fn malformed_id_is_distinguished_from_a_missing_resource() {
     let house = House::new().await;
     for path in [
         "/runs/x",
@@ -76,7 +76,7 @@ async fn a_name_that_is_none_is_told_apart_from_one_that_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_query_that_nobody_reads_is_refused_because_a_filter_must_not_be_lost() {
+async fn unknown_query_parameter_is_refused() {
     let house = House::new().await;
     house.submit(SLOW).await;
     for path in [
@@ -102,7 +102,7 @@ async fn a_query_that_nobody_reads_is_refused_because_a_filter_must_not_be_lost(
 }
 
 #[tokio::test]
-async fn a_value_that_a_field_cannot_have_is_refused() {
+async fn invalid_query_parameter_value_is_refused() {
     let house = House::new().await;
     house.submit(SLOW).await;
     for path in [
@@ -124,7 +124,7 @@ async fn a_value_that_a_field_cannot_have_is_refused() {
 }
 
 #[tokio::test]
-async fn a_method_that_a_path_does_not_have_is_told_with_those_that_it_has() {
+async fn unsupported_method_is_refused_with_an_allow_header() {
     let house = House::new().await;
     let answer = house.post("/goals", "").await;
     is_problem(&answer, 405, "method_not_allowed");
@@ -133,7 +133,7 @@ async fn a_method_that_a_path_does_not_have_is_told_with_those_that_it_has() {
 }
 
 #[tokio::test]
-async fn a_body_that_cannot_be_read_changes_nothing() {
+async fn unreadable_body_is_refused_without_a_commit() {
     let house = House::new().await;
     house.submit(SLOW).await;
     let before = house.workspace().head().await.unwrap();
@@ -180,7 +180,7 @@ async fn a_body_that_cannot_be_read_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_name_that_points_at_this_machine_is_not_answered() {
+async fn foreign_host_header_is_refused() {
     let house = House::new().await;
     for host in ["Host: evil.example", "Host: localhost.evil.example:80", "X-Host: none"] {
         for path in ["/", "/healthz", "/v1/spaces/main/runs"] {
@@ -209,7 +209,7 @@ async fn a_name_that_points_at_this_machine_is_not_answered() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_cannot_stop_a_run() {
+async fn cross_site_request_cannot_cancel_a_run() {
     let house = House::new().await;
     house.submit(SLOW).await;
     let before = house.workspace().head().await.unwrap();
@@ -238,7 +238,7 @@ async fn a_page_of_another_site_cannot_stop_a_run() {
 }
 
 #[tokio::test]
-async fn every_answer_tells_the_browser_what_it_must_not_do() {
+async fn every_response_has_browser_security_headers() {
     let house = House::new().await;
     for path in ["/", "/ui/app.js", "/healthz", "/v1/spaces/main/runs", "/nothing"] {
         let answer = get(house.at, path).await;
@@ -255,7 +255,7 @@ async fn every_answer_tells_the_browser_what_it_must_not_do() {
 }
 
 #[tokio::test]
-async fn a_question_that_names_too_much_is_told_the_limit() {
+async fn query_with_too_many_tags_or_filters_is_refused() {
     let house = House::new().await;
     let named = |field: &str, count: usize| {
         let values = (0..count).map(|n| format!("{}={n}", field.replace('N', &n.to_string())));
@@ -298,7 +298,7 @@ async fn a_question_that_names_too_much_is_told_the_limit() {
 }
 
 #[tokio::test]
-async fn a_header_or_a_name_that_cannot_be_is_told_with_what_can() {
+async fn invalid_turn_header_if_match_or_thread_key_is_refused() {
     let house = House::new().await;
     house.submit(SLOW).await;
     let refused = house

@@ -34,7 +34,7 @@ impl House {
 }
 
 #[tokio::test]
-async fn what_would_be_forgotten_is_told_to_people_only_m7_7() {
+async fn forget_dry_run_is_allowed_to_people_only_m7_7() {
     let house = house().await;
     let secret = json!({"content": "The code word is heliotrope"});
     house.makes("/observations", 201, secret).await;
@@ -50,7 +50,7 @@ async fn what_would_be_forgotten_is_told_to_people_only_m7_7() {
 }
 
 #[tokio::test]
-async fn only_who_calls_tools_speaks_for_them_m7_7() {
+async fn only_roles_that_call_tools_may_submit_tool_responses_m7_7() {
     let house = house().await;
     let said = json!({"request_id": "q", "tool_id": "wine", "status": "ok", "observations": [{"content": "red"}]});
     let asked = json!({"tool_id": "wine", "scratch_page_query": {}});
@@ -73,7 +73,7 @@ async fn only_who_calls_tools_speaks_for_them_m7_7() {
 }
 
 #[tokio::test]
-async fn a_tool_speaks_as_itself_whatever_it_says_m7_7() {
+async fn tool_token_overrides_the_claimed_tool_id_m7_7() {
     let house = house().await;
     let policy = json!({"manifests": {"ci": {"reads": {"types": ["risk_alert"]}}}});
     let policy: SpacePolicy = serde_json::from_value(policy).unwrap();
@@ -100,7 +100,7 @@ async fn a_tool_speaks_as_itself_whatever_it_says_m7_7() {
 }
 
 #[tokio::test]
-async fn who_works_in_a_turn_names_it_by_its_handle_and_reads_it_no_more_for_that_m7_7() {
+async fn narrow_roles_may_name_a_turn_but_not_read_it_m7_7() {
     let house = house().await;
     house
         .makes("/turns", 201, json!({"input": "The code word is heliotrope"}))
@@ -142,7 +142,7 @@ async fn who_works_in_a_turn_names_it_by_its_handle_and_reads_it_no_more_for_tha
 }
 
 #[tokio::test]
-async fn a_question_of_a_tool_that_is_wrong_is_an_empty_answer_and_a_line_in_the_trace_m7_2_19() {
+async fn invalid_tool_query_returns_empty_context_and_is_traced_m7_2_19() {
     let house = house().await;
     house.makes("/observations", 201, json!({"content": "x"})).await;
     let wrong = json!({"tool_id": "ci", "scratch_page_query": {"filters": {"tgas": "x"}}});
@@ -167,7 +167,7 @@ async fn a_question_of_a_tool_that_is_wrong_is_an_empty_answer_and_a_line_in_the
 }
 
 #[tokio::test]
-async fn a_turn_that_is_refused_is_not_begun_m7_7() {
+async fn turn_denied_to_a_role_is_not_begun_m7_7() {
     let house = house().await;
     for role in WITHIN {
         let token = house.token_of(role).await;
@@ -183,7 +183,7 @@ async fn a_turn_that_is_refused_is_not_begun_m7_7() {
 }
 
 #[tokio::test]
-async fn a_turn_is_ended_by_who_begins_turns_and_by_the_last_stages_m7_7() {
+async fn only_final_stages_clients_and_people_may_end_a_turn_m7_7() {
     let house = house().await;
     house.makes("/turns", 201, json!({"input": "x"})).await;
     for role in WITHIN.into_iter().chain([Role::Router, Role::Clarifier, Role::Cleaner]) {
@@ -206,7 +206,7 @@ async fn a_turn_is_ended_by_who_begins_turns_and_by_the_last_stages_m7_7() {
 }
 
 #[tokio::test]
-async fn a_key_belongs_to_its_token_and_not_to_a_role_and_a_name() {
+async fn idempotency_key_is_scoped_to_its_token_not_its_role() {
     let house = house().await;
     let tokens = [house.token_of(Role::Client).await, house.token_of(Role::Client).await];
     let add = async |token: &AccessToken| {

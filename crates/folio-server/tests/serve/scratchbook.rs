@@ -7,7 +7,7 @@ use crate::house::{House, is_problem};
 const ITEMS: &str = "/threads/t%2F1/scratchbook/items";
 
 #[tokio::test]
-async fn an_item_goes_through_its_life() {
+async fn item_is_added_patched_pinned_and_completed() {
     let house = House::new().await;
     let body = json!({"kind": "task", "title": "Ship it", "body": "with tests", "tags": ["x"], "progress": 0.5});
     let answer = house
@@ -73,7 +73,7 @@ async fn an_item_goes_through_its_life() {
 }
 
 #[tokio::test]
-async fn a_list_of_items_is_that_of_its_thread() {
+async fn items_are_listed_and_filtered_within_their_thread() {
     let house = House::new().await;
     for (thread, kind, title) in [("a", "note", "n"), ("a", "todo", "d"), ("b", "task", "k")] {
         let path = format!("/threads/{thread}/scratchbook/items");
@@ -112,7 +112,7 @@ async fn a_list_of_items_is_that_of_its_thread() {
 }
 
 #[tokio::test]
-async fn a_view_keeps_its_budget_and_has_a_receipt() {
+async fn scratchbook_view_fits_its_token_limit_and_has_a_receipt() {
     let house = House::new().await;
     for n in 0..20 {
         house
@@ -146,7 +146,7 @@ async fn a_view_keeps_its_budget_and_has_a_receipt() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_put_away_and_read_by_its_numbers() {
+async fn offloaded_history_is_read_by_message_range() {
     let house = House::new().await;
     let messages: Vec<Value> = (1..=20)
         .map(|n| json!({"role": if n % 2 == 1 { "user" } else { "assistant" }, "content": format!("message {n}")}))
@@ -179,7 +179,7 @@ async fn a_conversation_is_put_away_and_read_by_its_numbers() {
 }
 
 #[tokio::test]
-async fn a_large_result_is_put_away_and_read_part_by_part() {
+async fn evicted_result_is_read_by_lines_bytes_and_search() {
     let house = House::new().await;
     let lines: Vec<String> = (1..=5_000).map(|n| format!("line {n}")).collect();
     let text = lines.join("\n");
@@ -222,7 +222,7 @@ async fn a_large_result_is_put_away_and_read_part_by_part() {
 }
 
 #[tokio::test]
-async fn the_items_of_a_book_are_read_on_in_their_order_m7_2_15() {
+async fn item_list_cursor_preserves_the_order_of_items_m7_2_15() {
     let house = House::new().await;
     for (kind, title) in [
         ("note", "a"),
@@ -264,7 +264,7 @@ async fn the_items_of_a_book_are_read_on_in_their_order_m7_2_15() {
 }
 
 #[tokio::test]
-async fn who_changes_another_version_of_an_item_gets_it_as_it_stands() {
+async fn stale_item_patch_is_refused_with_the_current_item() {
     let house = House::new().await;
     let items = "/threads/main/scratchbook/items";
     house
@@ -290,7 +290,7 @@ async fn who_changes_another_version_of_an_item_gets_it_as_it_stands() {
 }
 
 #[tokio::test]
-async fn what_an_item_can_be_is_told_and_nothing_that_is_refused_afterwards() {
+async fn unknown_item_kind_error_lists_only_accepted_kinds() {
     let house = House::new().await;
     let path = "/threads/t/scratchbook/items";
     let told = house

@@ -9,7 +9,7 @@ use crate::client::{Events, get, send};
 use crate::house::{House, SLOW};
 
 #[tokio::test]
-async fn other_addresses_than_loopback_need_a_token() {
+async fn binding_a_public_address_needs_an_access_token() {
     let house = House::new().await;
     for address in ["0.0.0.0:0", "192.0.2.1:80", "[::]:0"] {
         let options = ServeOptions::at(address.parse().unwrap());
@@ -23,7 +23,7 @@ async fn other_addresses_than_loopback_need_a_token() {
 }
 
 #[tokio::test]
-async fn an_address_that_is_taken_is_named() {
+async fn bind_error_names_the_occupied_address() {
     let house = House::new().await;
     let error = Server::bind(&ServeOptions::at(house.at), house.runner.clone())
         .await
@@ -32,7 +32,7 @@ async fn an_address_that_is_taken_is_named() {
 }
 
 #[tokio::test]
-async fn the_url_leads_to_the_page() {
+async fn server_url_has_the_bound_port() {
     let house = House::new().await;
     let options = ServeOptions::at(SocketAddr::from(([127, 0, 0, 1], 0)));
     let server = Server::bind(&options, house.runner.clone()).await.unwrap();
@@ -43,7 +43,7 @@ async fn the_url_leads_to_the_page() {
 }
 
 #[tokio::test]
-async fn a_stop_ends_live_streams_and_is_quick() {
+async fn server_stop_ends_live_streams_promptly() {
     let house = House::new().await;
     let run = house.submit(SLOW).await;
     let mut events = Events::open(house.at, &format!("/v1/spaces/main/runs/{run}/events"), None).await;
@@ -58,7 +58,7 @@ async fn a_stop_ends_live_streams_and_is_quick() {
 }
 
 #[tokio::test]
-async fn health_says_that_it_is_there_and_readiness_that_the_store_is() {
+async fn health_and_readiness_probes_succeed() {
     let house = House::new().await;
     assert_eq!(get(house.at, "/healthz").await.json()["status"], "ok");
     let ready = get(house.at, "/readyz").await;
@@ -66,7 +66,7 @@ async fn health_says_that_it_is_there_and_readiness_that_the_store_is() {
 }
 
 #[tokio::test]
-async fn the_page_is_embedded_and_asks_for_nothing_from_elsewhere() {
+async fn ui_is_embedded_and_loads_nothing_from_other_hosts() {
     let house = House::new().await;
     for (path, kind) in [
         ("/", "text/html; charset=utf-8"),
@@ -91,7 +91,7 @@ async fn the_page_is_embedded_and_asks_for_nothing_from_elsewhere() {
 }
 
 #[tokio::test]
-async fn what_is_counted_has_a_type_and_no_names_that_strangers_make_up() {
+async fn metrics_are_typed_and_have_no_client_supplied_labels() {
     let house = House::new().await;
     house
         .makes("/observations", 201, serde_json::json!({"content": "x"}))

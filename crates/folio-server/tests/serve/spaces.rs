@@ -111,7 +111,7 @@ impl Shared {
 }
 
 #[tokio::test]
-async fn who_shows_a_token_sees_and_changes_its_space_and_no_other() {
+async fn token_gives_access_to_its_own_space_only() {
     let shared = Shared::new().await;
     for (space, token, _) in shared.both() {
         let path = format!("/v1/spaces/{space}/observations");
@@ -165,7 +165,7 @@ async fn who_shows_a_token_sees_and_changes_its_space_and_no_other() {
 }
 
 #[tokio::test]
-async fn without_a_token_only_the_space_of_the_server_is_there() {
+async fn request_without_a_token_reaches_only_the_server_space() {
     let shared = Shared::new().await;
     let path = "/v1/spaces/other/observations";
     assert_eq!(shared.gets(&shared.other, path).await.status, 200);
@@ -179,7 +179,7 @@ async fn without_a_token_only_the_space_of_the_server_is_there() {
 }
 
 #[tokio::test]
-async fn who_listens_in_one_space_hears_nothing_of_another() {
+async fn space_event_stream_has_no_commits_of_other_spaces() {
     let shared = Shared::new().await;
     let mut events = Events::open(shared.house.at, "/v1/spaces/main/events", None).await;
     for (space, token) in [
@@ -197,7 +197,7 @@ async fn who_listens_in_one_space_hears_nothing_of_another() {
 }
 
 #[tokio::test]
-async fn what_is_counted_is_that_of_the_own_space() {
+async fn metrics_of_a_token_cover_only_its_own_space() {
     let shared = Shared::new().await;
     // More commits than the run in the other space makes.
     for _ in 0..40 {
@@ -224,7 +224,7 @@ async fn what_is_counted_is_that_of_the_own_space() {
 }
 
 #[tokio::test]
-async fn runs_of_each_space_are_driven_and_told_there_only() {
+async fn runs_are_driven_and_visible_only_in_their_own_space() {
     let shared = Shared::new().await;
     let mut runs = Vec::new();
     for (space, token, _) in shared.both() {
@@ -266,7 +266,7 @@ async fn runs_of_each_space_are_driven_and_told_there_only() {
 }
 
 #[tokio::test]
-async fn a_model_reads_and_writes_in_the_space_of_its_token() {
+async fn mcp_calls_use_the_space_of_their_token() {
     let shared = Shared::new().await;
     for (space, token, _) in shared.both() {
         let arguments = json!({"kind": "todo", "title": format!("due in {space}")});
@@ -303,7 +303,7 @@ async fn a_model_reads_and_writes_in_the_space_of_its_token() {
 }
 
 #[tokio::test]
-async fn a_session_is_in_the_space_of_the_token_that_began_it() {
+async fn mcp_session_stays_in_the_space_of_its_token() {
     let shared = Shared::new().await;
     let kind = "Accept: application/json, text/event-stream";
     let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
@@ -338,7 +338,7 @@ async fn a_session_is_in_the_space_of_the_token_that_began_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_gives_up_the_runs_of_all_its_spaces() {
+async fn server_stop_releases_the_runs_of_every_space() {
     let Shared {
         house,
         folio,
@@ -373,7 +373,7 @@ async fn a_server_that_ends_gives_up_the_runs_of_all_its_spaces() {
 }
 
 #[tokio::test]
-async fn what_models_may_call_without_approval_holds_in_the_space_of_the_server_only_e9_14() {
+async fn allowed_tools_need_no_approval_in_the_server_space_only_e9_14() {
     let shared = Shared::new().await;
     let shell = json!({"tool": "shell", "args": {"argv": ["true"]}});
     let plan = json!({"title": "Build", "steps": [{"id": "sh", "do": shell}]});

@@ -21,7 +21,7 @@ async fn ended(house: &House, path: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_run_is_started_with_its_plan_and_driven_in_the_server() {
+async fn run_started_with_a_plan_is_driven_by_the_server() {
     let house = House::new().await;
     let plan = json!({"title": "Two", "inputs": {"n": {"type": "integer"}},
                       "steps": [{"id": "a", "do": {"tool": "text", "args": {"op": "echo", "value": "{{ inputs.n }}"}}}]});
@@ -46,7 +46,7 @@ async fn a_run_is_started_with_its_plan_and_driven_in_the_server() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_run_is_told_with_every_mistake() {
+async fn invalid_run_request_is_refused_with_every_plan_error() {
     let house = House::new().await;
     let ask = |body| house.ask("POST", "/runs", &[], Some(body));
     let wrong = ask(json!({"plan": {"steps": [{"id": "A b", "do": {"tool": "none"}}]}})).await;
@@ -61,7 +61,7 @@ async fn what_cannot_be_run_is_told_with_every_mistake() {
 }
 
 #[tokio::test]
-async fn a_path_leads_nowhere_but_below_the_folder_of_the_server() {
+async fn path_input_outside_the_server_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir(folder.path().join("in")).unwrap();
     let mut options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
@@ -77,7 +77,7 @@ async fn a_path_leads_nowhere_but_below_the_folder_of_the_server() {
 }
 
 #[tokio::test]
-async fn a_person_allows_tools_that_wait_for_a_yes_and_says_which_plans_do_e9_14() {
+async fn run_request_can_allow_tools_and_set_the_plan_gate_e9_14() {
     let house = House::new().await;
     let plan = json!({"steps": [{"id": "a", "do": {"tool": "door.ring", "args": {}}}]});
     let asked = [
@@ -101,7 +101,7 @@ async fn a_person_allows_tools_that_wait_for_a_yes_and_says_which_plans_do_e9_14
 }
 
 #[tokio::test]
-async fn what_was_begun_with_a_key_is_found_again_however_many_runs_are_under_way() {
+async fn keyed_start_and_fork_are_replayed_at_the_run_limit() {
     let house = House::new().await;
     let start = |head: &'static [&'static str]| house.ask("POST", "/runs", head, Some(json!({"plan": SLOW})));
     let started = start(&["Idempotency-Key: s"]).await;
@@ -138,7 +138,7 @@ async fn what_was_begun_with_a_key_is_found_again_however_many_runs_are_under_wa
 }
 
 #[tokio::test]
-async fn runs_that_wait_for_a_person_keep_no_other_from_being_driven() {
+async fn runs_waiting_for_a_person_do_not_occupy_driver_slots() {
     let house = House::attended().await;
     let plan = json!({"steps": [{"id": "a", "do": {"tool": "door.ring", "args": {}}}]});
     let start = async || house.ask("POST", "/runs", &[], Some(json!({"plan": plan}))).await;

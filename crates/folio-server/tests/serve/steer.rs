@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::house::{ECHO, House, is_problem, person};
 
 #[tokio::test]
-async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
+async fn plan_edit_requires_the_current_plan_version_e9_14() {
     let house = House::new().await;
     let run = house.submit(ECHO).await;
     let path = format!("/runs/{run}/plan");
@@ -77,7 +77,7 @@ async fn a_plan_is_read_and_put_back_with_its_version_e9_14() {
 }
 
 #[tokio::test]
-async fn a_call_waits_for_a_yes_in_the_inbox_and_gets_it_over_http_e9_14() {
+async fn waiting_call_is_listed_and_decided_by_its_approval_id_e9_14() {
     let house = House::attended().await;
     let run = house
         .submit("[{id: one, do: {tool: shell, args: {argv: [echo, hello]}}}]")
@@ -121,7 +121,7 @@ async fn a_call_waits_for_a_yes_in_the_inbox_and_gets_it_over_http_e9_14() {
 }
 
 #[tokio::test]
-async fn a_tree_and_the_events_have_the_order_of_the_plan_that_was_changed_e9_14() {
+async fn tree_and_events_follow_the_order_of_an_edited_plan_e9_14() {
     let house = House::attended().await;
     let run = house
         .submit("[{id: a, budget: {tool_calls: 2}, plan: [{id: ask, do: {tool: shell, args: {argv: [echo, hello]}}}]}, {id: b, do: {tool: text, args: {op: echo, value: b}}}, {id: c, do: {tool: text, args: {op: echo, value: c}}}, {id: d, do: {tool: text, args: {op: echo, value: d}}}]")
@@ -178,7 +178,7 @@ async fn a_tree_and_the_events_have_the_order_of_the_plan_that_was_changed_e9_14
 }
 
 #[tokio::test]
-async fn another_run_begins_at_a_moment_of_one_over_http() {
+async fn run_can_be_forked_at_a_step_over_http() {
     let house = House::new().await;
     let run = house.run(ECHO).await;
     let made = house
@@ -215,7 +215,7 @@ async fn another_run_begins_at_a_moment_of_one_over_http() {
 }
 
 #[tokio::test]
-async fn what_is_asked_of_a_run_with_a_key_is_done_once() {
+async fn keyed_answers_and_forks_of_a_run_apply_once() {
     let house = House::attended().await;
     let plan = "[{id: visit, executor: human, title: Go down, criteria: [{check: {regex: 'dry|wet'}}]}]";
     let run = house.submit(plan).await;
@@ -269,7 +269,7 @@ async fn what_is_asked_of_a_run_with_a_key_is_done_once() {
 }
 
 #[tokio::test]
-async fn a_node_says_what_it_came_to_and_what_it_and_all_below_cost() {
+async fn node_shows_its_result_and_the_usage_of_its_subtree() {
     let house = House::new().await;
     let run = house.run(ECHO).await;
     let tree = house.get(&format!("/runs/{run}/tree")).await.json();
@@ -307,7 +307,7 @@ async fn a_node_says_what_it_came_to_and_what_it_and_all_below_cost() {
 }
 
 #[tokio::test]
-async fn limits_are_read_and_changed_by_people_and_never_below_what_is_used_up_e9_10() {
+async fn run_limits_can_be_changed_but_not_below_usage_e9_10() {
     let house = House::new().await;
     let run = house
         .submit("title: Short\nbudget: {tool_calls: 3, nodes: 40}\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]")
@@ -348,7 +348,7 @@ async fn limits_are_read_and_changed_by_people_and_never_below_what_is_used_up_e
 }
 
 #[tokio::test]
-async fn a_run_that_has_ended_is_neither_paused_nor_gone_on_with() {
+async fn ended_run_can_be_neither_paused_nor_continued() {
     let house = House::new().await;
     let run = house.run(ECHO).await;
     for what in ["pause", "continue"] {
@@ -361,7 +361,7 @@ async fn a_run_that_has_ended_is_neither_paused_nor_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_pause_that_was_asked_for_under_a_key_is_told_again_after_the_end() {
+async fn keyed_pause_is_replayed_after_the_run_has_ended() {
     let house = House::new().await;
     let run = house.submit(ECHO).await;
     let pause = async || {

@@ -12,7 +12,7 @@ use crate::client::{Idler, get, post, send};
 use crate::house::{House, is_problem, person};
 
 #[tokio::test]
-async fn a_space_goes_out_as_lines_and_in_again() {
+async fn space_exported_as_json_lines_can_be_imported() {
     let (house, other) = (House::new().await, House::new().await);
     for n in 0..300 {
         let body = json!({"content": format!("{n} {}", "long ".repeat(200))});
@@ -49,7 +49,7 @@ async fn a_space_goes_out_as_lines_and_in_again() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_gone_from_everything() {
+async fn forgotten_entry_leaves_no_residue() {
     let house = House::new().await;
     house
         .makes("/observations", 201, json!({"content": "The code word is heliotrope"}))
@@ -81,7 +81,7 @@ async fn what_is_forgotten_is_gone_from_everything() {
 }
 
 #[tokio::test]
-async fn one_value_stands_for_a_list_of_what_is_to_be_forgotten_m7_2_12() {
+async fn forget_filter_accepts_one_value_or_a_list_m7_2_12() {
     let house = House::new().await;
     let said = json!({"content": "x", "tags": ["wine"], "type": "reminder", "owner": "user"});
     house.makes("/observations", 201, said).await;
@@ -127,7 +127,7 @@ async fn with_much(transfers: impl FnOnce(&mut TransferLimits)) -> House {
 }
 
 #[tokio::test]
-async fn who_brings_nothing_in_gives_the_place_back() {
+async fn stalled_import_is_refused() {
     let mut options = ServeOptions::at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     options.transfers.standstill = Duration::from_millis(20);
     let house = House::serving(House::runner().await, None, options).await;
@@ -142,7 +142,7 @@ async fn who_brings_nothing_in_gives_the_place_back() {
 }
 
 #[test]
-fn readers_that_take_nothing_stop_nobody_but_more_of_them() {
+fn idle_export_readers_block_only_further_transfers() {
     // With fewer threads for what blocks than there are readers.
     let runtime = runtime::Builder::new_current_thread()
         .enable_all()
@@ -186,7 +186,7 @@ fn readers_that_take_nothing_stop_nobody_but_more_of_them() {
 }
 
 #[tokio::test]
-async fn an_export_that_nobody_reads_is_broken_off_and_gives_its_place_away() {
+async fn unread_export_is_aborted_and_frees_its_slot() {
     let limits = |transfers: &mut TransferLimits| {
         transfers.most = 1;
         transfers.standstill = Duration::from_millis(20);

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::house::{House, is_problem};
 
 #[tokio::test]
-async fn a_turn_begins_ends_and_leaves_something_behind() {
+async fn turn_begins_ends_and_leaves_an_export_trace_and_receipts() {
     let house = House::new().await;
     let begin = || {
         house.ask(
@@ -106,7 +106,7 @@ async fn a_turn_begins_ends_and_leaves_something_behind() {
 }
 
 #[tokio::test]
-async fn a_context_is_made_of_the_sections_that_are_asked_for() {
+async fn context_contains_only_the_requested_sections() {
     let house = House::new().await;
     house
         .makes("/observations", 201, json!({"content": "Likes Burgundy"}))
@@ -151,7 +151,7 @@ async fn a_context_is_made_of_the_sections_that_are_asked_for() {
 }
 
 #[tokio::test]
-async fn everything_is_found_by_its_words() {
+async fn search_finds_observations_and_items_by_their_words() {
     let house = House::new().await;
     house
         .makes(
@@ -196,7 +196,7 @@ async fn everything_is_found_by_its_words() {
 }
 
 #[tokio::test]
-async fn goals_patterns_calibration_and_the_trace_are_lists() {
+async fn goals_patterns_calibration_and_trace_routes_return_lists() {
     let house = House::new().await;
     house.makes("/observations", 201, json!({"content": "x"})).await;
     for path in [
@@ -224,7 +224,7 @@ async fn goals_patterns_calibration_and_the_trace_are_lists() {
 }
 
 #[tokio::test]
-async fn a_list_of_turns_goes_on_and_a_trace_that_is_cut_says_so_m7_2_15() {
+async fn turn_list_and_cut_trace_continue_after_a_cursor_m7_2_15() {
     let house = House::new().await;
     for nth in 0..3 {
         house

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_than_twenty_problems_are_told_of_all_spaces_together() {
+    fn checkup_reports_at_most_twenty_problems_across_all_spaces() {
         let mut findings = Findings::default();
         for name in ["one", "two"] {
             let mut found = Findings::default();

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_indexes_that_were_asked_longest_ago_go() {
+    fn least_recently_queried_indexes_are_dropped_first() {
         let held = |bytes: [usize; 4]| {
             let names = ["a", "b", "c", "d"].into_iter().zip([7, 2, 9, 4]);
             let held = names

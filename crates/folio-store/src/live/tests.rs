@@ -162,7 +162,7 @@ fn entries() -> impl Strategy<Value = Vec<Entry>> {
 
 proptest! {
     #[test]
-    fn the_index_answers_as_the_rules_do(
+    fn live_index_matches_and_orders_entries_like_the_query_rules(
         first in entries(),
         patched in entries(),
         query in query(),
@@ -208,7 +208,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_not_live_and_is_again_has_no_place_any_more() {
+fn live_index_is_spent_when_an_earlier_entry_turns_live() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let mut index = LiveIndex::default();
     let mut of = |number| {

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_wherever_they_stand_and_only_whole() {
+    fn body_hashes_are_found_anywhere_in_text_but_only_whole() {
         let [one, other, third] = ["0a", "1b", "2c"].map(|pair| pair.repeat(32));
         let mut sought = Bodies::of([&one, &other, &third].into_iter().cloned().collect()).unwrap();
         assert!(!sought.all_are_in(&format!("é{one}é{}", &third[1..])));

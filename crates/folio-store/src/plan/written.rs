@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_meet_by_their_paths_e9_15() {
+    fn written_names_overlap_if_equal_or_nested_paths_e9_15() {
         for (one, other) in [("/a", "/a"), ("/a/b", "/a"), ("", "/a"), ("desk", "desk/x/y")] {
             assert!(meet(one, other) && meet(other, one), "{one} {other}");
         }

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_is_that_of_the_server_whatever_the_machine_says_m7_1() {
+    fn server_clock_ignores_the_time_of_the_local_machine_m7_1() {
         let clock = ServerClock(Mutex::new(Reckoned::from(&told(Instant::now(), 4 * MILLI, noon()))));
         // The machine's clock is in another year.
         let now = clock.now();
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn it_goes_on_between_two_answers_and_is_wrong_by_half_of_what_one_takes() {
+    fn server_time_advances_from_the_midpoint_of_the_last_answer() {
         let start = Instant::now();
         let reckoned = Reckoned::from(&told(start, 4 * MILLI, noon()));
         assert_eq!(reckoned.at(start + 2 * MILLI), noon());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_may_be_right_changes_nothing_and_another_one_sets_it() {
+    fn server_time_is_reset_only_by_a_contradicting_answer() {
         let start = Instant::now();
         let reckoned = Reckoned::from(&told(start, 4 * MILLI, noon()));
         let later = start + HOUR;

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_comes_back_as_it_was() {
+    fn text_column_round_trips_nul_and_escape_characters() {
         for text in ["", "plain", "a\0b", "\u{10FFFF}", "\u{10FFFF}0", "\0\0\u{10FFFF}\0"] {
             let column = kept(text).into_owned();
             assert!(!column.contains('\0'), "{text:?}");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_numbered_as_they_come() {
+    fn statement_numbers_its_parameters_in_order() {
         let mut statement = Statement::default();
         statement.push("a = ? AND b = ?", [Value::Int(1), Value::Int(2)]);
         statement.push(" AND c = ?", [Value::Int(3)]);

@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_user_nor_password_is_told() {
+    fn location_and_errors_reveal_neither_user_nor_password() {
         let found = target("postgres://me:hunter2@db.example:5433/memory?sslmode=disable").unwrap();
         assert_eq!(found.location, "postgres://db.example:5433/memory");
         let options = OpenOptions::at("postgres://me:hunter2@db/x");
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_cannot_be_read_is_named() {
+    fn error_names_the_unreadable_url_setting() {
         for (settings, name) in [
             ("sslmode=disable&what=1", "what= "),
             ("sslmode=never", "sslmode= "),
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_and_the_number_of_connections_can_be_said_in_the_url() {
+    fn url_sets_lease_and_connection_limit() {
         let found = target("postgres://db/x?lease=2&sslmode=disable&connections=40").unwrap();
         assert_eq!((found.lease, found.connections_max), (Duration::from_secs(2), 40));
         let usual = target("postgres://db/x?sslmode=disable").unwrap();
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn how_long_a_connection_may_take_and_be_silent_can_be_said_in_the_url() {
+    fn url_sets_connect_and_keepalive_timeouts() {
         let times = |settings: &str| {
             let config = target(&format!("postgres://db/x?sslmode=disable{settings}"))
                 .unwrap()
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_takes_connections_and_never_answers_is_waited_for_no_longer_than_the_url_says() {
+    async fn connecting_to_an_unresponsive_server_ends_after_the_connect_timeout() {
         let (_silent, port) = silent().await;
         let target = target(&format!(
             "postgres://me@127.0.0.1:{port}/x?sslmode=disable&connect_timeout=1"
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pooler_gets_no_settings_with_the_greeting() {
+    async fn startup_message_carries_no_options_that_a_pooler_would_reject() {
         use tokio::io::AsyncReadExt as _;
         let (server, port) = silent().await;
         let target = target(&format!(
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn behind_a_server_that_never_answers_the_next_is_tried() {
+    async fn next_host_is_tried_after_an_unresponsive_one() {
         let (_silent, port) = silent().await;
         let (next, next_port) = silent().await;
         let hosts = format!("127.0.0.1:{port},127.0.0.1:{next_port}");
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn certificates_are_those_of_a_file_if_one_is_named() {
+    fn sslrootcert_file_is_read_only_when_tls_is_enabled() {
         let error = target("postgres://db/x?sslmode=verify-full&sslrootcert=/nowhere/ca.pem").unwrap_err();
         assert!(error.to_string().contains("/nowhere/ca.pem"), "{error}");
         assert!(target("postgres://db/x?sslmode=disable&sslrootcert=/nowhere/ca.pem").is_ok());

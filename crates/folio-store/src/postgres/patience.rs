@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_the_promised_time_is_used_and_no_pause_is_longer_than_a_second() {
+    fn retries_use_the_whole_time_limit_with_bounded_pauses() {
         let (mut elapsed, mut pause) = (Duration::ZERO, AGAIN_AFTER);
         while let Some(wait) = pause_after(elapsed, pause) {
             assert!(!wait.is_zero() && wait <= PAUSE_MAX, "{wait:?} at {elapsed:?}");

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_understood_makes_everybody_look() {
+    fn unparsable_notification_counts_as_a_gap() {
         let wake = Wake::new();
         wake.hear("3:7");
         wake.hear("3:5");

@@ -408,13 +408,13 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_goes_together() {
+    fn waiting_commits_are_written_in_groups_of_limited_size() {
         assert_eq!(sizes((0..5).map(|_| waiting(None, Vec::new())).collect()), [5]);
         assert_eq!(sizes((0..600).map(|_| waiting(None, Vec::new())).collect()), [512, 88]);
     }
 
     #[test]
-    fn what_has_to_see_another_in_the_log_comes_behind_it() {
+    fn commit_that_depends_on_another_goes_into_a_later_group() {
         assert_eq!(
             sizes(vec![waiting(Some("k"), Vec::new()), waiting(Some("k"), Vec::new())]),
             [1, 1]
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_space_is_written_to_again_after_what_wrote_there_broke() {
+    async fn next_commit_becomes_the_writer_after_a_writer_panicked() {
         let writer = Writer::default();
         let space = SpaceName::main();
         let (mut second, heard) = (waiting(None, Vec::new()), oneshot::channel());
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_content_away_is_alone() {
+    fn erasing_commit_forms_a_group_of_its_own() {
         let erase = || {
             waiting(
                 None,

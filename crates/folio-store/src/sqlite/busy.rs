@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_grow_and_then_shrink_so_that_who_has_waited_longest_asks_most_often() {
+    fn busy_pauses_grow_and_then_shrink_with_the_time_waited() {
         let waits = [0, 8, 80, 190].map(Duration::from_millis);
         let growing = waits.map(longest_after);
         assert!(growing.is_sorted(), "{growing:?}");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_pauses_need_be_the_same_and_none_is_nothing() {
+    fn busy_pauses_are_jittered_and_never_zero() {
         let waited = Duration::from_secs(1);
         assert_eq!(pause(waited, LIMIT, 0.0) * 2, pause(waited, LIMIT, 1.0));
         assert!(pause(Duration::ZERO, LIMIT, 0.0) > Duration::ZERO);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_is_of_real_time_and_begins_anew_with_each_wait() {
+    fn busy_patience_counts_elapsed_time_and_restarts_with_each_wait() {
         let limit = Duration::from_millis(20);
         let mut again = patience(limit);
         for _ in 0..2 {

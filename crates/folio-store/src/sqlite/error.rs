@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_without_space_is_told_as_full_whichever_file_has_no_place() {
+    fn disk_full_is_reported_whichever_file_could_not_grow() {
         for code in [ffi::SQLITE_FULL, ffi::SQLITE_IOERR_SHMSIZE] {
             let error = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
             let told = explained(error, "open", "folio.db").to_string();

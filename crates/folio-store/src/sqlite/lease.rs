@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_lock_cannot_be_looked_at_is_there_as_long_as_it_says_so() {
+    fn owner_with_unreadable_lock_goes_on_until_its_lease_expires() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("folio.db");
         let conn = Connection::open_in_memory().unwrap();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_open_a_store_may_look_at_the_locks_beside_it() {
+    fn lock_file_gets_the_permissions_of_its_store() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("folio.db");
         File::create(&file).unwrap();

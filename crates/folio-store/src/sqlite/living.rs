@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_index_that_was_asked_longest_ago_goes_when_there_is_no_room_for_all() {
+    async fn querying_a_space_evicts_the_least_recently_queried_index() {
         let ask = async |store: &SqliteStore, space: &SpaceName| {
             let query = EntryQuery {
                 kinds: vec![EntryKind::Note],
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_wrote_before_is_not_read_again_to_catch_up() {
+    fn catching_up_reads_only_entries_changed_since_the_index() {
         let conn = Connection::open_in_memory().unwrap();
         for step in MIGRATIONS {
             conn.execute_batch(step.sql).unwrap();
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_very_much_is_not_caught_up_with() {
+    fn index_too_far_behind_is_not_caught_up() {
         let conn = Connection::open_in_memory().unwrap();
         for step in MIGRATIONS {
             conn.execute_batch(step.sql).unwrap();

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_write_leaves_the_mark_and_what_changes_memory_does_not() {
+    fn memory_mark_changes_only_with_commits_that_change_memory() {
         let marks = Marks::default();
         let first = at(&marks, 3);
         commit(&marks, &wrote(4, false), true);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_onto_pages_of_runs_has_a_mark_of_its_own() {
+    fn commit_that_only_changes_pages_moves_only_the_page_mark() {
         let marks = Marks::default();
         let first = at(&marks, 3).unwrap();
         let mut onto_a_page = wrote(4, false);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_may_have_changed_everything() {
+    fn commits_of_other_processes_change_the_memory_mark() {
         let marks = Marks::default();
         let first = at(&marks, 3);
         let second = at(&marks, 4);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_change_is_on_its_way_there_is_no_mark() {
+    fn memory_mark_is_absent_while_a_change_is_in_progress() {
         let marks = Marks::default();
         assert!(at(&marks, 3).is_some());
         let wrote = wrote(4, true);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_that_failed_leaves_its_number_to_another() {
+    fn memory_mark_changes_when_a_failed_commit_number_is_reused() {
         let marks = Marks::default();
         let first = at(&marks, 3);
         commit(&marks, &wrote(4, false), false);

@@ -719,7 +719,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_store_whose_threads_cannot_be_started_is_refused_and_closed() {
+    fn store_can_be_reopened_after_its_threads_failed_to_start() {
         let folder = tempfile::tempdir().unwrap();
         let options = OpenOptions::at(folder.path().join("folio.db"));
         for allowed in 0..2 {

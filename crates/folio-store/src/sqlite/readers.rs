@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_question_of_a_moment_waits_for_no_long_one() {
+    async fn quick_read_does_not_wait_for_long_reads() {
         let folder = tempfile::tempdir().unwrap();
         let target = Target::of(&OpenOptions::at(folder.path().join("folio.db")));
         let _writes = target.prepare().unwrap();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_asks_little_needs_one_connection() {
+    async fn sequential_reads_share_one_connection() {
         let folder = tempfile::tempdir().unwrap();
         let target = Target::of(&OpenOptions::at(folder.path().join("folio.db")));
         let _writes = target.prepare().unwrap();

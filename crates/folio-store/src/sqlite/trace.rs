@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_and_the_last_note_are_found_without_going_over_all() {
+    fn first_and_last_trace_notes_are_found_without_full_scan() {
         let conn = Connection::open_in_memory().unwrap();
         conn.execute_batch(
             "CREATE TABLE trace (place INTEGER PRIMARY KEY);

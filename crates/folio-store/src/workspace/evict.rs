@@ -588,7 +588,7 @@ mod tests {
     use crate::workspace::tests::no_thread;
 
     #[test]
-    fn where_the_system_gives_no_thread_a_text_is_cleaned_in_this_one_m7_6_48() {
+    fn text_is_redacted_on_the_calling_thread_without_new_threads_m7_6_48() {
         let token = ["ghp", "_", &"0123456789abcdefghij".repeat(2)[..36]].concat();
         let text = format!("a line of an output\n{token}\n").repeat(40_000);
         let cleaned = |another| {

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_many_ask_at_the_same_time_is_asked_once_and_again_after_a_change() {
+    async fn concurrent_equal_queries_share_one_answer_until_memory_changes() {
         let kept = KeptAnswers::default();
         let asked = Mutex::new(0);
         let answer = async |number, limit| {
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn who_stands_at_an_older_mark_takes_nothing_away_from_the_newer_one() {
+    fn query_at_an_older_mark_does_not_evict_newer_answers() {
         let kept = KeptAnswers::default();
         let first = place(&kept, mark(2), 7).unwrap();
         assert!(place(&kept, mark(1), 7).is_none());

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_very_many_only_the_last_are_known() {
+    fn known_ids_stay_limited_and_include_the_latest() {
         let known = KnownIds::default();
         for id in 0..2 * KNOWN_MAX {
             known.insert(id);

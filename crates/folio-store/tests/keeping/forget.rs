@@ -23,7 +23,7 @@ fn with_text(text: &str) -> ForgetFilter {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_in_no_byte_of_the_file_m7_6_50() {
+async fn forget_leaves_no_byte_of_the_text_in_the_file_m7_6_50() {
     let house = House::new();
     let entry = house.say("something else at first").await;
     house
@@ -75,7 +75,7 @@ async fn what_is_forgotten_is_in_no_byte_of_the_file_m7_6_50() {
 }
 
 #[tokio::test]
-async fn blanks_alone_are_no_text_to_forget_m7_6_50() {
+async fn forget_refuses_a_blank_text_filter_m7_6_50() {
     let house = House::new();
     let entry = house.say("keep this one").await;
     let workspace = house.workspace.asked_by(&human());
@@ -94,7 +94,7 @@ async fn blanks_alone_are_no_text_to_forget_m7_6_50() {
 }
 
 #[tokio::test]
-async fn a_text_is_found_however_its_characters_are_put_together_and_its_words_parted_m7_6_50() {
+async fn forget_matches_text_across_unicode_forms_and_whitespace_m7_6_50() {
     let house = House::new();
     for (written, asked) in [
         ("Mu\u{308}ller pays at the cafe\u{301}", "MÜLLER PAYS AT THE CAFÉ"),
@@ -115,7 +115,7 @@ async fn a_text_is_found_however_its_characters_are_put_together_and_its_words_p
 }
 
 #[tokio::test]
-async fn why_it_was_changed_is_forgotten_with_it_m7_6_50() {
+async fn forget_also_erases_the_reasons_given_for_changes_m7_6_50() {
     let house = House::new();
     let (entry, other) = (house.say("the guest list").await, house.say("the menu").await);
     let why = format!("because {WORDS}");
@@ -147,7 +147,7 @@ async fn why_it_was_changed_is_forgotten_with_it_m7_6_50() {
 }
 
 #[tokio::test]
-async fn it_is_gone_from_what_was_archived_and_compressed_m7_6_50() {
+async fn forget_erases_archived_and_compressed_text_m7_6_50() {
     let house = House::new();
     let text = format!(
         "{} {WORDS}",
@@ -171,7 +171,7 @@ async fn it_is_gone_from_what_was_archived_and_compressed_m7_6_50() {
 }
 
 #[tokio::test]
-async fn where_else_it_stands_is_told_m7_6_50() {
+async fn forget_reports_remaining_copies_as_residue_m7_6_50() {
     let house = House::new();
     let entry = house.say(WORDS).await;
     let other = house.say(&format!("He said: {WORDS}.")).await;
@@ -186,7 +186,7 @@ async fn where_else_it_stands_is_told_m7_6_50() {
 }
 
 #[tokio::test]
-async fn notes_of_the_trace_that_say_it_go_too_m7_6_50() {
+async fn forget_erases_trace_notes_that_contain_the_text_m7_6_50() {
     let house = House::new();
     let entry = house.say(WORDS).await;
     let mut note = house.workspace.noted("scratch_page", "search");
@@ -208,7 +208,7 @@ async fn notes_of_the_trace_that_say_it_go_too_m7_6_50() {
 }
 
 #[tokio::test]
-async fn a_note_that_was_cut_inside_of_a_text_goes_with_it_m7_6_50() {
+async fn forget_erases_truncated_notes_that_quote_the_entry_m7_6_50() {
     let house = House::new();
     let told: String = (0..60).map(|n| format!("marmalade{n} ")).collect();
     let entry = house.say(&told).await;
@@ -231,7 +231,7 @@ async fn a_note_that_was_cut_inside_of_a_text_goes_with_it_m7_6_50() {
 }
 
 #[tokio::test]
-async fn the_beginning_of_a_long_text_that_a_note_keeps_goes_with_it_m7_6_50() {
+async fn forget_erases_notes_with_the_beginning_of_a_long_text_m7_6_50() {
     let house = House::new();
     let long = format!("{WORDS} {}", "and so it goes on ".repeat(300));
     let entry = house.say(&long).await;
@@ -248,7 +248,7 @@ async fn the_beginning_of_a_long_text_that_a_note_keeps_goes_with_it_m7_6_50() {
 }
 
 #[tokio::test]
-async fn what_is_asked_for_in_other_letters_is_found_wherever_it_stands_m7_6_50() {
+async fn forget_matches_any_letter_case_in_entries_notes_and_residue_m7_6_50() {
     let house = House::new();
     let entry = house.say("The QUAGGAMOTH plan").await;
     let other = house.say("of the Quaggamoth").await;
@@ -270,7 +270,7 @@ async fn what_is_asked_for_in_other_letters_is_found_wherever_it_stands_m7_6_50(
 }
 
 #[tokio::test]
-async fn what_others_call_their_fields_is_nothing_that_somebody_said_m7_6_50() {
+async fn forget_ignores_field_names_of_imported_items_as_residue_m7_6_50() {
     let house = House::new();
     let issue = |n: u32| format!(r#"{{"id": "bd-{n}", "title": "issue {n}", "estimated_minutes_of_work": {n}}}"#);
     let issues = [issue(1), issue(2), issue(3)].join("\n");
@@ -301,7 +301,7 @@ async fn what_others_call_their_fields_is_nothing_that_somebody_said_m7_6_50() {
 }
 
 #[tokio::test]
-async fn a_store_that_was_replaced_is_told_as_a_copy_and_not_as_free_space_m7_6_50() {
+async fn forget_reports_a_replaced_store_as_a_backup_m7_6_50() {
     let house = House::new();
     let entry = house.say(WORDS).await;
     let replaced = house.path.with_extension("db.replaced-1");
@@ -316,7 +316,7 @@ async fn a_store_that_was_replaced_is_told_as_a_copy_and_not_as_free_space_m7_6_
 }
 
 #[tokio::test]
-async fn what_another_process_was_asked_before_and_writes_down_afterwards_has_no_words_m7_6_50() {
+async fn notes_pending_in_another_process_lose_forgotten_text_m7_6_50() {
     let house = House::new();
     let other = House::at(&house.path, 2);
     let asked = |operation: &str| {
@@ -339,7 +339,7 @@ async fn what_another_process_was_asked_before_and_writes_down_afterwards_has_no
 }
 
 #[tokio::test]
-async fn a_filter_means_all_that_it_says_and_a_dry_look_changes_nothing_m7_6_50() {
+async fn forget_preview_applies_all_conditions_and_changes_nothing_m7_6_50() {
     let house = House::new();
     let tagged = json!({"content": "one", "tags": ["x"], "type": "alert"});
     let one = house.add(tagged).await;
@@ -360,7 +360,7 @@ async fn a_filter_means_all_that_it_says_and_a_dry_look_changes_nothing_m7_6_50(
 }
 
 #[tokio::test]
-async fn only_a_person_makes_forget_and_once_is_enough_m7_6_50() {
+async fn forget_is_refused_for_tools_and_idempotent_for_people_m7_6_50() {
     let house = House::new();
     let entry = house.say(WORDS).await;
     let tool = Actor::new(Role::Tool, "grep");
@@ -372,7 +372,7 @@ async fn only_a_person_makes_forget_and_once_is_enough_m7_6_50() {
 }
 
 #[tokio::test]
-async fn a_repeated_write_is_still_answered_as_it_was_m7_6_50() {
+async fn replayed_write_returns_the_forgotten_entry_without_its_text_m7_6_50() {
     let house = House::new();
     let input = || serde_json::from_value(json!({ "content": WORDS })).unwrap();
     let jane = human();
@@ -390,7 +390,7 @@ async fn a_repeated_write_is_still_answered_as_it_was_m7_6_50() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_killed_while_forgetting_leaves_all_or_nothing_of_an_entry_m7_6_50() {
+async fn forget_killed_midway_erases_whole_batches_or_nothing_m7_6_50() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let mut house = House::at(&path, 1);
@@ -465,7 +465,7 @@ async fn said_everywhere() -> (House, ForgetFilter) {
 }
 
 #[tokio::test]
-async fn what_is_interrupted_behind_the_entries_is_done_when_it_is_asked_for_again_m7_6_50() {
+async fn forget_interrupted_after_erasing_entries_completes_on_retry_m7_6_50() {
     for key in [None, Some("key-1")] {
         let (house, filter) = said_everywhere().await;
         let (workspace, store) = interrupted(&house);
@@ -504,7 +504,7 @@ async fn what_is_interrupted_behind_the_entries_is_done_when_it_is_asked_for_aga
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_any_more_is_forgotten_to_its_end_m7_6_50() {
+async fn abandoned_forget_request_runs_to_completion_m7_6_50() {
     let (house, filter) = said_everywhere().await;
     let (workspace, store) = interrupted(&house);
     let gate = store.hold(Work::Scrub);
@@ -523,7 +523,7 @@ async fn what_nobody_waits_for_any_more_is_forgotten_to_its_end_m7_6_50() {
 }
 
 #[tokio::test]
-async fn what_was_forgotten_before_is_asked_for_again_only_by_its_name_or_if_nothing_else_fits_m7_6_50() {
+async fn forgotten_entries_match_again_by_id_or_as_sole_matches_m7_6_50() {
     let house = House::new();
     let (first, other) = (house.say("by the mill").await, house.say("by the sea").await);
     let named = ForgetFilter {
@@ -542,7 +542,7 @@ async fn what_was_forgotten_before_is_asked_for_again_only_by_its_name_or_if_not
 }
 
 #[tokio::test]
-async fn what_is_forgotten_under_a_key_is_forgotten_once_m7_6_50() {
+async fn forget_under_an_idempotency_key_is_applied_once_m7_6_50() {
     let house = House::new();
     let (first, other) = (house.say("by the mill").await, house.say("by the sea").await);
     let named = |entry: &Entry| ForgetFilter {
@@ -573,7 +573,7 @@ async fn what_is_forgotten_under_a_key_is_forgotten_once_m7_6_50() {
 }
 
 #[tokio::test]
-async fn a_store_in_memory_forgets_too_m7_6_50() {
+async fn scrub_of_an_in_memory_store_finds_no_residue_m7_6_50() {
     let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
     let residue = store.scrub(&SpaceName::main(), vec![WORDS.to_owned()]).await.unwrap();
     assert_eq!(residue.found, Vec::<String>::new());

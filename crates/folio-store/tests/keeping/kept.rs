@@ -46,7 +46,7 @@ async fn told(house: &House) -> (String, String) {
 }
 
 #[tokio::test]
-async fn what_is_kept_of_memory_is_true_after_every_change() {
+async fn cached_context_and_view_match_fresh_ones_after_every_change() {
     let house = House::new();
     let mut before = told(&house).await;
     assert_eq!(before, (String::new(), String::new()));
@@ -126,7 +126,7 @@ async fn started(house: &House, run: RunId) -> Actor {
 }
 
 #[tokio::test]
-async fn what_a_run_writes_leaves_the_mark_of_memory_and_what_it_observes_does_not() {
+async fn memory_mark_changes_for_observations_but_not_for_run_logs() {
     let house = House::new();
     house.say("the bottle is corked").await;
     let (store, space, now) = (house.workspace.store(), SpaceName::main(), house.now());

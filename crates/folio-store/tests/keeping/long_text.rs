@@ -30,7 +30,7 @@ async fn check(house: &House, entry: &Entry, whole: &str) {
 }
 
 #[tokio::test]
-async fn a_long_text_comes_back_byte_for_byte_however_it_was_added_m7_3_29() {
+async fn long_text_round_trips_byte_for_byte_from_every_writer_m7_3_29() {
     let house = House::new();
     let seen = house.say(&long("seen", "the end")).await;
     check(&house, &seen, &long("seen", "the end")).await;
@@ -75,7 +75,7 @@ async fn a_long_text_comes_back_byte_for_byte_however_it_was_added_m7_3_29() {
 }
 
 #[tokio::test]
-async fn a_long_text_can_be_changed_in_one_place_and_become_a_short_one_m7_3_29() {
+async fn long_text_can_be_edited_in_place_or_shortened_m7_3_29() {
     let house = House::new();
     let entry = house.say(&long("seen", "the end")).await;
     let space = &house.workspace;
@@ -100,7 +100,7 @@ async fn a_long_text_can_be_changed_in_one_place_and_become_a_short_one_m7_3_29(
 }
 
 #[tokio::test]
-async fn secrets_leave_a_long_text_wherever_they_stand_m7_6_48() {
+async fn secret_near_the_end_of_a_long_text_is_redacted_m7_6_48() {
     let house = House::new();
     let secret = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let entry = house.say(&long("seen", &secret)).await;
@@ -110,7 +110,7 @@ async fn secrets_leave_a_long_text_wherever_they_stand_m7_6_48() {
 }
 
 #[tokio::test]
-async fn forgetting_reaches_a_long_text_and_what_it_was_before_m7_6_50() {
+async fn forget_erases_a_long_text_and_its_earlier_versions_m7_6_50() {
     let house = House::new();
     let entry = house.say(&long("seen", "the wedding is in the old mill")).await;
     house

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::house::{DAY, HOUR, House, human};
 
 #[tokio::test]
-async fn what_names_a_person_goes_after_its_time_pinned_or_not_m7_6_49() {
+async fn personal_data_is_archived_then_erased_even_if_pinned_m7_6_49() {
     let house = House::new();
     let input = json!({"content": "ask jane.doe@example.org", "ttl_minutes": null});
     let (entry, pinned) = (house.add(input.clone()).await, house.add(input).await);
@@ -30,7 +30,7 @@ async fn what_names_a_person_goes_after_its_time_pinned_or_not_m7_6_49() {
 }
 
 #[tokio::test]
-async fn what_is_given_an_address_later_goes_after_its_time_from_then_m7_6_49() {
+async fn retention_of_personal_data_starts_when_an_update_adds_it_m7_6_49() {
     let house = House::new();
     let entry = house
         .add(json!({"content": "the dentist is on Main Street", "ttl_minutes": null}))
@@ -59,7 +59,7 @@ async fn what_is_given_an_address_later_goes_after_its_time_from_then_m7_6_49() 
 }
 
 #[tokio::test]
-async fn what_nobody_tidied_for_long_is_put_away_before_its_content_goes_m7_6_49() {
+async fn overdue_personal_data_is_archived_before_it_is_erased_m7_6_49() {
     let house = House::new();
     let input = json!({"content": "ask jane.doe@example.org", "ttl_minutes": null});
     let (left, by_hand) = (house.add(input.clone()).await, house.add(input).await);
@@ -85,7 +85,7 @@ async fn what_nobody_tidied_for_long_is_put_away_before_its_content_goes_m7_6_49
 }
 
 #[tokio::test]
-async fn what_was_brought_in_counts_from_when_it_came_in_m7_6_49() {
+async fn retention_of_imported_personal_data_starts_at_import_m7_6_49() {
     let house = House::new();
     house.clock.advance(100 * DAY);
     let long_ago = |days: u32| house.now().minus(days * DAY);
@@ -139,7 +139,7 @@ async fn what_was_brought_in_counts_from_when_it_came_in_m7_6_49() {
 }
 
 #[tokio::test]
-async fn what_is_taken_out_of_the_archive_is_put_away_again_with_its_own_period_m7_1_10() {
+async fn restored_entry_gets_a_new_retention_period_m7_1_10() {
     let house = House::new();
     let entry = house.say("the build is slow").await;
     house.clock.advance(7 * DAY);

@@ -10,7 +10,7 @@ fn token() -> String {
 }
 
 #[tokio::test]
-async fn a_secret_is_in_no_byte_of_the_file_wherever_it_stood_m7_6_48() {
+async fn secrets_in_every_field_are_redacted_before_storage_m7_6_48() {
     let house = House::new();
     let token = token();
     let input = json!({"content": format!("use {token}"), "title": token, "tags": [token], "context": {"k": token},
@@ -31,7 +31,7 @@ async fn a_secret_is_in_no_byte_of_the_file_wherever_it_stood_m7_6_48() {
 }
 
 #[tokio::test]
-async fn a_space_may_want_personal_data_replaced_m7_6_48() {
+async fn policy_can_redact_personal_data_on_write_and_read_m7_6_48() {
     let house = House::new();
     let flagged = house.say("mail jane.doe@example.org").await;
     assert_eq!(flagged.fields.pii, [Pii::Email]);
@@ -54,7 +54,7 @@ async fn a_space_may_want_personal_data_replaced_m7_6_48() {
 }
 
 #[tokio::test]
-async fn what_another_program_stored_is_cleaned_when_it_is_read_m7_6_48() {
+async fn unredacted_secret_in_the_log_is_redacted_on_read_m7_6_48() {
     let house = House::new();
     let entry = house.say("nothing yet").await;
     let leak = Change::PatchEntry {
@@ -88,7 +88,7 @@ async fn what_another_program_stored_is_cleaned_when_it_is_read_m7_6_48() {
 }
 
 #[tokio::test]
-async fn a_later_version_of_an_entry_adds_to_what_was_found_m7_6_48() {
+async fn detected_personal_data_types_accumulate_across_versions_m7_6_48() {
     let house = House::new();
     let entry = house.say("mail jane.doe@example.org").await;
     house.update(&entry, json!({"content": "call +49 30 1234 5678"})).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::house::{DAY, HOUR, House, human};
 
 #[tokio::test]
-async fn an_old_observation_is_archived_then_erased_then_only_its_number_is_left_m7_6_44() {
+async fn old_observation_is_archived_then_erased_to_a_tombstone_m7_6_44() {
     let house = House::new();
     let entry = house.say("the build is slow").await;
     let kept = house.add(json!({"content": "for ever", "ttl_minutes": null})).await;
@@ -40,7 +40,7 @@ async fn an_old_observation_is_archived_then_erased_then_only_its_number_is_left
 }
 
 #[tokio::test]
-async fn a_resolved_observation_is_archived_after_a_day_and_a_pinned_one_is_not_m7_5_42() {
+async fn resolved_observation_is_archived_after_a_day_unless_pinned_m7_5_42() {
     let house = House::new();
     let (entry, pinned) = (house.say("done with").await, house.say("done with, and pinned").await);
     for entry in [&entry, &pinned] {
@@ -57,7 +57,7 @@ async fn a_resolved_observation_is_archived_after_a_day_and_a_pinned_one_is_not_
 }
 
 #[tokio::test]
-async fn what_somebody_puts_away_is_kept_whatever_became_of_it_before_m7_6_45() {
+async fn manually_archived_entry_is_not_erased_by_tidying_m7_6_45() {
     let house = House::new();
     let of = |name: &'static str| json!({"content": name, "ttl_minutes": 60});
     let (restored, kept, ended) = (
@@ -94,7 +94,7 @@ async fn what_somebody_puts_away_is_kept_whatever_became_of_it_before_m7_6_45() 
 }
 
 #[tokio::test]
-async fn too_many_observations_lose_the_least_of_them_m7_6_46() {
+async fn quota_archives_resolved_and_oldest_observations_first_m7_6_46() {
     let house = House::new();
     let alert = house.add(json!({"content": "fire", "type": "alert"})).await;
     let resolved = house.add(json!({"content": "out", "type": "alert"})).await;
@@ -123,7 +123,7 @@ async fn too_many_observations_lose_the_least_of_them_m7_6_46() {
 }
 
 #[tokio::test]
-async fn adds_alone_keep_to_the_quota_but_for_a_twentieth_m7_6_46() {
+async fn adding_keeps_live_observations_within_five_percent_of_quota_m7_6_46() {
     let house = House::new();
     house.set_policy(json!({"quota": {"live_observations": 100}})).await;
     for n in 0..600 {
@@ -143,7 +143,7 @@ async fn adds_alone_keep_to_the_quota_but_for_a_twentieth_m7_6_46() {
 }
 
 #[tokio::test]
-async fn adds_alone_keep_to_a_small_quota_too_and_to_one_that_was_made_smaller_m7_6_46() {
+async fn adding_enforces_a_small_or_lowered_quota_m7_6_46() {
     let house = House::new();
     house.say("before anybody set a quota").await;
     for (quota, most) in [(20, 21), (1, 1), (40, 42)] {
@@ -157,7 +157,7 @@ async fn adds_alone_keep_to_a_small_quota_too_and_to_one_that_was_made_smaller_m
 }
 
 #[tokio::test]
-async fn an_archived_body_takes_less_room_and_is_read_listed_and_restored_as_it_was_m7_6_45() {
+async fn archived_text_is_compressed_and_still_read_unchanged_m7_6_45() {
     let house = House::new();
     let text =
         "The build of the web client fails on the second machine because an older version made the cache. ".repeat(8);
@@ -193,7 +193,7 @@ async fn an_archived_body_takes_less_room_and_is_read_listed_and_restored_as_it_
 }
 
 #[tokio::test]
-async fn a_policy_without_ends_leaves_everything_m7_6_44() {
+async fn tidying_does_nothing_without_retention_periods_m7_6_44() {
     let house = House::new();
     let never = json!({"archive_after_minutes": null, "archive_resolved_after_minutes": null, "purge_after_minutes": null,
         "pii_archive_after_minutes": null, "pii_erase_after_minutes": null, "tombstone_minutes": null});
@@ -204,7 +204,7 @@ async fn a_policy_without_ends_leaves_everything_m7_6_44() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_who_tidy_at_once_do_it_once_m7_6_44() {
+async fn concurrent_tidying_archives_each_entry_once_m7_6_44() {
     let house = House::new();
     for n in 0..700 {
         house.say(&format!("observation {n}")).await;
@@ -228,7 +228,7 @@ async fn two_who_tidy_at_once_do_it_once_m7_6_44() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_turn_puts_away_what_is_due_however_many_ended_before_it_m7_6_44() {
+async fn ending_a_turn_archives_entries_that_have_become_due_m7_6_44() {
     let house = House::new();
     let entry = house.say("the build is slow").await;
     let turn = async || {

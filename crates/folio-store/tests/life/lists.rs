@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{person, scene};
 
 #[tokio::test]
-async fn who_asks_what_changed_is_told_what_went_and_what_came_back_m7_2_16() {
+async fn changes_since_a_commit_include_archived_and_restored_entries_m7_2_16() {
     let scene = scene();
     let ada = person();
     let first = scene.add(json!({"content": "first", "tags": ["x"]})).await;
@@ -50,7 +50,7 @@ async fn who_asks_what_changed_is_told_what_went_and_what_came_back_m7_2_16() {
 }
 
 #[tokio::test]
-async fn a_book_that_is_read_page_by_page_is_that_of_its_first_page_m7_2_15() {
+async fn scratchbook_pages_show_the_state_as_of_the_first_page_m7_2_15() {
     let scene = scene();
     let ada = person();
     let main = ThreadKey::main();
@@ -108,7 +108,7 @@ impl Torn {
 }
 
 #[tokio::test]
-async fn a_page_of_a_list_makes_nothing_again_that_has_its_place_elsewhere_m7_2_15() {
+async fn list_page_reconstructs_only_the_entries_it_shows_m7_2_15() {
     let torn = Torn::new();
     let scene = &torn.scene;
     let page = scene.a_page().await;
@@ -140,7 +140,7 @@ async fn a_page_of_a_list_makes_nothing_again_that_has_its_place_elsewhere_m7_2_
 }
 
 #[tokio::test]
-async fn who_was_one_change_behind_learns_which_it_was_without_the_rest_of_its_life_m7_4_33() {
+async fn conflict_of_a_late_patch_reads_only_the_missed_changes_m7_4_33() {
     let torn = Torn::new();
     let scene = &torn.scene;
     let id = scene.a_note("one").await;

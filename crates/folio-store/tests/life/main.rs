@@ -83,7 +83,7 @@ fn update(value: Value) -> ObservationPatch {
 }
 
 #[tokio::test]
-async fn confirming_gives_an_observation_its_whole_time_again_and_reading_or_updating_does_not_m7_1_6() {
+async fn confirming_renews_the_lifetime_but_reading_or_updating_does_not_m7_1_6() {
     let scene = scene();
     let seen = scene.add(json!({"content": "x", "ttl_minutes": 60})).await;
     scene.clock.advance(minutes(50));
@@ -115,7 +115,7 @@ async fn confirming_gives_an_observation_its_whole_time_again_and_reading_or_upd
 }
 
 #[tokio::test]
-async fn that_a_time_is_past_is_one_revision_at_the_nominal_instant_whoever_notes_it_m7_1_8() {
+async fn expiry_is_recorded_once_at_its_nominal_instant_m7_1_8() {
     let scene = scene();
     let seen = scene.add(json!({"content": "x", "ttl_minutes": 60})).await;
     let kept = scene.add(json!({"content": "y", "ttl_minutes": null})).await;
@@ -136,7 +136,7 @@ async fn that_a_time_is_past_is_one_revision_at_the_nominal_instant_whoever_note
 }
 
 #[tokio::test]
-async fn a_pin_keeps_what_is_past_its_time_until_it_is_taken_away_m7_1_7() {
+async fn pin_keeps_an_expired_observation_listed_until_unpinned_m7_1_7() {
     let scene = scene();
     let seen = scene.add(json!({"content": "x", "ttl_minutes": 60})).await;
     scene.memory.pin_item(&person(), Ref::Id(seen.id)).await.unwrap();
@@ -152,7 +152,7 @@ async fn a_pin_keeps_what_is_past_its_time_until_it_is_taken_away_m7_1_7() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_back_brings_nothing_back_m7_1_9() {
+async fn clock_set_back_revives_no_expired_observation_m7_1_9() {
     let scene = scene();
     let start = scene.clock.now();
     let seen = scene.add(json!({"content": "x", "ttl_minutes": 60})).await;
@@ -165,7 +165,7 @@ async fn a_clock_that_is_set_back_brings_nothing_back_m7_1_9() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_behind_brings_nothing_back_in_another_process_either_m7_1_9() {
+async fn lagging_clock_of_another_process_revives_no_observation_m7_1_9() {
     let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
     let process = |clock: &SimClock, seed| {
         let ids = Arc::new(SeededIds::new(seed));
@@ -199,7 +199,7 @@ async fn a_clock_that_is_behind_brings_nothing_back_in_another_process_either_m7
 }
 
 #[tokio::test]
-async fn to_put_away_what_is_put_away_changes_nothing_and_is_no_mistake_m7_4_34() {
+async fn archiving_an_archived_entry_again_changes_nothing_m7_4_34() {
     let scene = scene();
     let (seen, task) = (scene.add(json!({"content": "x"})).await, scene.task().await);
     let memory = &scene.memory;
@@ -229,7 +229,7 @@ async fn to_put_away_what_is_put_away_changes_nothing_and_is_no_mistake_m7_4_34(
 }
 
 #[tokio::test]
-async fn what_is_resolved_is_reopened_and_what_is_archived_is_restored_by_a_person_m7_5_39() {
+async fn resolved_entry_can_be_reopened_and_archived_one_restored_m7_5_39() {
     let scene = scene();
     let (seen, guard) = (scene.add(json!({"content": "x"})).await, Guard::default);
     let entry = Ref::Id(seen.id);
@@ -259,7 +259,7 @@ async fn what_is_resolved_is_reopened_and_what_is_archived_is_restored_by_a_pers
 }
 
 #[tokio::test]
-async fn everything_resolved_is_archived_at_once_by_those_who_tidy_up_m7_5_43() {
+async fn clear_resolved_archives_all_unpinned_ones_in_one_commit_m7_5_43() {
     let scene = scene();
     for number in 0..1_005 {
         let seen = scene
@@ -291,7 +291,7 @@ async fn everything_resolved_is_archived_at_once_by_those_who_tidy_up_m7_5_43() 
 }
 
 #[tokio::test]
-async fn one_observation_takes_the_place_of_another_by_version_and_not_in_a_circle_m7_4_37() {
+async fn supersede_checks_the_version_and_refuses_a_cycle_m7_4_37() {
     let scene = scene();
     let (old, new) = (
         scene.add(json!({"content": "old"})).await,
@@ -336,7 +336,7 @@ async fn one_observation_takes_the_place_of_another_by_version_and_not_in_a_circ
 }
 
 #[tokio::test]
-async fn what_nobody_sees_takes_no_place_m7_2_11() {
+async fn archived_or_expired_entry_cannot_supersede_another_m7_2_11() {
     let scene = scene();
     let old = scene
         .add(json!({"content": "the door is open", "type": "security_alert"}))
@@ -381,7 +381,7 @@ async fn what_nobody_sees_takes_no_place_m7_2_11() {
 }
 
 #[tokio::test]
-async fn what_is_replaced_may_be_marked_m7_11_6() {
+async fn superseded_entry_can_be_marked_with_an_outcome_m7_11_6() {
     let scene = scene();
     let (old, new) = (
         scene.add(json!({"content": "it will rain", "confidence": 0.9})).await,
@@ -407,7 +407,7 @@ async fn what_is_replaced_may_be_marked_m7_11_6() {
 }
 
 #[tokio::test]
-async fn a_circle_that_came_in_by_a_file_keeps_nobody_waiting() {
+async fn imported_supersede_cycle_does_not_hang_later_supersedes() {
     let scene = scene();
     let mut entries = Vec::new();
     for content in ["one", "another", "a third"] {
@@ -430,7 +430,7 @@ async fn a_circle_that_came_in_by_a_file_keeps_nobody_waiting() {
 }
 
 #[tokio::test]
-async fn one_takes_the_place_of_several_and_those_changed_meanwhile_are_left_alone_m7_4_37() {
+async fn consolidate_supersedes_only_sources_unchanged_since_read_m7_4_37() {
     let scene = scene();
     let mut sources = Vec::new();
     for n in 0..5 {
@@ -483,7 +483,7 @@ async fn one_takes_the_place_of_several_and_those_changed_meanwhile_are_left_alo
 }
 
 #[tokio::test]
-async fn nothing_to_consolidate_adds_nothing_m7_4_37() {
+async fn consolidate_with_only_stale_sources_adds_nothing_m7_4_37() {
     let scene = scene();
     let one = scene.add(json!({"content": "x"})).await;
     let summary = serde_json::from_value(json!({"content": "y"})).unwrap();
@@ -496,7 +496,7 @@ async fn nothing_to_consolidate_adds_nothing_m7_4_37() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_changes_a_source_at_the_same_time_loses_nothing_m7_4_37() {
+async fn concurrent_source_changes_survive_consolidation_m7_4_37() {
     let scene = scene();
     let mut sources = Vec::new();
     for n in 0..20 {
@@ -530,7 +530,7 @@ async fn whoever_changes_a_source_at_the_same_time_loses_nothing_m7_4_37() {
 }
 
 #[tokio::test]
-async fn of_two_who_set_one_field_the_later_holds_and_both_values_are_kept_m7_4_33() {
+async fn later_write_to_a_field_wins_and_records_the_conflict_m7_4_33() {
     let scene = scene();
     let seen = scene.add(json!({"content": "x"})).await;
     let as_read = |base| Guard {
@@ -564,7 +564,7 @@ async fn of_two_who_set_one_field_the_later_holds_and_both_values_are_kept_m7_4_
 }
 
 #[tokio::test]
-async fn nobody_has_read_a_version_that_is_not_there_m7_4_33() {
+async fn base_version_beyond_the_current_one_is_refused_m7_4_33() {
     let scene = scene();
     let seen = scene.add(json!({"content": "x"})).await;
     let guard = Guard {
@@ -587,7 +587,7 @@ async fn nobody_has_read_a_version_that_is_not_there_m7_4_33() {
 }
 
 #[tokio::test]
-async fn a_stale_version_is_refused_with_the_entry_as_it_is_unless_it_is_as_wished_m7_4_34() {
+async fn stale_version_is_refused_unless_the_entry_is_as_wished_m7_4_34() {
     let scene = scene();
     let seen = scene.add(json!({"content": "x"})).await;
     let set = async |title: &str| {
@@ -602,7 +602,7 @@ async fn a_stale_version_is_refused_with_the_entry_as_it_is_unless_it_is_as_wish
 }
 
 #[tokio::test]
-async fn work_is_claimed_by_one_until_its_lease_is_over_m7_4_35() {
+async fn claimed_work_is_free_for_others_only_after_its_lease_m7_4_35() {
     let scene = scene();
     let task = Ref::Id(scene.task().await.id);
     // A task has an instant of its own, just after that of a clock that stands still.
@@ -642,7 +642,7 @@ async fn work_is_claimed_by_one_until_its_lease_is_over_m7_4_35() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_text_is_replaced_once_however_often_it_is_asked_for_m7_4_36() {
+async fn str_replace_needs_one_match_and_applies_once_per_key_m7_4_36() {
     let scene = scene();
     let seen = scene.add(json!({"content": "one two two"})).await;
     let replace = async |old: &str, key: Option<&str>| {
@@ -670,7 +670,7 @@ async fn a_part_of_a_text_is_replaced_once_however_often_it_is_asked_for_m7_4_36
 }
 
 #[tokio::test]
-async fn three_times_the_same_is_three_observations_m7_3_27() {
+async fn equal_observations_are_all_stored_m7_3_27() {
     let scene = scene();
     for _ in 0..3 {
         scene.add(json!({"content": "same", "tags": ["t"]})).await;
@@ -679,7 +679,7 @@ async fn three_times_the_same_is_three_observations_m7_3_27() {
 }
 
 #[tokio::test]
-async fn a_lifetime_of_zero_is_over_when_it_begins_and_is_noted_m7_1_3() {
+async fn observation_with_zero_lifetime_expires_at_creation_m7_1_3() {
     let scene = scene();
     let seen = scene.add(json!({"content": "x", "ttl_minutes": 0})).await;
     assert_eq!(seen.state(scene.clock.now()), State::Expired);
@@ -690,7 +690,7 @@ async fn a_lifetime_of_zero_is_over_when_it_begins_and_is_noted_m7_1_3() {
 }
 
 #[tokio::test]
-async fn every_refusal_leaves_a_note_and_nothing_else_m7_7() {
+async fn refused_operations_write_nothing_but_a_trace_note_m7_7() {
     let scene = scene();
     let seen = scene.add(json!({"content": "x", "status": "resolved"})).await;
     let (planner, head) = (Actor::new(Role::Planner, "p"), scene.memory.head().await.unwrap());

@@ -6,7 +6,7 @@ use folio_store::workspace::Write;
 use crate::{person, scene};
 
 #[tokio::test]
-async fn the_oldest_open_work_is_ready_however_much_newer_work_others_are_at() {
+async fn oldest_open_work_is_ready_behind_many_tasks_in_progress() {
     let scene = scene();
     let (me, thread) = (Owner::parse("me").unwrap(), ThreadKey::main());
     let oldest = scene.task().await;

@@ -79,7 +79,7 @@ impl Two {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_comes_back_keeps_the_runs_though_the_server_had_not_missed_him() {
+async fn driver_reconnecting_within_its_lease_keeps_its_runs() {
     let database = Database::fresh();
     let two = Two::at(&database.url(), LEASE).await;
     two.way.cut();
@@ -94,7 +94,7 @@ async fn who_comes_back_keeps_the_runs_though_the_server_had_not_missed_him() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_can_write_keeps_the_runs_though_no_connection_listens() {
+async fn driver_keeps_its_runs_without_a_listener_connection() {
     let database = Database::fresh();
     let two = Two::at(&database.url(), LEASE).await;
     two.way.go(Way::ShutToListeners);
@@ -105,7 +105,7 @@ async fn who_can_write_keeps_the_runs_though_no_connection_listens() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_back_first_behind_a_restart_takes_no_run_of_the_others() {
+async fn first_process_back_after_a_restart_cannot_take_over_runs() {
     let cluster = Cluster::start(ClusterOptions::default());
     let two = Two::at(cluster.url(), LONG_LEASE).await;
     two.way.go(Way::Shut);
@@ -119,7 +119,7 @@ async fn who_is_back_first_behind_a_restart_takes_no_run_of_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_pooler_says_who_has_lost_his_server_is_no_word_of_the_server() {
+async fn commit_is_not_repeated_when_the_pooler_loses_its_server() {
     let database = Database::fresh();
     let two = Two::at(&database.url(), LEASE).await;
     let head = two.driver.head().await;
@@ -136,7 +136,7 @@ async fn what_a_pooler_says_who_has_lost_his_server_is_no_word_of_the_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_driver_keeps_its_runs_when_its_server_slept_or_the_clock_there_was_set_forward() {
+async fn driver_keeps_its_runs_after_server_sleep_or_clock_jump() {
     let database = Database::fresh();
     let two = Two::at(&database.url(), LEASE * 2).await;
     // As after an hour in which nobody could say anything.
@@ -154,7 +154,7 @@ async fn a_driver_keeps_its_runs_when_its_server_slept_or_the_clock_there_was_se
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_its_lock_and_says_nothing_while_somebody_looks_is_replaced() {
+async fn silent_driver_holding_its_lock_is_replaced() {
     let database = Database::fresh();
     let two = Two::at(&database.url(), LEASE).await;
     // It has the connections, and whatever it says of itself is lost.
@@ -176,7 +176,7 @@ async fn who_has_its_lock_and_says_nothing_while_somebody_looks_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_cannot_connect_asks_less_and_less_often() {
+async fn reconnect_attempts_back_off_while_connecting_fails() {
     let database = Database::fresh();
     let way = Between::before(&database.url()).await;
     let store = opened(way.url(), Duration::from_secs(15)).await;
@@ -191,7 +191,7 @@ async fn whoever_cannot_connect_asks_less_and_less_often() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_standby_a_connection_stays_though_nothing_is_heard_there() {
+async fn standby_without_notifications_causes_no_reconnects() {
     let cluster = Cluster::start(ClusterOptions::default());
     let scene = Scene::on(opened(cluster.url(), LEASE).await);
     scene.commit(Vec::new()).await;

@@ -58,7 +58,7 @@ impl<'c> Copy<'c> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_known_of_commits_that_are_lost_is_forgotten() {
+async fn failover_to_an_older_copy_discards_cached_lost_commits() {
     let cluster = Cluster::start(ClusterOptions::default());
     let scene = opened(&cluster, 0).await;
     scene.a_note("kept").await;

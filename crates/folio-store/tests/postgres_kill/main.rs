@@ -13,7 +13,7 @@ use self::writers::{PROCESSES, SHARE, Writers};
 const ALL: usize = PROCESSES as usize * SHARE;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_killed_five_times_under_eight_writers_loses_nothing() {
+async fn server_killed_five_times_under_eight_writers_loses_no_commit() {
     let cluster = Cluster::start(ClusterOptions::default());
     let mut writers = Writers::start(cluster.url());
     for kill in 1..=5 {
@@ -31,7 +31,7 @@ async fn a_server_that_is_killed_five_times_under_eight_writers_loses_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_the_server_ends_cost_nobody_a_commit() {
+async fn terminated_connections_lose_no_commits() {
     let cluster = Cluster::start(ClusterOptions::default());
     let mut writers = Writers::start(cluster.url());
     let mut ended = 0;
@@ -48,7 +48,7 @@ async fn connections_that_the_server_ends_cost_nobody_a_commit() {
 
 /// The worst moment: the server has committed, and the answer is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_answer_never_came_is_found_by_its_key() {
+async fn commit_with_a_lost_answer_is_found_by_its_key() {
     let cluster = Cluster::start(ClusterOptions::default());
     let proxy = Proxy::before(cluster.address()).await;
     let through = cluster.url().replace(cluster.address(), &proxy.address());
@@ -70,7 +70,7 @@ async fn a_commit_whose_answer_never_came_is_found_by_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn on_a_full_disk_nothing_is_lost_and_writing_goes_on_when_there_is_room() {
+async fn postgres_full_disk_loses_no_commits_and_writing_resumes_later() {
     // A disk of its own, in memory, so that it is really full.
     let cluster = Cluster::start(ClusterOptions {
         conf: "max_wal_size = 8MB\nmin_wal_size = 2MB",
@@ -104,7 +104,7 @@ fn fill(path: &std::path::Path) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_standby_that_takes_over_has_everything_that_was_acknowledged() {
+async fn promoted_standby_has_every_acknowledged_commit() {
     let first = Cluster::start(ClusterOptions::default());
     let second = first.standby();
     let both = format!("{},{}", first.address(), second.address());

@@ -57,7 +57,7 @@ fn codes(report: &Imported) -> Vec<(Fate, &str)> {
 }
 
 #[tokio::test]
-async fn a_book_comes_in_with_its_times_and_pins_and_goes_out_as_it_was() {
+async fn imported_scratchbook_keeps_times_and_pins_and_exports_unchanged() {
     let house = House::new();
     let book = json!({
         "items": [item("a", "task", "one", 1_600_000_000_000_000_007), item("b", "note", "two", 1_600_000_000_000_000_009),
@@ -87,7 +87,7 @@ async fn a_book_comes_in_with_its_times_and_pins_and_goes_out_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_is_there_already_stays_as_it_is() {
+async fn scratchbook_import_keeps_existing_items_and_reports_changes() {
     let house = House::new();
     let book = json!({"items": [item("a", "task", "one", 3), item("b", "note", "two", 4)], "pinnedItemIDs": ["a"]});
     import(&house, "t", &book).await;
@@ -107,7 +107,7 @@ async fn what_is_there_already_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn each_item_is_judged_by_itself_and_nothing_is_written_to_see_what_would_be() {
+async fn scratchbook_import_judges_each_item_and_dry_run_writes_nothing() {
     let house = House::new();
     // Assembled at run time, so that no scanner takes this file for a leak.
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
@@ -148,7 +148,7 @@ async fn each_item_is_judged_by_itself_and_nothing_is_written_to_see_what_would_
 }
 
 #[tokio::test]
-async fn only_a_person_brings_in_what_has_times_of_its_own_m7_7() {
+async fn only_people_may_import_a_scratchbook_m7_7() {
     let house = House::new();
     let book = json!({"items": [item("a", "note", "one", 3)], "pinnedItemIDs": []}).to_string();
     for role in Role::ALL {
@@ -170,7 +170,7 @@ async fn only_a_person_brings_in_what_has_times_of_its_own_m7_7() {
 }
 
 #[tokio::test]
-async fn what_the_form_has_no_place_for_is_counted_and_what_was_forgotten_does_not_come_back() {
+async fn scratchbook_export_counts_omissions_and_forgotten_items_stay_gone() {
     let house = House::new();
     let goal = folio_memory::goals::GoalInput {
         title: "a goal".to_owned(),
@@ -244,7 +244,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn every_scratchbook_goes_out_and_comes_in_as_the_same(acts in proptest::collection::vec(any_act(), 1..16)) {
+    fn exported_scratchbook_imports_identically(acts in proptest::collection::vec(any_act(), 1..16)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (one, other) = (House::new(), House::new());

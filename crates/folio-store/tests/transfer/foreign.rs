@@ -40,7 +40,7 @@ fn earlier(mut foreign: Foreign) -> Foreign {
 }
 
 #[tokio::test]
-async fn a_second_project_comes_beside_the_first_and_what_an_earlier_version_brought_in_is_there_already() {
+async fn second_project_imports_beside_the_first_and_earlier_ids_match() {
     let issues = r#"{"id": "bd-1", "title": "one"}
         {"id": "bd-2", "title": "two", "dependencies": [{"depends_on_id": "bd-1", "type": "blocks"}]}"#;
     let house = later();
@@ -56,7 +56,7 @@ async fn a_second_project_comes_beside_the_first_and_what_an_earlier_version_bro
 }
 
 #[tokio::test]
-async fn a_section_that_is_put_in_is_added_and_no_other_twice() {
+async fn inserted_section_is_imported_without_duplicating_others() {
     let house = later();
     let bank = |text: &str| {
         let file = folio_memory::foreign::TextFile {
@@ -82,7 +82,7 @@ fn as_before(mut foreign: Foreign) -> Foreign {
 }
 
 #[tokio::test]
-async fn the_bank_of_a_second_project_comes_beside_the_first_whatever_both_call_their_files() {
+async fn memory_banks_with_equal_file_names_are_imported_separately() {
     let bank = |name: &str, thread: &str, text: &str| {
         let file = folio_memory::foreign::TextFile {
             path: "projectbrief.md".to_owned(),
@@ -116,7 +116,7 @@ async fn the_bank_of_a_second_project_comes_beside_the_first_whatever_both_call_
 }
 
 #[tokio::test]
-async fn what_would_take_its_own_place_does_not() {
+async fn foreign_import_refuses_supersede_cycles() {
     let depends = |on: &str| format!(r#"[{{"depends_on_id": "{on}", "type": "supersedes"}}]"#);
     let issues = format!(
         r#"{{"id": "bd-1", "title": "one", "dependencies": {}}}

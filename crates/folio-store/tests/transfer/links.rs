@@ -48,7 +48,7 @@ fn superseded(text: &str, by: impl Fn(usize) -> Option<usize>) -> String {
 }
 
 #[tokio::test]
-async fn the_links_of_entries_that_are_new_are_asked_for_of_nobody() {
+async fn importing_links_of_new_entries_queries_no_stored_links() {
     let chain = (1..ENTRIES).map(|number| (number, "blocks", number - 1));
     let other = (1..ENTRIES).map(|number| (number - 1, "supersedes", number));
     let hub = (1..ENTRIES).map(|number| (0, "references", number));
@@ -75,7 +75,7 @@ async fn the_links_of_entries_that_are_new_are_asked_for_of_nobody() {
 }
 
 #[tokio::test]
-async fn an_entry_that_was_here_before_is_asked_for_its_links_once() {
+async fn import_queries_the_links_of_an_existing_entry_once() {
     let half: Vec<_> = (1..ENTRIES / 2).map(|number| (number, "blocks", number - 1)).collect();
     let house = later();
     let text = file(&half).await;
@@ -99,7 +99,7 @@ async fn an_entry_that_was_here_before_is_asked_for_its_links_once() {
 }
 
 #[tokio::test]
-async fn what_took_the_place_of_each_is_looked_up_once() {
+async fn import_looks_up_each_superseding_entry_once() {
     let text = file(&[]).await;
     for chain in [
         superseded(&text, |number| number.checked_sub(1)),
@@ -118,7 +118,7 @@ async fn what_took_the_place_of_each_is_looked_up_once() {
 }
 
 #[tokio::test]
-async fn what_is_told_of_links_stands_in_their_order_and_a_dry_run_tells_the_same() {
+async fn link_remarks_keep_file_order_and_match_the_dry_run() {
     let mut links: Vec<_> = (0..450).map(|number| (number % 7, "references", number % 11)).collect();
     links.extend([(1, "blocks", 2), (2, "blocks", 1), (3, "blocks", 3)]);
     let text = file(&links).await;

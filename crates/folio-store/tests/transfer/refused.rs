@@ -67,7 +67,7 @@ fn with(line: &str, fields: Value) -> String {
 const ENTRIES: std::ops::Range<usize> = 3..7;
 
 #[tokio::test]
-async fn what_stands_behind_the_end_is_told_and_not_passed_over_in_silence() {
+async fn import_reports_content_after_the_end_record() {
     let one = lines().await;
     let (_, report) = imported(&(one.join("\n") + "\n\n  \n")).await;
     assert_eq!(report.remarks, []);
@@ -81,7 +81,7 @@ async fn what_stands_behind_the_end_is_told_and_not_passed_over_in_silence() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_cut_off_or_lacks_a_line_is_told() {
+async fn truncated_import_file_is_reported_as_incomplete() {
     let lines = lines().await;
     let without_end = lines[..7].join("\n");
     let without_a_line = [&lines[..6], &lines[7..]].concat().join("\n");
@@ -92,7 +92,7 @@ async fn a_file_that_is_cut_off_or_lacks_a_line_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_there_twice_or_too_deep_takes_nothing_away_from_the_rest() {
+async fn duplicate_or_too_deep_records_are_refused_individually() {
     let mut lines = lines().await;
     let deep = |levels: usize| format!("{}1{}", "[".repeat(levels), "]".repeat(levels));
     let mut nested = |at: usize, levels: usize| {
@@ -126,7 +126,7 @@ async fn what_is_there_twice_or_too_deep_takes_nothing_away_from_the_rest() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_there_twice_is_taken_once() {
+async fn duplicate_page_record_is_imported_once() {
     let mut lines = lines().await;
     lines.insert(2, lines[1].clone());
     let (_, report) = imported(&lines.join("\n")).await;
@@ -135,7 +135,7 @@ async fn a_page_that_is_there_twice_is_taken_once() {
 }
 
 #[tokio::test]
-async fn what_a_write_would_refuse_is_refused_with_its_line_and_field() {
+async fn import_refuses_values_that_a_write_would_refuse() {
     let far = |levels: usize| (0..levels).fold(json!(1), |inner, _| json!({ "a": inner }));
     let (observation, item) = (3, 5);
     for (at, field, value, code) in [
@@ -174,7 +174,7 @@ async fn what_a_write_would_refuse_is_refused_with_its_line_and_field() {
 }
 
 #[tokio::test]
-async fn what_a_write_would_put_right_is_put_right_and_told() {
+async fn import_corrects_and_reports_values_that_a_write_would_correct() {
     let mut lines = lines().await;
     lines[3] = with(
         &lines[3],
@@ -201,7 +201,7 @@ async fn what_a_write_would_put_right_is_put_right_and_told() {
 }
 
 #[tokio::test]
-async fn circles_are_not_taken_in() {
+async fn import_refuses_supersede_and_blocks_cycles() {
     let mut lines = lines().await;
     let id = |line: &str| {
         serde_json::from_str::<Value>(line).unwrap()["id"]
@@ -235,7 +235,7 @@ async fn circles_are_not_taken_in() {
 }
 
 #[tokio::test]
-async fn a_page_that_nobody_could_add_is_refused_with_what_stands_on_it() {
+async fn invalid_page_is_refused_together_with_its_entries() {
     let house = House::new();
     let input = PageInput {
         title: "Findings".to_owned(),
@@ -270,7 +270,7 @@ async fn a_page_that_nobody_could_add_is_refused_with_what_stands_on_it() {
 }
 
 #[tokio::test]
-async fn a_piece_that_is_missing_is_told_and_takes_no_other_line_with_it() {
+async fn missing_text_piece_is_reported_without_losing_other_lines() {
     let house = House::new();
     observe(&house.space, &"oak and stone\n".repeat(5_000)).await;
     observe(&house.space, "river").await;
@@ -292,7 +292,7 @@ async fn a_piece_that_is_missing_is_told_and_takes_no_other_line_with_it() {
 }
 
 #[tokio::test]
-async fn a_mark_before_everything_is_passed_over() {
+async fn byte_order_mark_before_an_import_file_is_ignored() {
     let text = lines().await.join("\n");
     let (_, report) = imported(&format!("\u{feff}{text}")).await;
     assert_eq!((report.entries, report.remarks), (4, vec![]));

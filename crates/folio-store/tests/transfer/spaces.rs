@@ -215,7 +215,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn every_space_is_the_same_in_another_store(acts in proptest::collection::vec(any_act(), 1..24)) {
+    fn exported_space_imports_identically_into_another_store(acts in proptest::collection::vec(any_act(), 1..24)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (one, other) = (House::new(), later());
@@ -247,7 +247,7 @@ pub(crate) async fn observe(space: &Workspace, content: &str) -> Entry {
 }
 
 #[tokio::test]
-async fn what_is_there_stays_as_it_is_and_what_differs_is_told() {
+async fn space_import_keeps_existing_entries_and_reports_differences() {
     let (one, other) = (House::new(), later());
     observe(&one.space, "oak").await;
     observe(&one.space, "stone").await;
@@ -298,7 +298,7 @@ fn merging() -> ImportOptions {
 }
 
 #[tokio::test]
-async fn what_somebody_changed_in_a_file_is_merged_field_by_field() {
+async fn merging_import_applies_edits_in_the_file_field_by_field() {
     let house = House::new();
     let space = &house.space;
     for content in ["oak", "stone", "moss", "fern"] {
@@ -391,7 +391,7 @@ async fn what_somebody_changed_in_a_file_is_merged_field_by_field() {
 }
 
 #[tokio::test]
-async fn a_file_of_another_store_merges_nothing() {
+async fn import_merges_nothing_from_a_file_of_another_store() {
     let (one, other) = (House::new(), later());
     let oak = observe(&one.space, "oak").await;
     import(&other.space, &export(&one.space).await).await;
@@ -412,7 +412,7 @@ async fn a_file_of_another_store_merges_nothing() {
 }
 
 #[tokio::test]
-async fn a_space_comes_into_one_of_another_name_and_finds_its_standing_pages() {
+async fn import_into_a_differently_named_space_finds_standing_pages() {
     let (one, other) = (House::new(), later());
     let note: ItemInput = serde_json::from_value(json!({"kind": "note", "body": "oak"})).unwrap();
     one.space
@@ -442,7 +442,7 @@ async fn a_space_comes_into_one_of_another_name_and_finds_its_standing_pages() {
 }
 
 #[tokio::test]
-async fn results_that_were_put_away_come_with_every_byte_and_without_what_is_secret_here() {
+async fn imported_results_keep_every_byte_except_secrets() {
     let (one, other) = (House::new(), later());
     one.set_policy(json!({"redaction": "off"})).await;
     // Assembled at run time, so that no scanner takes this file for a leak.
@@ -487,7 +487,7 @@ async fn results_that_were_put_away_come_with_every_byte_and_without_what_is_sec
 }
 
 #[tokio::test]
-async fn a_long_text_that_is_not_what_was_written_is_refused_and_not_taken_for_redacted() {
+async fn damaged_long_text_is_refused_and_not_taken_for_redacted() {
     let (one, other) = (House::new(), later());
     observe(&one.space, &"a line of a long text\n".repeat(5_000)).await;
     let how = Eviction {
@@ -521,7 +521,7 @@ async fn a_long_text_that_is_not_what_was_written_is_refused_and_not_taken_for_r
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_line_is_told_with_its_place_and_takes_nothing_away_from_others() {
+async fn malformed_import_line_is_reported_and_the_others_are_imported() {
     let (one, other) = (House::new(), later());
     observe(&one.space, "oak").await;
     observe(&one.space, "stone").await;
@@ -551,7 +551,7 @@ async fn what_is_wrong_with_a_line_is_told_with_its_place_and_takes_nothing_away
 }
 
 #[tokio::test]
-async fn only_a_person_brings_a_space_in_and_may_distrust_it_m7_7() {
+async fn only_people_may_import_a_space_and_mark_it_distrusted_m7_7() {
     let (one, other) = (House::new(), later());
     observe(&one.space, "oak").await;
     let text = export(&one.space).await;

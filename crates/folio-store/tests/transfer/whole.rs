@@ -56,7 +56,7 @@ async fn add_with_links(space: &Workspace) {
 }
 
 #[tokio::test]
-async fn an_export_is_of_one_moment_whatever_is_added_meanwhile() {
+async fn export_is_a_snapshot_despite_concurrent_writes() {
     let (house, other) = (House::new(), later());
     let space = &house.space;
     let (one, two) = (observe(space, "oak").await.id, observe(space, "stone").await.id);
@@ -75,7 +75,7 @@ async fn an_export_is_of_one_moment_whatever_is_added_meanwhile() {
 }
 
 #[tokio::test]
-async fn a_file_in_another_encoding_changes_no_text_and_adds_none() {
+async fn import_refuses_lines_that_are_not_valid_utf8() {
     let house = House::new();
     observe(&house.space, "oak").await;
     observe(&house.space, "café au lait").await;
@@ -108,7 +108,7 @@ async fn a_file_in_another_encoding_changes_no_text_and_adds_none() {
 }
 
 #[tokio::test]
-async fn what_was_forgotten_is_gone_also_if_the_file_broke_off_before() {
+async fn forgotten_entry_is_erased_after_an_earlier_broken_import() {
     let (house, other) = (House::new(), later());
     let space = &house.space;
     for content in ["oak", "stone", "moss"] {

@@ -68,7 +68,7 @@ fn advice(urgency: Urgency, question: Option<&str>) -> Option<Advice> {
 }
 
 #[tokio::test]
-async fn an_advisor_raises_asks_and_finds_left_and_the_log_says_so_m7_11_1() {
+async fn advisor_raises_urgency_asks_and_reports_open_work_m7_11_1() {
     let (scene, told) = advised(Told {
         before: advice(Urgency::High, Some("Which of the two invoices?")),
         left: vec!["nobody paid it".to_owned(), " ".to_owned()],
@@ -125,7 +125,7 @@ async fn an_advisor_raises_asks_and_finds_left_and_the_log_says_so_m7_11_1() {
 }
 
 #[tokio::test]
-async fn what_the_rules_found_stands_whatever_an_advisor_says_m7_11_1() {
+async fn advisor_cannot_override_the_rules_m7_11_1() {
     let (scene, told) = advised(Told {
         before: advice(Urgency::Low, Some("Really?")),
         ..Told::default()
@@ -152,7 +152,7 @@ async fn what_the_rules_found_stands_whatever_an_advisor_says_m7_11_1() {
 }
 
 #[tokio::test]
-async fn an_advisor_that_fails_breaks_or_waits_changes_nothing_but_the_trace_m7_11_1() {
+async fn failing_or_hanging_advisor_changes_only_the_trace_m7_11_1() {
     let (scene, _told) = advised(Told::default());
     for (input, why) in [
         ("sleep well and long tonight, my dear", "it is asleep"),
@@ -173,7 +173,7 @@ async fn an_advisor_that_fails_breaks_or_waits_changes_nothing_but_the_trace_m7_
 }
 
 #[tokio::test]
-async fn a_turn_that_is_begun_again_with_its_key_asks_nobody_m7_11_1() {
+async fn replayed_turn_does_not_ask_the_advisor_again_m7_11_1() {
     let (scene, told) = advised(Told {
         before: advice(Urgency::High, None),
         ..Told::default()
@@ -192,7 +192,7 @@ async fn a_turn_that_is_begun_again_with_its_key_asks_nobody_m7_11_1() {
 }
 
 #[tokio::test]
-async fn asking_whether_a_key_was_used_uses_it_for_nothing() {
+async fn checking_whether_a_key_is_recorded_does_not_consume_it() {
     let scene = Scene::new();
     let actor = person();
     assert!(!scene.workspace.is_recorded(&actor, "k").await.unwrap());

@@ -22,7 +22,7 @@ fn request(prompt: &str, budget: u32) -> ContextRequest {
 }
 
 #[tokio::test]
-async fn the_scratch_page_has_a_tenth_and_every_memory_its_section_m7_11_4() {
+async fn context_gives_the_scratch_page_a_tenth_beside_every_memory_m7_11_4() {
     let scene = Scene::new();
     for _ in 0..3 {
         let burgundy = json!({"content": "User prefers Burgundy wines", "tags": ["wine"], "confidence": 0.9});
@@ -88,7 +88,7 @@ async fn the_scratch_page_has_a_tenth_and_every_memory_its_section_m7_11_4() {
 }
 
 #[tokio::test]
-async fn patterns_are_not_said_to_be_left_out_of_the_observations_m7_11_4() {
+async fn patterns_are_not_counted_as_omitted_observations_m7_11_4() {
     let scene = Scene::new();
     let turn = scene.begin("What is there?").await.turn.begun.id;
     let workspace = &scene.workspace;
@@ -125,7 +125,7 @@ async fn patterns_are_not_said_to_be_left_out_of_the_observations_m7_11_4() {
 }
 
 #[tokio::test]
-async fn an_empty_space_and_an_empty_budget_give_nothing_m7_11_4() {
+async fn context_of_an_empty_space_or_zero_budget_is_empty_m7_11_4() {
     let scene = Scene::new();
     assert_eq!(
         scene

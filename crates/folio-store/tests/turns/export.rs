@@ -12,7 +12,7 @@ use serde_json::{from_value, json};
 use crate::scene::{Scene, person};
 
 #[tokio::test]
-async fn an_export_has_what_the_turn_touched_with_old_and_new_version_and_a_manifest_of_all_m7_6_47() {
+async fn export_lists_touched_versions_and_a_manifest_of_all_entries_m7_6_47() {
     let scene = Scene::new();
     let before = scene.turn_with("one", "t", json!({"content": "before"})).await;
     let untouched = scene.turn_with("two", "t", json!({"content": "untouched"})).await;
@@ -57,7 +57,7 @@ async fn an_export_has_what_the_turn_touched_with_old_and_new_version_and_a_mani
 }
 
 #[tokio::test]
-async fn an_export_says_what_was_then_whatever_happens_later_m7_6_47() {
+async fn export_shows_entries_as_they_were_at_turn_end_m7_6_47() {
     let scene = Scene::new();
     let turn = scene.begin("one").await;
     let entry = scene.notice("t", turn.turn.begun.id, json!({"content": "then"})).await;
@@ -73,7 +73,7 @@ async fn an_export_says_what_was_then_whatever_happens_later_m7_6_47() {
 }
 
 #[tokio::test]
-async fn what_is_forgotten_is_forgotten_in_every_export_and_stays_in_the_manifest_m7_6_50() {
+async fn forgotten_entry_stays_in_export_manifests_without_content_m7_6_50() {
     let scene = Scene::new();
     let turn = scene.begin("x").await;
     let entry = scene
@@ -104,7 +104,7 @@ async fn what_is_forgotten_is_forgotten_in_every_export_and_stays_in_the_manifes
 }
 
 #[tokio::test]
-async fn a_part_of_the_manifest_in_which_nothing_changed_is_kept_once_m7_6_47() {
+async fn unchanged_manifest_part_is_shared_between_exports_m7_6_47() {
     let scene = Scene::new();
     let turn = scene.begin("many").await;
     for n in 0..600 {
@@ -129,7 +129,7 @@ async fn a_part_of_the_manifest_in_which_nothing_changed_is_kept_once_m7_6_47() 
 }
 
 #[tokio::test]
-async fn earlier_turns_are_found_by_thread_time_and_text_m7_11_5() {
+async fn episodes_are_found_by_thread_time_and_text_m7_11_5() {
     let scene = Scene::new();
     scene
         .turn_with(
@@ -193,7 +193,7 @@ async fn earlier_turns_are_found_by_thread_time_and_text_m7_11_5() {
 }
 
 #[tokio::test]
-async fn turns_that_run_side_by_side_each_tell_all_that_there_is_when_they_end_m7_6_47() {
+async fn concurrent_turns_each_export_all_entries_at_their_end_m7_6_47() {
     let scene = Scene::new();
     let turns = [scene.begin("a").await, scene.begin("b").await, scene.begin("c").await];
     let [first, second, third] = &turns;

@@ -20,7 +20,7 @@ fn input(title: &str, key: &str) -> GoalInput {
 }
 
 #[tokio::test]
-async fn a_goal_is_as_far_as_what_is_linked_to_it_m7_11_3() {
+async fn goal_progress_is_the_closed_part_of_its_linked_entries_m7_11_3() {
     let scene = Scene::new();
     let (thread, kind) = (ThreadKey::main(), EntryKind::Goal);
     let goal = input("Book a flight to Paris", "book_flight_to_paris");
@@ -56,7 +56,7 @@ async fn a_goal_is_as_far_as_what_is_linked_to_it_m7_11_3() {
 }
 
 #[tokio::test]
-async fn a_goal_counts_all_that_is_linked_to_it_however_much_that_is_m7_11_3() {
+async fn goal_progress_counts_over_a_thousand_linked_entries_m7_11_3() {
     let scene = Scene::new();
     let (thread, workspace) = (ThreadKey::main(), &scene.workspace);
     let goal = input("Count the sheep", "sheep");
@@ -80,7 +80,7 @@ async fn a_goal_counts_all_that_is_linked_to_it_however_much_that_is_m7_11_3() {
 }
 
 #[tokio::test]
-async fn goals_of_one_name_are_no_part_of_one_another_m7_11_3() {
+async fn goals_with_the_same_key_do_not_count_each_other_m7_11_3() {
     let scene = Scene::new();
     let thread = ThreadKey::main();
     for title in ["Book a flight", "Book another"] {
@@ -100,7 +100,7 @@ async fn goals_of_one_name_are_no_part_of_one_another_m7_11_3() {
 }
 
 #[tokio::test]
-async fn a_pending_action_is_done_when_its_confirmation_is_resolved_m7_11_3() {
+async fn pending_action_is_done_when_its_confirmation_is_resolved_m7_11_3() {
     let scene = Scene::new();
     let (thread, kind) = (ThreadKey::main(), EntryKind::PendingAction);
     let action = input("Confirm the flight", "confirm_flight_123");
@@ -123,7 +123,7 @@ async fn a_pending_action_is_done_when_its_confirmation_is_resolved_m7_11_3() {
 }
 
 #[tokio::test]
-async fn a_declined_action_is_put_away_and_not_done_m7_11_3() {
+async fn declined_pending_action_is_archived_and_not_done_m7_11_3() {
     let scene = Scene::new();
     let (thread, kind) = (ThreadKey::main(), EntryKind::PendingAction);
     let action = input("Send the money", "send");
@@ -147,7 +147,7 @@ async fn a_declined_action_is_put_away_and_not_done_m7_11_3() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answered_in_its_time_does_nothing_m7_11_3() {
+async fn expired_question_does_not_complete_its_pending_action_m7_11_3() {
     let scene = Scene::new();
     let thread = ThreadKey::main();
     let add = async |kind, input, from| {
@@ -180,7 +180,7 @@ async fn a_question_that_nobody_answered_in_its_time_does_nothing_m7_11_3() {
 }
 
 #[tokio::test]
-async fn a_sure_observation_is_offered_as_a_goal_and_made_one_only_when_somebody_says_so_m7_11_3() {
+async fn confident_suggestion_becomes_a_goal_only_on_request_m7_11_3() {
     let scene = Scene::new();
     let turn = scene.begin("Check the certificates").await;
     let sure = json!({"type": "action_suggestion", "content": "Renew the certificate", "confidence": 0.95});

@@ -22,7 +22,7 @@ async fn of_type(scene: &Scene, name: &str) -> Vec<Entry> {
 }
 
 #[tokio::test]
-async fn what_is_noticed_in_turn_after_turn_becomes_a_pattern_and_a_fact_m7_9() {
+async fn observation_repeated_in_three_turns_becomes_pattern_and_fact_m7_9() {
     let scene = Scene::new();
     let mut seen = Vec::new();
     for _ in 0..2 {
@@ -59,7 +59,7 @@ async fn what_is_noticed_in_turn_after_turn_becomes_a_pattern_and_a_fact_m7_9() 
 }
 
 #[tokio::test]
-async fn a_further_sighting_replaces_the_pattern_and_a_turn_without_news_leaves_it_m7_9() {
+async fn only_a_further_sighting_supersedes_the_pattern_m7_9() {
     let scene = Scene::new();
     for _ in 0..3 {
         scene.turn_with("Which wine?", "wine_search", burgundy()).await;
@@ -81,7 +81,7 @@ async fn a_further_sighting_replaces_the_pattern_and_a_turn_without_news_leaves_
 }
 
 #[tokio::test]
-async fn a_turn_ends_that_replaces_a_pattern_and_puts_it_away_m7_9() {
+async fn turn_end_supersedes_and_archives_a_resolved_pattern_m7_9() {
     let scene = Scene::new();
     for _ in 0..3 {
         scene.turn_with("Which wine?", "wine_search", burgundy()).await;
@@ -108,7 +108,7 @@ async fn a_turn_ends_that_replaces_a_pattern_and_puts_it_away_m7_9() {
 }
 
 #[tokio::test]
-async fn an_archived_member_counts_and_a_run_by_hand_finds_no_more_m7_9() {
+async fn archived_members_still_count_towards_a_pattern_m7_9() {
     let scene = Scene::new();
     for _ in 0..3 {
         let entry = scene.turn_with("Which wine?", "wine_search", burgundy()).await;
@@ -125,7 +125,7 @@ async fn an_archived_member_counts_and_a_run_by_hand_finds_no_more_m7_9() {
 }
 
 #[tokio::test]
-async fn marks_say_how_far_a_tool_is_to_be_believed_and_the_router_knows_m7_11_6() {
+async fn refuted_alerts_lower_the_urgency_from_that_tool_m7_11_6() {
     let scene = Scene::new();
     let alert = |n: usize| json!({"type": "risk_alert", "content": format!("Alarm number {n}"), "confidence": 0.95, "tags": ["payment"]});
     for n in 0..5 {

@@ -12,7 +12,7 @@ use crate::scene::{Scene, person};
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
-async fn scenario_3_a_minute_is_a_minute_and_not_a_nanosecond_more() {
+async fn scenario_3_observation_expires_exactly_after_its_ttl_minute() {
     let scene = Scene::new();
     let turn = scene.begin("look").await;
     let entry = scene
@@ -40,7 +40,7 @@ async fn scenario_3_a_minute_is_a_minute_and_not_a_nanosecond_more() {
 }
 
 #[tokio::test]
-async fn scenario_3_zero_is_over_at_once_and_10080_is_seven_days() {
+async fn scenario_3_zero_and_seven_day_ttl_expire_on_time() {
     let scene = Scene::new();
     let turn = scene.begin("look").await;
     let gone = scene
@@ -64,7 +64,7 @@ async fn scenario_3_zero_is_over_at_once_and_10080_is_seven_days() {
 }
 
 #[tokio::test]
-async fn scenario_5_what_one_turn_notices_the_next_one_finds_with_its_countdown_going_on() {
+async fn scenario_5_next_turn_finds_observations_with_unchanged_expiry() {
     let scene = Scene::new();
     let burgundy = json!({"content": "User prefers Burgundy", "ttl_minutes": 1440});
     let entry = scene.turn_with("Which wine?", "wine_search", burgundy).await;
@@ -81,7 +81,7 @@ async fn scenario_5_what_one_turn_notices_the_next_one_finds_with_its_countdown_
 }
 
 #[tokio::test]
-async fn scenario_5_several_last_and_what_expires_between_turns_is_gone() {
+async fn scenario_5_observations_expired_between_turns_are_not_listed() {
     let scene = Scene::new();
     let first = scene.begin("one").await;
     for (text, minutes) in [("short", 10), ("long", 1440), ("longer", 2880)] {
@@ -95,7 +95,7 @@ async fn scenario_5_several_last_and_what_expires_between_turns_is_gone() {
 }
 
 #[tokio::test]
-async fn scenario_5_what_is_changed_between_turns_keeps_its_end_and_the_next_turn_sees_the_change() {
+async fn scenario_5_update_between_turns_keeps_expiry_and_is_seen_next() {
     let scene = Scene::new();
     let input = json!({"type": "risk_alert", "content": "x", "tags": ["database"], "ttl_minutes": 60});
     let entry = scene.turn_with("one", "t", input).await;

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::scene::{Scene, person};
 
 #[tokio::test]
-async fn turns_beside_one_another_share_the_page_and_know_what_came_since_m7_11_7() {
+async fn concurrent_turns_share_the_page_and_see_what_is_new_m7_11_7() {
     let scene = Scene::new();
     let (one, two) = (scene.begin("one").await, scene.begin_in("other", "two").await);
     let preference = json!({"content": "User prefers Burgundy", "tags": ["wine"]});
@@ -41,7 +41,7 @@ async fn turns_beside_one_another_share_the_page_and_know_what_came_since_m7_11_
 }
 
 #[tokio::test]
-async fn a_turn_is_told_what_it_wrote_over_that_another_had_changed_since_it_began_m7_4_33() {
+async fn turn_is_told_which_concurrent_changes_it_overwrote_m7_4_33() {
     let scene = Scene::new();
     let memory = &scene.workspace;
     let noticed = scene.begin("zero").await;
@@ -82,7 +82,7 @@ async fn a_turn_is_told_what_it_wrote_over_that_another_had_changed_since_it_beg
 }
 
 #[tokio::test]
-async fn a_background_turn_is_marked_waits_and_its_findings_are_used_later_m7_11_7() {
+async fn background_turn_has_low_urgency_and_its_findings_are_used_m7_11_7() {
     let scene = Scene::new();
     let input = TurnInput {
         thread: ThreadKey::main(),

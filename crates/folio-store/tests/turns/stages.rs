@@ -20,7 +20,7 @@ use serde_json::{from_value, json};
 use crate::scene::{Scene, person, used};
 
 #[tokio::test]
-async fn a_tools_alert_in_one_turn_changes_a_decision_of_a_later_one_and_the_log_shows_it_m7_11_2() {
+async fn tool_alert_raises_urgency_of_later_turns_and_is_traced_m7_11_2() {
     let scene = Scene::new();
     let before = scene.begin("Pay the invoice of ACME").await;
     assert_eq!(before.assessment.urgency, Urgency::Normal);
@@ -60,7 +60,7 @@ async fn a_tools_alert_in_one_turn_changes_a_decision_of_a_later_one_and_the_log
 }
 
 #[tokio::test]
-async fn a_phishing_alert_lasts_and_prioritises_mail_seed_002_example_3() {
+async fn phishing_alert_makes_later_mail_critical_seed_002_example_3() {
     let scene = Scene::new();
     let alert = json!({"type": "alert", "content": "Suspicious email detected: sender claims to be bank",
                        "confidence": 0.85, "tags": ["security", "phishing", "alert"], "ttl_minutes": 10080});
@@ -70,7 +70,7 @@ async fn a_phishing_alert_lasts_and_prioritises_mail_seed_002_example_3() {
 }
 
 #[tokio::test]
-async fn the_clarifier_asks_and_the_answer_resolves_it_m7_11_2() {
+async fn clarifier_question_is_resolved_by_the_answer_m7_11_2() {
     let scene = Scene::new();
     let unclear = scene.begin("fix it").await;
     assert!(matches!(unclear.clarity, Clarity::Ambiguous { .. }));
@@ -106,7 +106,7 @@ async fn the_clarifier_asks_and_the_answer_resolves_it_m7_11_2() {
 }
 
 #[tokio::test]
-async fn the_next_input_says_what_an_unclear_one_meant_m7_11_2() {
+async fn next_input_resolves_the_clarifier_question_m7_11_2() {
     let scene = Scene::new();
     let unclear = scene.begin("fix it").await;
     let question = unclear.question.clone().unwrap();
@@ -140,7 +140,7 @@ async fn the_next_input_says_what_an_unclear_one_meant_m7_11_2() {
 }
 
 #[tokio::test]
-async fn what_is_said_elsewhere_or_by_nobody_clarifies_nothing_m7_11_2() {
+async fn clarifier_question_ignores_unrelated_or_blank_input_m7_11_2() {
     let scene = Scene::new();
     let unclear = scene.begin("fix it").await;
     let question = unclear.question.clone().unwrap();
@@ -161,7 +161,7 @@ async fn what_is_said_elsewhere_or_by_nobody_clarifies_nothing_m7_11_2() {
 }
 
 #[tokio::test]
-async fn a_yes_in_one_thread_answers_nothing_that_another_waits_for_m7_11_2() {
+async fn answer_from_another_thread_needs_the_question_handle_m7_11_2() {
     let scene = Scene::new();
     let goal = GoalInput {
         title: "Delete the database".to_owned(),
@@ -213,7 +213,7 @@ async fn a_yes_in_one_thread_answers_nothing_that_another_waits_for_m7_11_2() {
 }
 
 #[tokio::test]
-async fn a_question_that_quotes_strangers_is_theirs_m7_8_v11() {
+async fn question_quoting_external_content_has_external_trust_m7_8_v11() {
     let scene = Scene::new();
     let policy = from_value(json!({"manifests": {"web": {"external": true}}})).unwrap();
     scene.workspace.set_policy(&person(), policy, None, None).await.unwrap();
@@ -236,7 +236,7 @@ async fn a_question_that_quotes_strangers_is_theirs_m7_8_v11() {
 }
 
 #[tokio::test]
-async fn what_a_pending_confirmation_needs_moves_to_the_front_m7_11_2() {
+async fn work_for_a_pending_confirmation_is_ordered_first_m7_11_2() {
     let scene = Scene::new();
     let turn = scene.begin("Send the contract to Bob").await;
     let id = turn.turn.begun.id;
@@ -257,7 +257,7 @@ async fn what_a_pending_confirmation_needs_moves_to_the_front_m7_11_2() {
 }
 
 #[tokio::test]
-async fn what_is_pending_review_means_more_work_and_a_reviewed_one_does_not_m7_11_2() {
+async fn pending_review_keeps_a_turn_incomplete_until_resolved_m7_11_2() {
     let scene = Scene::new();
     let turn = scene.begin("Summarise the report").await;
     let review = json!({"content": "Two figures contradict each other", "status": "pending_review"});
@@ -284,7 +284,7 @@ async fn what_is_pending_review_means_more_work_and_a_reviewed_one_does_not_m7_1
 }
 
 #[tokio::test]
-async fn resolved_ones_are_archived_only_with_the_export_m7_5_42() {
+async fn resolved_entries_are_archived_only_after_the_export_m7_5_42() {
     let scene = Scene::new();
     let turn = scene.begin("Book the flight").await;
     let entry = scene
@@ -320,7 +320,7 @@ async fn resolved_ones_are_archived_only_with_the_export_m7_5_42() {
 }
 
 #[tokio::test]
-async fn a_turn_ends_once() {
+async fn ending_a_turn_twice_is_refused() {
     let scene = Scene::new();
     let turn = scene.begin("x").await;
     scene.end(&turn).await;
@@ -332,7 +332,7 @@ async fn a_turn_ends_once() {
 }
 
 #[tokio::test]
-async fn a_secret_in_an_input_does_not_reach_the_log() {
+async fn secret_in_a_turn_input_is_redacted() {
     let scene = Scene::new();
     let turn = scene.begin("use the key AKIAIOSFODNN7EXAMPLE for the upload").await;
     assert!(!turn.turn.begun.input.contains("AKIA"), "{}", turn.turn.begun.input);
@@ -387,7 +387,7 @@ impl Reflector for Contrary {
 }
 
 #[tokio::test]
-async fn others_may_decide_in_the_stages_of_a_turn_and_the_log_says_what_they_did_m7_11_1() {
+async fn custom_stages_override_the_rules_and_are_recorded_m7_11_1() {
     let scene = Scene::new();
     let contrary = Arc::new(Contrary);
     let own = scene.workspace.with_stages(Stages {

@@ -54,7 +54,7 @@ async fn by_histories(scene: &Scene, turn: TurnId, as_of: Seq) -> Vec<(EntryId, 
 }
 
 #[tokio::test]
-async fn the_end_of_a_turn_asks_no_entry_that_it_left_alone_for_its_history_m7_6_47() {
+async fn ending_a_turn_reads_no_history_of_untouched_entries_m7_6_47() {
     let (store, scene) = counted();
     let mut entries: Vec<Entry> = Vec::new();
     for n in 0..300 {
@@ -91,7 +91,7 @@ proptest! {
     /// Who does what to which entry: the turn, another turn beside it, or none, and whether that is in one commit with
     /// the next operation.
     #[test]
-    fn the_log_says_of_every_entry_what_its_history_says_m7_6_47(
+    fn touched_entries_from_the_log_match_entry_histories_m7_6_47(
         acts in proptest::collection::vec((0..3_usize, 0..12_usize, 0..3_u8, any::<bool>()), 0..40),
         quiet in prop_oneof![Just(0), Just(250)],
     ) {

@@ -14,7 +14,7 @@ async fn put(scene: &Scene, blob: Blob) -> Result<(), StoreError> {
 }
 
 /// A body of any content and length reads back unchanged.
-pub async fn a_body_reads_back(home: &dyn Home) {
+pub async fn stored_body_reads_back_unchanged(home: &dyn Home) {
     let scene = Scene::of(home);
     let mixed: Vec<u8> = (0..300_000_u32)
         .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
@@ -36,7 +36,7 @@ pub async fn a_body_reads_back(home: &dyn Home) {
 }
 
 /// A body that is written several times is stored once.
-pub async fn a_body_is_kept_once(home: &dyn Home) {
+pub async fn body_written_repeatedly_passes_the_store_check(home: &dyn Home) {
     let scene = Scene::of(home);
     let blob = Blob::new(b"again and again".to_vec());
     for _ in 0..3 {
@@ -53,7 +53,7 @@ pub async fn a_body_is_kept_once(home: &dyn Home) {
 }
 
 /// Knowing a hash gives no access from another space (M7.6.51).
-pub async fn a_body_belongs_to_its_space(home: &dyn Home) {
+pub async fn body_is_readable_only_in_its_space(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     let blob = Blob::new(b"mine".to_vec());

@@ -31,7 +31,7 @@ async fn copied(source: &Scene, target: &Scene) -> folio_store::copy::Copied {
 
 /// A copy has the same numbers, instants, keys, handles and derived data, also for commits of which only the numbers
 /// are left.
-pub async fn a_copy_goes_on_as_the_store_would_have(home: &dyn Home) {
+pub async fn copied_store_continues_with_the_numbers_of_its_source(home: &dyn Home) {
     let (source, target) = (elsewhere(), Scene::of(home));
     let page = source.a_page().await;
     let add = |title: &'static str| source.add(source.entry(page, EntryKind::Observation, title));
@@ -99,7 +99,7 @@ pub async fn a_copy_goes_on_as_the_store_would_have(home: &dyn Home) {
 }
 
 /// Nothing is copied twice, and what was added since is copied.
-pub async fn a_copy_is_brought_up_to_date(home: &dyn Home) {
+pub async fn repeated_copy_transfers_only_new_commits(home: &dyn Home) {
     let (source, target) = (elsewhere(), Scene::of(home));
     source.a_note("one").await;
     copied(&source, &target).await;
@@ -110,7 +110,7 @@ pub async fn a_copy_is_brought_up_to_date(home: &dyn Home) {
 }
 
 /// Tokens are not in the log, so only the copy itself records that it revoked one.
-pub async fn a_token_that_a_copy_takes_back_stays_so(home: &dyn Home) {
+pub async fn token_revoked_in_a_copy_stays_revoked_after_copying_again(home: &dyn Home) {
     let (source, target) = (elsewhere(), Scene::of(home));
     let kept = |name: &str| {
         let token = AccessToken::draw();
@@ -138,7 +138,7 @@ pub async fn a_token_that_a_copy_takes_back_stays_so(home: &dyn Home) {
 }
 
 /// A store that somebody else has written to is left alone.
-pub async fn what_is_no_copy_is_not_written_to(home: &dyn Home) {
+pub async fn copying_into_an_unrelated_store_is_refused(home: &dyn Home) {
     let (source, target) = (elsewhere(), Scene::of(home));
     source.a_note("mine").await;
     target.clock.advance(Duration::from_secs(1));
@@ -150,7 +150,7 @@ pub async fn what_is_no_copy_is_not_written_to(home: &dyn Home) {
 }
 
 /// Commits follow one another without gaps, whoever made them.
-pub async fn a_commit_that_does_not_follow_is_not_taken_over(home: &dyn Home) {
+pub async fn copied_commits_must_follow_without_gap_or_repeat(home: &dyn Home) {
     let (source, target) = (elsewhere(), Scene::of(home));
     source.a_note("one").await;
     source.a_note("two").await;

@@ -11,7 +11,7 @@ use super::Home;
 use super::scene::Scene;
 
 /// Pages neither repeat nor skip entries, whatever is written meanwhile (M7.2.15).
-pub async fn pages_of_a_list_neither_repeat_nor_skip(home: &dyn Home) {
+pub async fn list_pages_neither_repeat_nor_skip_entries(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let add = async |number: u32| {
@@ -64,7 +64,7 @@ pub async fn pages_of_a_list_neither_repeat_nor_skip(home: &dyn Home) {
 
 /// All pages are as of the instant of the first one: an entry that expires while somebody reads is still on its page,
 /// and counted.
-pub async fn pages_of_a_list_are_of_one_instant_m7_2_15(home: &dyn Home) {
+pub async fn list_pages_keep_the_time_of_the_first_page_m7_2_15(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     for number in 1..=6_u64 {
@@ -104,7 +104,7 @@ pub async fn pages_of_a_list_are_of_one_instant_m7_2_15(home: &dyn Home) {
 }
 
 /// A cursor of another query is refused, also if it comes from another space.
-pub async fn a_cursor_of_another_query_is_refused(home: &dyn Home) {
+pub async fn cursor_of_another_query_or_space_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     let page = scene.a_page().await;

@@ -20,7 +20,7 @@ fn fenced(run: RunId, head: Seq, fence: u64) -> Vec<Expected> {
 }
 
 /// Others are told who drives the run.
-pub async fn a_run_has_one_driver(home: &dyn Home) {
+pub async fn claimed_run_cannot_be_claimed_by_another_driver(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
     let fence = scene
@@ -59,7 +59,7 @@ pub async fn a_run_has_one_driver(home: &dyn Home) {
 }
 
 /// A write of the earlier claim may still have been on its way when the run was claimed again; it is refused.
-pub async fn nothing_counts_of_the_claim_before_also_of_the_same_driver(home: &dyn Home) {
+pub async fn claiming_again_invalidates_the_fence_of_the_same_driver(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
     let claim = || async {
@@ -82,7 +82,7 @@ pub async fn nothing_counts_of_the_claim_before_also_of_the_same_driver(home: &d
 }
 
 /// A driver that gave up a run must claim it again before it can write.
-pub async fn who_gave_a_run_up_cannot_write_to_it(home: &dyn Home) {
+pub async fn driver_cannot_write_after_releasing_its_run(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
     let fence = scene
@@ -112,7 +112,7 @@ pub async fn who_gave_a_run_up_cannot_write_to_it(home: &dyn Home) {
 }
 
 /// A release with an old fence has no effect: somebody else may drive the run by now.
-pub async fn an_old_fence_gives_nothing_up(home: &dyn Home) {
+pub async fn release_with_an_old_fence_has_no_effect(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
     let old = scene
@@ -147,7 +147,7 @@ pub async fn an_old_fence_gives_nothing_up(home: &dyn Home) {
 }
 
 /// A closed store drives nothing, so another driver can claim its runs at once.
-pub async fn a_dead_driver_is_replaced_at_once(home: &dyn Home) {
+pub async fn run_of_a_closed_store_can_be_claimed_at_once(home: &dyn Home) {
     if !home.is_shared() {
         return;
     }
@@ -191,7 +191,7 @@ pub async fn a_dead_driver_is_replaced_at_once(home: &dyn Home) {
 }
 
 /// The error says that the run was taken, and not that its journal should be read again.
-pub async fn a_driver_that_was_replaced_is_told_so(home: &dyn Home) {
+pub async fn write_of_a_replaced_driver_fails_with_run_taken(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
     let old = scene
@@ -222,7 +222,7 @@ pub async fn a_driver_that_was_replaced_is_told_so(home: &dyn Home) {
 }
 
 /// Requests to a run need no fence.
-pub async fn anybody_may_ask_something_of_a_run(home: &dyn Home) {
+pub async fn requests_to_a_driven_run_need_no_fence(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
     let fence = scene

@@ -20,7 +20,7 @@ fn title(text: &str) -> FieldChange {
 }
 
 /// An entry is found by id and by handle, with every field.
-pub async fn an_entry_reads_back_as_it_was_added(home: &dyn Home) {
+pub async fn added_entry_reads_back_with_every_field(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let mut new = scene.entry(page, EntryKind::Observation, "A title");
@@ -51,7 +51,7 @@ pub async fn an_entry_reads_back_as_it_was_added(home: &dyn Home) {
 }
 
 /// Handles follow the order of the commits, and of the changes within a commit.
-pub async fn handles_count_up_and_are_found(home: &dyn Home) {
+pub async fn entry_handles_count_up_and_resolve_to_their_entries(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let committed = scene
@@ -79,7 +79,7 @@ pub async fn handles_count_up_and_are_found(home: &dyn Home) {
 }
 
 /// Handles are separate per space: the boundary between tenants (M7.6.51).
-pub async fn the_handles_of_one_space_mean_nothing_in_another(home: &dyn Home) {
+pub async fn entry_ids_and_handles_are_scoped_to_their_space(home: &dyn Home) {
     let main = Scene::of(home);
     let other = main.other_space("other");
     let empty = main.other_space("empty");
@@ -120,7 +120,7 @@ pub async fn the_handles_of_one_space_mean_nothing_in_another(home: &dyn Home) {
 }
 
 /// A patch also updates the instant and the commit of the last change.
-pub async fn a_patch_sets_fields_and_counts_the_revision(home: &dyn Home) {
+pub async fn patch_sets_fields_and_increments_the_version(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("old").await;
     scene.clock.advance(std::time::Duration::from_secs(1));
@@ -141,7 +141,7 @@ pub async fn a_patch_sets_fields_and_counts_the_revision(home: &dyn Home) {
 }
 
 /// Neither of two patches of different fields undoes the other (M7.4.33).
-pub async fn patches_of_different_fields_both_hold(home: &dyn Home) {
+pub async fn concurrent_patches_of_different_fields_both_apply(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("a note").await;
     let (left, right) = tokio::join!(
@@ -158,7 +158,7 @@ pub async fn patches_of_different_fields_both_hold(home: &dyn Home) {
 }
 
 /// A stale version is refused, and the error names the current one (M7.4.34).
-pub async fn a_stale_version_is_refused_with_the_one_it_has(home: &dyn Home) {
+pub async fn stale_patch_is_refused_with_the_current_version(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("v1").await;
     let expecting = |text, version| Change::PatchEntry {
@@ -182,7 +182,7 @@ pub async fn a_stale_version_is_refused_with_the_one_it_has(home: &dyn Home) {
 }
 
 /// A patch with a stale version succeeds if the entry already has the wanted values, so that a retry is safe (M7.4.34).
-pub async fn a_stale_version_is_accepted_if_all_is_as_wished(home: &dyn Home) {
+pub async fn patch_with_a_stale_version_succeeds_if_already_applied(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("v1").await;
     let wish = Change::PatchEntry {
@@ -197,7 +197,7 @@ pub async fn a_stale_version_is_accepted_if_all_is_as_wished(home: &dyn Home) {
 }
 
 /// It is a commit all the same.
-pub async fn a_patch_that_changes_nothing_is_no_revision(home: &dyn Home) {
+pub async fn patch_without_effect_makes_no_revision(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("same").await;
     let before = scene.read(id).await;
@@ -215,7 +215,7 @@ pub async fn a_patch_that_changes_nothing_is_no_revision(home: &dyn Home) {
 }
 
 /// An ordinary patch cannot change an archived entry back (M7.5.39).
-pub async fn archived_is_final(home: &dyn Home) {
+pub async fn archived_entry_cannot_be_patched_back(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("done with").await;
     let to = |status| vec![patch(id, vec![FieldChange::Status(status)])];
@@ -234,7 +234,7 @@ pub async fn archived_is_final(home: &dyn Home) {
 }
 
 /// The error names the missing entry or page.
-pub async fn what_is_not_there_cannot_be_changed(home: &dyn Home) {
+pub async fn changing_a_missing_entry_or_page_is_not_found(home: &dyn Home) {
     let scene = Scene::of(home);
     let nowhere = PageId::derived(&["nowhere"]);
     let cases = [
@@ -260,7 +260,7 @@ pub async fn what_is_not_there_cannot_be_changed(home: &dyn Home) {
 }
 
 /// An id is never used for a second entry.
-pub async fn an_id_is_given_once(home: &dyn Home) {
+pub async fn adding_an_entry_with_a_used_id_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let new = scene.note(page, "first");
@@ -276,7 +276,7 @@ pub async fn an_id_is_given_once(home: &dyn Home) {
 }
 
 /// One commit may add a page, an entry on it, a patch of that entry, and a link to it.
-pub async fn things_added_earlier_in_a_commit_can_be_used_in_it(home: &dyn Home) {
+pub async fn changes_can_refer_to_earlier_additions_in_the_same_commit(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.page(PageRole::Note);
     let (first, second) = (scene.note(page.id, "first"), scene.note(page.id, "second"));
@@ -334,7 +334,7 @@ pub async fn things_added_earlier_in_a_commit_can_be_used_in_it(home: &dyn Home)
 }
 
 /// A change that changes nothing is logged like any other, and rebuilding from the log gives the same state.
-pub async fn a_change_of_nothing_before_another_one_is_no_damage(home: &dyn Home) {
+pub async fn patches_without_effect_pass_the_store_check(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("a").await;
     scene.commit(vec![patch(id, vec![title("a")])]).await;
@@ -349,7 +349,7 @@ pub async fn a_change_of_nothing_before_another_one_is_no_damage(home: &dyn Home
 }
 
 /// Texts of people and tools read back byte by byte.
-pub async fn unusual_texts_come_back_byte_by_byte(home: &dyn Home) {
+pub async fn unusual_texts_read_back_unchanged(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     for text in [

@@ -15,7 +15,7 @@ fn title(text: &str) -> FieldChange {
 }
 
 /// Each revision has its author, instant, reason and changes.
-pub async fn history_tells_every_revision_in_order(home: &dyn Home) {
+pub async fn history_lists_every_revision_in_order(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
     let bystander = scene.a_note("bystander").await;
@@ -46,7 +46,7 @@ pub async fn history_tells_every_revision_in_order(home: &dyn Home) {
 }
 
 /// A replayed commit answers with the versions of that time, not with the current ones.
-pub async fn a_replay_answers_with_the_versions_of_then(home: &dyn Home) {
+pub async fn replayed_commit_returns_its_original_versions(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("v1").await;
     let page = scene.read(id).await.page;
@@ -70,7 +70,7 @@ pub async fn a_replay_answers_with_the_versions_of_then(home: &dyn Home) {
 }
 
 /// A link that is added several times is stored once.
-pub async fn links_are_found_from_both_ends_and_kept_once(home: &dyn Home) {
+pub async fn links_are_found_from_both_ends_and_stored_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let (a, b) = (scene.a_note("a").await, scene.a_note("b").await);
     let page = scene.read(a).await.page;
@@ -103,7 +103,7 @@ pub async fn links_are_found_from_both_ends_and_kept_once(home: &dyn Home) {
 }
 
 /// Links are matched by all of their parts, within the space.
-pub async fn of_many_links_those_that_are_there_are_told_in_one_question(home: &dyn Home) {
+pub async fn kept_links_returns_exactly_the_existing_links(home: &dyn Home) {
     let scene = Scene::of(home);
     let (a, b) = (scene.a_note("a").await, scene.a_note("b").await);
     let link = |rel, src: &dyn ToString, dst: &dyn ToString| Link {
@@ -134,7 +134,7 @@ pub async fn of_many_links_those_that_are_there_are_told_in_one_question(home: &
 }
 
 /// Both ends of a link must exist in the same space.
-pub async fn a_link_needs_both_its_ends(home: &dyn Home) {
+pub async fn link_target_must_be_an_id_in_the_same_space(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     let (mine, theirs) = (scene.a_note("mine").await, other.a_note("theirs").await);

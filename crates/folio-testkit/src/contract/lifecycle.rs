@@ -23,7 +23,7 @@ fn since(base: u32, entry: EntryId, fields: Vec<FieldChange>) -> Change {
 }
 
 /// The conflict names both values, and the version that was overwritten.
-pub async fn a_later_patch_of_a_field_holds_and_says_what_it_wrote_over_m7_4_33(home: &dyn Home) {
+pub async fn later_patch_of_a_field_wins_and_reports_the_conflict_m7_4_33(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
     let first = scene.commit(vec![since(1, id, vec![title("two")])]).await;
@@ -42,7 +42,7 @@ pub async fn a_later_patch_of_a_field_holds_and_says_what_it_wrote_over_m7_4_33(
 }
 
 /// Both patches hold.
-pub async fn patches_of_different_fields_are_no_conflict_m7_4_33(home: &dyn Home) {
+pub async fn patches_of_different_fields_do_not_conflict_m7_4_33(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
     scene.commit(vec![since(1, id, vec![title("two")])]).await;
@@ -63,7 +63,7 @@ pub async fn patches_of_different_fields_are_no_conflict_m7_4_33(home: &dyn Home
 }
 
 /// A patch that changes nothing is in the log without being a version.
-pub async fn what_changed_nothing_hides_no_conflict_and_is_none_m7_4_33(home: &dyn Home) {
+pub async fn patch_without_effect_neither_causes_nor_hides_a_conflict_m7_4_33(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
     scene.commit(vec![since(1, id, vec![title("two")])]).await;
@@ -86,7 +86,7 @@ pub async fn what_changed_nothing_hides_no_conflict_and_is_none_m7_4_33(home: &d
 }
 
 /// Restoring needs a change of its own; an ordinary patch is refused.
-pub async fn what_is_archived_can_be_restored_m7_5_39(home: &dyn Home) {
+pub async fn archived_entry_can_be_restored_m7_5_39(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("one").await;
     scene
@@ -119,7 +119,7 @@ async fn a_note_until(scene: &Scene, end: Timestamp) -> EntryId {
 }
 
 /// Expired entries come in the order in which they expired, and only from their own space.
-pub async fn what_has_ended_is_found_until_it_is_noted_m7_1_8(home: &dyn Home) {
+pub async fn expired_entry_is_reported_until_its_expiry_is_recorded_m7_1_8(home: &dyn Home) {
     let scene = Scene::of(home);
     let (soon, later) = (
         scene.now().plus(Duration::from_secs(60)),
@@ -141,7 +141,7 @@ pub async fn what_has_ended_is_found_until_it_is_noted_m7_1_8(home: &dyn Home) {
 }
 
 /// A pinned, archived or confirmed entry is not found as expired.
-pub async fn what_no_longer_ends_is_not_found_m7_1_7(home: &dyn Home) {
+pub async fn pinned_archived_or_extended_entry_is_not_reported_as_expired_m7_1_7(home: &dyn Home) {
     let scene = Scene::of(home);
     let (soon, later) = (
         scene.now().plus(Duration::from_secs(60)),
@@ -175,7 +175,7 @@ pub async fn what_no_longer_ends_is_not_found_m7_1_7(home: &dyn Home) {
 
 /// Such an entry is found by its words, too, and whether or not it was changed since. An entry that had expired by then
 /// is not found.
-pub async fn what_was_live_at_a_commit_is_found_there_though_it_has_expired_since_m7_2_16(home: &dyn Home) {
+pub async fn query_as_of_a_commit_finds_entries_that_expired_since_m7_2_16(home: &dyn Home) {
     let scene = Scene::of(home);
     let minutes = |number: u64| scene.now().plus(Duration::from_secs(60 * number));
     let (short, long) = (minutes(1), minutes(60));

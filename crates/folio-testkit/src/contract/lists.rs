@@ -12,7 +12,7 @@ use super::Home;
 use super::scene::{Scene, patch, tag};
 
 /// An empty query returns the newest ten entries, and the total (M7.2.11).
-pub async fn nothing_said_gives_the_newest_ten(home: &dyn Home) {
+pub async fn empty_query_returns_the_newest_ten_entries(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     for number in 1..=12 {
@@ -58,7 +58,7 @@ async fn varied(scene: &Scene) -> (PageId, PageId) {
 }
 
 /// Values within a field are alternatives; all fields must match (M7.2.12).
-pub async fn every_filter_restricts_and_all_hold_together(home: &dyn Home) {
+pub async fn query_filters_restrict_results_alone_and_combined(home: &dyn Home) {
     let scene = Scene::of(home);
     let (first, second) = varied(&scene).await;
     let none = EntryQuery::default;
@@ -175,7 +175,7 @@ pub async fn every_filter_restricts_and_all_hold_together(home: &dyn Home) {
 }
 
 /// An unknown value is not an error (M7.2.13).
-pub async fn an_unknown_value_matches_nothing(home: &dyn Home) {
+pub async fn unknown_filter_value_matches_nothing(home: &dyn Home) {
     let scene = Scene::of(home);
     varied(&scene).await;
     let none = EntryQuery::default;
@@ -220,7 +220,7 @@ pub async fn an_unknown_value_matches_nothing(home: &dyn Home) {
 }
 
 /// An entry expires exactly at its instant (M7.1.1).
-pub async fn expired_and_replaced_ones_come_only_when_asked_for(home: &dyn Home) {
+pub async fn expired_and_superseded_entries_are_listed_only_on_request(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let mut brief = scene.note(page, "brief");
@@ -245,7 +245,7 @@ pub async fn expired_and_replaced_ones_come_only_when_asked_for(home: &dyn Home)
 }
 
 /// A pinned entry expires only once it is unpinned (M7.1.7).
-pub async fn a_pinned_entry_does_not_expire(home: &dyn Home) {
+pub async fn pinned_entry_is_listed_past_its_lifetime(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let mut pinned = scene.note(page, "pinned");
@@ -258,7 +258,7 @@ pub async fn a_pinned_entry_does_not_expire(home: &dyn Home) {
 }
 
 /// Paths are dotted, and values are compared as JSON values (M7.2.18).
-pub async fn context_is_matched_by_path(home: &dyn Home) {
+pub async fn context_filter_matches_values_by_dotted_path(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     for (title, context) in [
@@ -300,7 +300,7 @@ pub async fn context_is_matched_by_path(home: &dyn Home) {
 }
 
 /// The maximum number of tags, and of values in one query, works; each may be given twice.
-pub async fn an_entry_is_found_by_all_its_tags_and_values(home: &dyn Home) {
+pub async fn query_with_maximum_tags_and_context_values_finds_its_entry(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let tags: Vec<Tag> = (0..Tag::MAX_PER_ENTRY).map(|n| tag(&format!("t{n}"))).collect();
@@ -342,7 +342,7 @@ pub async fn an_entry_is_found_by_all_its_tags_and_values(home: &dyn Home) {
 }
 
 /// The filter is implemented twice: in the model and in the store. They agree on every mixture.
-pub async fn the_store_lists_what_the_model_says(home: &dyn Home) {
+pub async fn store_lists_match_the_reference_model(home: &dyn Home) {
     let scene = Scene::of(home);
     let pages = [scene.a_page().await, scene.a_page().await];
     let mut noise = Noise(7);
@@ -388,7 +388,7 @@ pub async fn the_store_lists_what_the_model_says(home: &dyn Home) {
 
 /// A query as of a past commit gives the state of that time, whatever has changed since, and while it is read page by
 /// page (M7.2.15, M7.2.16).
-pub async fn the_past_is_listed_as_it_was(home: &dyn Home) {
+pub async fn query_as_of_a_past_commit_lists_the_past_state(home: &dyn Home) {
     let scene = Scene::of(home);
     let pages = [scene.a_page().await, scene.a_page().await];
     let mut noise = Noise(11);
@@ -447,7 +447,7 @@ pub async fn the_past_is_listed_as_it_was(home: &dyn Home) {
 }
 
 /// This also holds if more has changed between two pages than is read at a time (M7.2.15).
-pub async fn a_list_goes_on_as_it_began_when_everything_has_changed_m7_2_15(home: &dyn Home) {
+pub async fn paged_list_keeps_its_state_after_many_changes_m7_2_15(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let mut ids = Vec::new();
@@ -504,7 +504,7 @@ pub async fn a_list_goes_on_as_it_began_when_everything_has_changed_m7_2_15(home
 }
 
 /// The query of a parallel turn that has seen everything up to a commit (M7.2.16).
-pub async fn what_came_since_was_added_or_changed(home: &dyn Home) {
+pub async fn since_filter_returns_entries_added_or_changed_later(home: &dyn Home) {
     let scene = Scene::of(home);
     let (old, changed) = (scene.a_note("old").await, scene.a_note("changed").await);
     let since = Some(scene.head().await);
@@ -601,7 +601,7 @@ impl Noise {
 }
 
 /// Whatever is written meanwhile, an entry is in exactly one of two lists that are queried together.
-pub async fn what_is_asked_at_once_is_of_one_state(home: &dyn Home) {
+pub async fn queries_asked_together_see_the_same_state(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let todo = scene.add(scene.entry(page, EntryKind::Todo, "mend the roof")).await;

@@ -13,7 +13,7 @@ use super::Home;
 use super::scene::{Scene, patch};
 
 /// Each space counts for itself.
-pub async fn commits_are_numbered_from_one_without_gaps(home: &dyn Home) {
+pub async fn commits_of_a_space_are_numbered_from_one_without_gaps(home: &dyn Home) {
     let main = Scene::of(home);
     let other = main.other_space("other");
     assert_eq!(main.head().await, Seq(0));
@@ -26,7 +26,7 @@ pub async fn commits_are_numbered_from_one_without_gaps(home: &dyn Home) {
 }
 
 /// Commits that share a transaction get different numbers.
-pub async fn concurrent_commits_get_every_number_once(home: &dyn Home) {
+pub async fn concurrent_commits_get_distinct_numbers_without_gaps(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let page = scene.a_page().await;
     let writers = (0..16).map(|writer| {
@@ -61,7 +61,7 @@ pub async fn concurrent_commits_get_every_number_once(home: &dyn Home) {
 }
 
 /// Not even the changes before the invalid one are applied.
-pub async fn a_refused_commit_changes_nothing(home: &dyn Home) {
+pub async fn refused_commit_changes_nothing(home: &dyn Home) {
     let scene = Scene::of(home);
     let unknown = patch(EntryId::derived(&["nobody"]), vec![FieldChange::Title("x".to_owned())]);
     // This holds for the very first commit of a space, too.
@@ -96,7 +96,7 @@ pub async fn a_refused_commit_changes_nothing(home: &dyn Home) {
 }
 
 /// Refused and successful commits may share a transaction.
-pub async fn a_commit_that_is_refused_takes_no_number_from_those_beside_it(home: &dyn Home) {
+pub async fn refused_commit_uses_no_number_among_concurrent_commits(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let page = scene.a_page().await;
     let tasks: Vec<_> = (0..40)
@@ -126,7 +126,7 @@ pub async fn a_commit_that_is_refused_takes_no_number_from_those_beside_it(home:
 }
 
 /// A repeated key, later and with other content, returns the first answer.
-pub async fn the_same_key_does_nothing_and_answers_as_before(home: &dyn Home) {
+pub async fn repeated_idempotency_key_returns_the_first_answer(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.page(folio_memory::PageRole::Note);
     let changes = vec![
@@ -156,7 +156,7 @@ pub async fn the_same_key_does_nothing_and_answers_as_before(home: &dyn Home) {
 }
 
 /// This is the retry of a driver whose commit was written but not acknowledged.
-pub async fn a_key_is_honoured_even_when_what_was_expected_no_longer_holds(home: &dyn Home) {
+pub async fn idempotent_retry_succeeds_although_its_expectation_is_stale(home: &dyn Home) {
     let scene = Scene::of(home);
     let commit = Commit {
         idempotency_key: Some("step-1".to_owned()),
@@ -168,7 +168,7 @@ pub async fn a_key_is_honoured_even_when_what_was_expected_no_longer_holds(home:
 }
 
 /// A program may use one key for two requests. A commit without a request is answered as for any repeated key.
-pub async fn a_key_under_which_something_else_is_asked_for_is_refused(home: &dyn Home) {
+pub async fn idempotency_key_reused_for_another_request_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let asking = async |parts: &[&[u8]], title: &str| {
@@ -209,7 +209,7 @@ pub async fn a_key_under_which_something_else_is_asked_for_is_refused(home: &dyn
 }
 
 /// This also holds if both are in the same transaction.
-pub async fn concurrent_commits_with_one_key_happen_once(home: &dyn Home) {
+pub async fn concurrent_commits_with_the_same_key_are_applied_once(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let page = scene.a_page().await;
     let tasks: Vec<_> = (0..20)
@@ -235,7 +235,7 @@ pub async fn concurrent_commits_with_one_key_happen_once(home: &dyn Home) {
 }
 
 /// The same key in another space is another key.
-pub async fn a_key_belongs_to_its_space(home: &dyn Home) {
+pub async fn idempotency_key_is_scoped_to_its_space(home: &dyn Home) {
     let main = Scene::of(home);
     let other = main.other_space("other");
     main.commit_as("key", Vec::new()).await.expect("a commit");
@@ -243,7 +243,7 @@ pub async fn a_key_belongs_to_its_space(home: &dyn Home) {
 }
 
 /// Instants never decrease, even if the clock is set back.
-pub async fn instants_never_run_backwards(home: &dyn Home) {
+pub async fn commit_times_never_decrease(home: &dyn Home) {
     let scene = Scene::of(home);
     let late = scene.now();
     let latest = async || scene.store.latest(&scene.space).await.expect("an instant");
@@ -265,7 +265,7 @@ pub async fn instants_never_run_backwards(home: &dyn Home) {
 }
 
 /// The log returns everything that was part of the commit.
-pub async fn the_log_gives_back_what_was_committed(home: &dyn Home) {
+pub async fn log_returns_commits_unchanged(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.page(folio_memory::PageRole::Note);
     let mut note = scene.note(page.id, "t");
@@ -292,7 +292,7 @@ pub async fn the_log_gives_back_what_was_committed(home: &dyn Home) {
 }
 
 /// The last page is empty.
-pub async fn changes_come_in_pages(home: &dyn Home) {
+pub async fn changes_are_returned_in_pages(home: &dyn Home) {
     let scene = Scene::of(home);
     for _ in 0..7 {
         scene.commit(Vec::new()).await;
@@ -319,7 +319,7 @@ pub async fn changes_come_in_pages(home: &dyn Home) {
 }
 
 /// Commits may be very large; then only a few are in memory at once, but every one is returned (M7.7).
-pub async fn changes_end_where_they_say_very_much(home: &dyn Home) {
+pub async fn changes_page_ends_early_after_large_commits(home: &dyn Home) {
     let scene = Scene::of(home);
     for bytes in [10, CHANGES_BYTES + 10, 10, CHANGES_BYTES / 2, CHANGES_BYTES / 2, 10] {
         let record = Record {
@@ -344,7 +344,7 @@ pub async fn changes_end_where_they_say_very_much(home: &dyn Home) {
 }
 
 /// A commit may consist of a reason alone.
-pub async fn an_empty_commit_is_a_commit(home: &dyn Home) {
+pub async fn empty_commit_gets_a_number(home: &dyn Home) {
     let scene = Scene::of(home);
     let record = Record {
         reason: Some("looked, found nothing".to_owned()),
@@ -357,7 +357,7 @@ pub async fn an_empty_commit_is_a_commit(home: &dyn Home) {
 }
 
 /// The expected head of a space is compared before writing.
-pub async fn a_space_that_has_grown_is_a_conflict(home: &dyn Home) {
+pub async fn commit_with_a_stale_space_head_is_a_conflict(home: &dyn Home) {
     let scene = Scene::of(home);
     let expecting = |head| Commit {
         expected: vec![Expected::SpaceHead(Seq(head))],
@@ -370,7 +370,7 @@ pub async fn a_space_that_has_grown_is_a_conflict(home: &dyn Home) {
 }
 
 /// Such a value is refused, since it could never be read again.
-pub async fn a_value_that_could_not_be_read_back_is_refused(home: &dyn Home) {
+pub async fn too_deeply_nested_value_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let mut note = scene.note(page, "deep");
@@ -392,7 +392,7 @@ pub async fn a_value_that_could_not_be_read_back_is_refused(home: &dyn Home) {
 }
 
 /// Readers continue while a writer writes, and never see half a commit.
-pub async fn a_reader_who_knows_of_a_commit_sees_all_of_it(home: &dyn Home) {
+pub async fn readers_see_commits_whole_during_concurrent_writes(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let page = scene.a_page().await;
     let writer = {
@@ -416,7 +416,7 @@ pub async fn a_reader_who_knows_of_a_commit_sees_all_of_it(home: &dyn Home) {
 }
 
 /// Closing the store loses nothing.
-pub async fn what_was_acknowledged_is_there_after_closing_and_opening(home: &dyn Home) {
+pub async fn acknowledged_commits_survive_reopening_the_store(home: &dyn Home) {
     if !home.is_shared() {
         return;
     }
@@ -431,7 +431,7 @@ pub async fn what_was_acknowledged_is_there_after_closing_and_opening(home: &dyn
 }
 
 /// This is checked after a mixture of operations.
-pub async fn a_healthy_store_is_found_healthy(home: &dyn Home) {
+pub async fn check_of_a_healthy_store_reports_no_problems(home: &dyn Home) {
     let scene = Scene::of(home);
     let id = scene.a_note("a note").await;
     scene

@@ -14,7 +14,7 @@ fn ensure(page: &NewPage) -> Change {
 }
 
 /// An existing page is left unchanged by later writers that need it.
-pub async fn a_page_is_made_once(home: &dyn Home) {
+pub async fn ensuring_an_existing_page_leaves_it_unchanged(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.page(PageRole::Scratchbook);
     let first = scene.commit(vec![ensure(&page)]).await;
@@ -39,7 +39,7 @@ pub async fn a_page_is_made_once(home: &dyn Home) {
 }
 
 /// This is the case of two writers that need the same page.
-pub async fn concurrent_writers_make_one_page(home: &dyn Home) {
+pub async fn concurrent_writers_create_a_shared_page_once(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let tasks: Vec<_> = (0..16)
         .map(|_| {
@@ -71,7 +71,7 @@ pub async fn concurrent_writers_make_one_page(home: &dyn Home) {
 }
 
 /// Filters work alone and together.
-pub async fn pages_are_found_by_role_parent_run_and_thread(home: &dyn Home) {
+pub async fn page_queries_filter_by_role_parent_run_and_thread(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = RunId::derived(&["run"]);
     let mut root = scene.page(PageRole::Workspace);
@@ -177,7 +177,7 @@ pub async fn pages_are_found_by_role_parent_run_and_thread(home: &dyn Home) {
 }
 
 /// The pages can be read in any number of steps.
-pub async fn pages_come_in_the_order_in_which_they_were_added(home: &dyn Home) {
+pub async fn pages_are_listed_in_the_order_they_were_added(home: &dyn Home) {
     let scene = Scene::of(home);
     for _ in 0..5 {
         scene.a_page().await;
@@ -199,7 +199,7 @@ pub async fn pages_come_in_the_order_in_which_they_were_added(home: &dyn Home) {
 }
 
 /// Setting the same status again is not a revision.
-pub async fn the_status_of_a_page_is_a_revision(home: &dyn Home) {
+pub async fn setting_a_new_page_status_makes_a_revision(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     scene.clock.advance(std::time::Duration::from_secs(1));
@@ -220,7 +220,7 @@ pub async fn the_status_of_a_page_is_a_revision(home: &dyn Home) {
 }
 
 /// The parent must exist already or be added in the same commit.
-pub async fn a_page_needs_its_parent(home: &dyn Home) {
+pub async fn adding_a_page_requires_its_parent(home: &dyn Home) {
     let scene = Scene::of(home);
     let root = scene.page(PageRole::Workspace);
     let mut branch = scene.page(PageRole::ScratchpadExec);
@@ -231,7 +231,7 @@ pub async fn a_page_needs_its_parent(home: &dyn Home) {
 }
 
 /// This is the boundary between tenants (M7.6.51).
-pub async fn a_page_of_another_space_is_not_there(home: &dyn Home) {
+pub async fn page_of_another_space_is_not_found(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     let page = scene.a_page().await;

@@ -50,7 +50,7 @@ async fn seen(scene: &Scene) -> (Seq, usize, u64, bool) {
 }
 
 /// Each part is a commit with a number, and has the same effect as if it had been written by itself.
-pub async fn what_comes_in_parts_is_there_as_a_whole_or_not_yet(home: &dyn Home) {
+pub async fn multi_part_commit_becomes_visible_only_as_a_whole(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.a_page().await;
     let run = RunId::derived(&["in parts"]);
@@ -81,7 +81,7 @@ pub async fn what_comes_in_parts_is_there_as_a_whole_or_not_yet(home: &dyn Home)
 }
 
 /// The sender may have been stopped: parts without a final marker are discarded.
-pub async fn parts_without_an_end_are_nothing(home: &dyn Home) {
+pub async fn multi_part_commit_without_an_end_is_discarded(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.a_page().await;
     let run = RunId::derived(&["in parts"]);
@@ -118,7 +118,7 @@ pub async fn parts_without_an_end_are_nothing(home: &dyn Home) {
 }
 
 /// The parts before it are discarded, too, and the sender is told that no more are wanted.
-pub async fn a_part_that_is_refused_takes_the_others_with_it(home: &dyn Home) {
+pub async fn refused_part_discards_the_whole_multi_part_commit(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.a_page().await;
     let (run, other) = (RunId::derived(&["in parts"]), RunId::derived(&["other"]));
@@ -156,7 +156,7 @@ pub async fn a_part_that_is_refused_takes_the_others_with_it(home: &dyn Home) {
 }
 
 /// The key is that of the first part.
-pub async fn parts_under_a_key_are_written_once(home: &dyn Home) {
+pub async fn multi_part_commit_with_a_repeated_key_is_written_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let keyed = async |run: RunId| {
         let (committed, ()) = written(&scene, async |giving| {
@@ -181,7 +181,7 @@ pub async fn parts_under_a_key_are_written_once(home: &dyn Home) {
 }
 
 /// Other writers wait, and their commits come after it.
-pub async fn others_write_before_or_after_what_comes_in_parts(home: &dyn Home) {
+pub async fn multi_part_commits_do_not_interleave_with_other_commits(home: &dyn Home) {
     let scene = Scene::of(home);
     let in_parts = async |name: &str| {
         let run = RunId::derived(&[name]);

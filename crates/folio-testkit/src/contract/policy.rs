@@ -29,7 +29,7 @@ async fn policy(scene: &Scene) -> KeptPolicy {
 }
 
 /// This holds whether or not anybody has written to the space.
-pub async fn a_new_space_has_the_policy_that_is_built_in(home: &dyn Home) {
+pub async fn new_space_has_the_default_policy(home: &dyn Home) {
     let scene = Scene::of(home);
     assert_eq!(policy(&scene).await, KeptPolicy::default());
     scene.commit(Vec::new()).await;
@@ -37,7 +37,7 @@ pub async fn a_new_space_has_the_policy_that_is_built_in(home: &dyn Home) {
 }
 
 /// A policy equal to the previous one is not a new version.
-pub async fn a_policy_is_replaced_as_a_whole_and_counts_its_versions(home: &dyn Home) {
+pub async fn setting_a_policy_replaces_it_and_increments_its_version(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.commit(vec![register("weather", Class::Alert)]).await;
     scene.commit(vec![set(StrictTypes::Nobody, Some(1))]).await;
@@ -53,7 +53,7 @@ pub async fn a_policy_is_replaced_as_a_whole_and_counts_its_versions(home: &dyn 
 }
 
 /// Nothing of the commit is applied.
-pub async fn a_stale_policy_is_refused_with_the_version_it_has(home: &dyn Home) {
+pub async fn setting_a_policy_with_a_stale_version_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     scene.commit(vec![set(StrictTypes::Nobody, Some(0))]).await;
     let refused = scene
@@ -69,7 +69,7 @@ pub async fn a_stale_policy_is_refused_with_the_version_it_has(home: &dyn Home) 
 }
 
 /// The first registration counts.
-pub async fn a_type_is_registered_once_m7_3_22(home: &dyn Home) {
+pub async fn first_registration_of_a_type_wins_m7_3_22(home: &dyn Home) {
     let scene = Scene::of(home);
     scene
         .commit(vec![
@@ -90,7 +90,7 @@ pub async fn a_type_is_registered_once_m7_3_22(home: &dyn Home) {
 }
 
 /// Other spaces are not affected.
-pub async fn a_policy_belongs_to_its_space(home: &dyn Home) {
+pub async fn policy_is_scoped_to_its_space(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     scene.commit(vec![set(StrictTypes::Nobody, None)]).await;
@@ -101,7 +101,7 @@ pub async fn a_policy_belongs_to_its_space(home: &dyn Home) {
 }
 
 /// Nothing of it is applied; a repeated key is answered as before.
-pub async fn a_write_that_went_by_another_policy_is_refused(home: &dyn Home) {
+pub async fn commit_expecting_an_outdated_policy_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let under = |version, key: &str| Commit {
         expected: vec![Expected::Policy(version)],

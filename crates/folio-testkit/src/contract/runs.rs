@@ -12,7 +12,7 @@ use super::Home;
 use super::scene::{Scene, asked_by, started};
 
 /// The run has a row that lists can show.
-pub async fn a_run_begins_with_its_first_event(home: &dyn Home) {
+pub async fn run_row_is_created_and_updated_by_its_events(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("Review the code").await;
     let row = scene.store.run(&scene.space, Ref::Id(run)).await.expect("a run");
@@ -52,7 +52,7 @@ pub async fn a_run_begins_with_its_first_event(home: &dyn Home) {
 }
 
 /// A journal contains no events of other runs, and none twice.
-pub async fn a_journal_gives_its_events_in_order_from_anywhere(home: &dyn Home) {
+pub async fn journal_returns_events_in_order_from_any_commit(home: &dyn Home) {
     let scene = Scene::of(home);
     let (run, other) = (scene.a_run("one").await, scene.a_run("other").await);
     for name in ["a", "b", "c"] {
@@ -113,7 +113,7 @@ pub async fn a_journal_gives_its_events_in_order_from_anywhere(home: &dyn Home) 
 }
 
 /// The start event comes first, and only once.
-pub async fn a_run_cannot_start_twice_or_go_on_before_it_starts(home: &dyn Home) {
+pub async fn run_must_start_before_other_events_and_only_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = RunId::derived(&["run"]);
     let early = scene.append(run, vec![asked_by("a")], None, Vec::new()).await;
@@ -132,7 +132,7 @@ pub async fn a_run_cannot_start_twice_or_go_on_before_it_starts(home: &dyn Home)
 }
 
 /// A writer that decided on an old state gets an error.
-pub async fn a_journal_that_has_grown_is_a_conflict(home: &dyn Home) {
+pub async fn append_with_a_stale_run_head_is_a_conflict(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = scene.a_run("run").await;
     let at = |head| {
@@ -179,7 +179,7 @@ pub async fn a_journal_that_has_grown_is_a_conflict(home: &dyn Home) {
 }
 
 /// Runs can be filtered by status, and read in pages.
-pub async fn runs_are_listed_newest_first(home: &dyn Home) {
+pub async fn runs_are_listed_newest_first_with_status_filter_and_paging(home: &dyn Home) {
     let scene = Scene::of(home);
     for number in 1..=5 {
         let run = scene.a_run(&number.to_string()).await;
@@ -245,7 +245,7 @@ pub async fn runs_are_listed_newest_first(home: &dyn Home) {
 }
 
 /// Only the last commit counts, so a commit of an older version, which says nothing, clears the earlier values.
-pub async fn lists_tell_what_the_last_commits_of_runs_say(home: &dyn Home) {
+pub async fn run_progress_is_taken_from_the_last_commit_only(home: &dyn Home) {
     let scene = Scene::of(home);
     let (run, silent) = (scene.a_run("one").await, scene.a_run("other").await);
     let told = async || {

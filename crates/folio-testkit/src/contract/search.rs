@@ -24,7 +24,7 @@ pub(super) async fn notes(home: &dyn Home, titles: &[&str]) -> (Scene, PageId) {
 }
 
 /// Neither do the inflections of English words.
-pub async fn case_accents_and_endings_do_not_matter(home: &dyn Home) {
+pub async fn search_ignores_case_accents_and_word_endings(home: &dyn Home) {
     let (scene, _) = notes(home, &["Flights to Zürich", "A train to Straßburg", "readConfig fails"]).await;
     for (text, wanted) in [
         ("flight ZURICH", "Flights to Zürich"),
@@ -42,7 +42,7 @@ pub async fn case_accents_and_endings_do_not_matter(home: &dyn Home) {
 }
 
 /// In scripts without spaces, one character, two, or more are found.
-pub async fn any_part_of_a_run_of_characters_is_found(home: &dyn Home) {
+pub async fn search_finds_substrings_in_scripts_without_spaces(home: &dyn Home) {
     let (scene, _) = notes(home, &["明日は東京都に行く", "京都の寺", "항공편을 예약"]).await;
     let (tokyo, kyoto, flight) = ("明日は東京都に行く", "京都の寺", "항공편을 예약");
     for (text, wanted) in [
@@ -61,7 +61,7 @@ pub async fn any_part_of_a_run_of_characters_is_found(home: &dyn Home) {
 }
 
 /// The query decides; words are matched in title, text and tags together.
-pub async fn all_words_or_any_of_them(home: &dyn Home) {
+pub async fn search_matches_all_words_or_any_as_requested(home: &dyn Home) {
     let (scene, page) = notes(home, &["red", "green", "red green"]).await;
     let mut spread = scene.note(page, "red");
     (spread.fields.body, spread.fields.tags) = ("and green".to_owned(), vec![tag("wine/white")]);
@@ -82,7 +82,7 @@ pub async fn all_words_or_any_of_them(home: &dyn Home) {
 
 /// A match in the title ranks before one in the text, and a short text before a long one; each has its score. An
 /// explicit order takes precedence.
-pub async fn the_best_match_comes_first(home: &dyn Home) {
+pub async fn search_results_are_ordered_by_relevance_by_default(home: &dyn Home) {
     let (scene, page) = notes(home, &["paris", "other", "unlike", "more"]).await;
     for (title, body) in [
         ("long", "paris ".to_owned() + &"x ".repeat(200)),
@@ -112,7 +112,7 @@ pub async fn the_best_match_comes_first(home: &dyn Home) {
 }
 
 /// Filters and words are combined; archived entries are found when they are included.
-pub async fn a_search_keeps_to_its_filters(home: &dyn Home) {
+pub async fn search_combines_words_with_filters(home: &dyn Home) {
     let (scene, page) = notes(home, &["wine of old"]).await;
     let elsewhere = scene.a_page().await;
     let mut tagged = scene.note(elsewhere, "red wine");
@@ -210,7 +210,7 @@ pub async fn a_search_keeps_to_its_filters(home: &dyn Home) {
 }
 
 /// Neither the results nor the scores depend on other spaces (M7.6.51).
-pub async fn a_search_never_crosses_spaces(home: &dyn Home) {
+pub async fn search_results_and_scores_ignore_other_spaces(home: &dyn Home) {
     let (scene, _) = notes(home, &["paris", "a flight to paris", "rome"]).await;
     let other = scene.other_space("other");
     let before = scene.list(&search("paris")).await.expect("a list");
@@ -227,7 +227,7 @@ pub async fn a_search_never_crosses_spaces(home: &dyn Home) {
 }
 
 /// Every text is a valid query; a text without words finds nothing.
-pub async fn signs_are_no_syntax(home: &dyn Home) {
+pub async fn punctuation_in_a_search_is_not_query_syntax(home: &dyn Home) {
     let (scene, _) = notes(home, &["a \"flight\" and title near"]).await;
     for text in [
         "\"flight",
@@ -253,7 +253,7 @@ pub async fn signs_are_no_syntax(home: &dyn Home) {
 }
 
 /// Search is implemented twice: in the model and in the store's index. They agree on every mixture.
-pub async fn the_store_finds_what_the_model_says(home: &dyn Home) {
+pub async fn store_searches_match_the_reference_model(home: &dyn Home) {
     const WORDS: [&str; 16] = [
         "flight",
         "Flights",

@@ -45,7 +45,7 @@ async fn rain(home: &dyn Home, count: u64) -> Scene {
 
 /// The cost of a search is bounded: it counts up to [`FOUND_MAX`], says so, and orders the newest of the matches by
 /// relevance. Filters are applied before that, and a list by age has no limit.
-pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
+pub async fn search_for_a_common_word_counts_only_the_newest_matches(home: &dyn Home) {
     let scene = rain(home, COUNTED + 200).await;
     let answer = scene.list(&search("rain")).await.expect("a list");
     assert_eq!((answer.total, answer.at_least), (COUNTED, true));
@@ -98,7 +98,7 @@ pub async fn of_what_very_many_say_the_newest_count(home: &dyn Home) {
 }
 
 /// The best answer is found even if it is older than the newest matches of the common words.
-pub async fn of_several_words_the_rarest_find(home: &dyn Home) {
+pub async fn search_for_any_of_several_words_selects_by_the_rarest(home: &dyn Home) {
     let scene = rain(home, COUNTED + 200).await;
     let query = EntryQuery {
         text_match: TextMatch::Any,
@@ -116,7 +116,7 @@ pub async fn of_several_words_the_rarest_find(home: &dyn Home) {
 }
 
 /// Very many entries contain each term of `東京都`, and one contains both: the word is not ignored as too common.
-pub async fn a_word_of_several_terms_is_as_rare_as_all_of_them(home: &dyn Home) {
+pub async fn word_is_as_rare_as_all_its_terms_together(home: &dyn Home) {
     const THUNDER: u64 = 600;
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -141,7 +141,7 @@ pub async fn a_word_of_several_terms_is_as_rare_as_all_of_them(home: &dyn Home) 
 }
 
 /// One entry fewer than that, and all are counted and ordered.
-pub async fn what_just_few_enough_say_is_counted(home: &dyn Home) {
+pub async fn search_matches_up_to_the_limit_are_counted_exactly(home: &dyn Home) {
     let scene = rain(home, COUNTED).await;
     let answer = scene.list(&search("rain")).await.expect("a list");
     assert_eq!((answer.total, answer.at_least), (COUNTED, false));

@@ -7,7 +7,7 @@ use super::scene::{Scene, patch, tag};
 use super::search::{notes, search};
 
 /// This also holds if the change was made before the first search.
-pub async fn a_changed_entry_is_found_by_what_it_says_now(home: &dyn Home) {
+pub async fn search_finds_a_changed_entry_by_its_current_text_only(home: &dyn Home) {
     let (scene, page) = notes(home, &[]).await;
     let id = scene.add(scene.note(page, "before")).await;
     let changes = [
@@ -28,7 +28,7 @@ pub async fn a_changed_entry_is_found_by_what_it_says_now(home: &dyn Home) {
 }
 
 /// This holds whatever is written meanwhile, and however that changes the ranking (M7.2.15).
-pub async fn pages_of_a_search_neither_repeat_nor_skip(home: &dyn Home) {
+pub async fn search_pages_neither_repeat_nor_skip_entries(home: &dyn Home) {
     let (scene, page) = notes(home, &[]).await;
     let add = async |number: usize| {
         let mut new = scene.note(page, &number.to_string());
@@ -76,7 +76,7 @@ pub async fn pages_of_a_search_neither_repeat_nor_skip(home: &dyn Home) {
 }
 
 /// A commit is visible at once, whoever made it.
-pub async fn a_search_sees_every_commit_before_it(home: &dyn Home) {
+pub async fn search_sees_every_earlier_commit_of_any_store(home: &dyn Home) {
     let (scene, page) = notes(home, &["first"]).await;
     assert_eq!(scene.list(&search("first")).await.expect("a list").total, 1);
     scene.add(scene.note(page, "second")).await;
@@ -92,7 +92,7 @@ pub async fn a_search_sees_every_commit_before_it(home: &dyn Home) {
 }
 
 /// The entry has its content of that time (M7.2.16).
-pub async fn a_search_finds_what_was_there_at_a_commit(home: &dyn Home) {
+pub async fn search_as_of_a_past_commit_finds_the_past_text(home: &dyn Home) {
     let (scene, page) = notes(home, &["rain today", "sun today"]).await;
     let then = scene.head().await;
     let id = scene.add(scene.note(page, "rain again")).await;

@@ -41,7 +41,7 @@ async fn found(scene: &Scene, query: NoteQuery) -> Vec<String> {
 }
 
 /// A note reads back unchanged, and notes come in the order in which they were written.
-pub async fn notes_come_back_as_they_were_and_in_order(home: &dyn Home) {
+pub async fn trace_notes_read_back_unchanged_and_in_order(home: &dyn Home) {
     let scene = Scene::of(home);
     let notes: Vec<_> = ["a", "b", "c"]
         .into_iter()
@@ -66,7 +66,7 @@ pub async fn notes_come_back_as_they_were_and_in_order(home: &dyn Home) {
 }
 
 /// A note from before something was forgotten that is delivered afterwards is kept without its text.
-pub async fn notes_from_before_something_was_forgotten_have_no_words(home: &dyn Home) {
+pub async fn late_trace_note_from_before_a_forgetting_loses_its_text(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     let saying = |operation| note(&scene, operation).with_detail("in the old mill");
@@ -90,7 +90,7 @@ pub async fn notes_from_before_something_was_forgotten_have_no_words(home: &dyn 
 }
 
 /// Notes that contain a text to be removed are deleted, whatever form its letters have; those of other spaces stay.
-pub async fn notes_that_say_a_text_in_other_letters_go_m7_6_50(home: &dyn Home) {
+pub async fn trace_notes_with_forgotten_text_are_deleted_in_any_spelling_m7_6_50(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     let saying = |text: &str| note(&scene, "search").with_detail(text);
@@ -120,7 +120,7 @@ pub async fn notes_that_say_a_text_in_other_letters_go_m7_6_50(home: &dyn Home) 
 }
 
 /// A note takes no number of the log, and may be written before the space has its first commit.
-pub async fn a_note_is_no_commit(home: &dyn Home) {
+pub async fn trace_note_uses_no_commit_number(home: &dyn Home) {
     let scene = Scene::of(home);
     append(&scene, vec![note(&scene, "a")], ALL).await;
     assert_eq!(scene.head().await, Seq(0));
@@ -134,7 +134,7 @@ pub async fn a_note_is_no_commit(home: &dyn Home) {
 }
 
 /// All filters of a query for notes are combined.
-pub async fn notes_are_found_by_turn_run_entry_part_and_commit(home: &dyn Home) {
+pub async fn note_queries_filter_by_turn_run_entry_component_and_commit(home: &dyn Home) {
     let scene = Scene::of(home);
     let (turn, run, entry) = (
         TurnId::derived(&["t"]),
@@ -230,7 +230,7 @@ pub async fn notes_are_found_by_turn_run_entry_part_and_commit(home: &dyn Home) 
 }
 
 /// Notes of one space are not visible in another.
-pub async fn notes_belong_to_their_space(home: &dyn Home) {
+pub async fn trace_notes_are_scoped_to_their_space(home: &dyn Home) {
     let scene = Scene::of(home);
     let other = scene.other_space("other");
     append(&scene, vec![note(&scene, "here")], ALL).await;
@@ -240,7 +240,7 @@ pub async fn notes_belong_to_their_space(home: &dyn Home) {
 }
 
 /// Old notes are deleted, and so are the oldest if there are too many (M7.10).
-pub async fn notes_that_are_old_or_too_many_go(home: &dyn Home) {
+pub async fn old_or_excess_trace_notes_are_deleted(home: &dyn Home) {
     let scene = Scene::of(home);
     append(&scene, vec![note(&scene, "old"), note(&scene, "old too")], ALL).await;
     scene.clock.advance(Duration::from_secs(60));

@@ -49,7 +49,7 @@ async fn read(scene: &Scene, turn: TurnId) -> Turn {
 }
 
 /// A turn has everything that was decided, and is found by its id and its handle.
-pub async fn a_turn_reads_back_as_it_was_begun(home: &dyn Home) {
+pub async fn begun_turn_reads_back_unchanged_by_id_and_handle(home: &dyn Home) {
     let scene = Scene::of(home);
     let turn = new(&scene, "a");
     let id = begin(&scene, turn.clone()).await;
@@ -71,7 +71,7 @@ pub async fn a_turn_reads_back_as_it_was_begun(home: &dyn Home) {
 }
 
 /// The turns and pages of such a thread are found, and not those of another thread whose name has the same beginning.
-pub async fn a_thread_with_a_name_longer_than_any_index_takes_is_found(home: &dyn Home) {
+pub async fn very_long_thread_name_finds_its_pages_and_turns(home: &dyn Home) {
     let scene = Scene::of(home);
     // Nothing in it repeats, so it cannot be compressed.
     let name: String = (0..400)
@@ -104,7 +104,7 @@ pub async fn a_thread_with_a_name_longer_than_any_index_takes_is_found(home: &dy
 }
 
 /// The second attempt fails, and nothing of that commit is applied.
-pub async fn a_turn_begins_once_and_ends_once(home: &dyn Home) {
+pub async fn turn_cannot_begin_or_end_twice(home: &dyn Home) {
     let scene = Scene::of(home);
     let turn = new(&scene, "a");
     let id = begin(&scene, turn.clone()).await;
@@ -124,7 +124,7 @@ pub async fn a_turn_begins_once_and_ends_once(home: &dyn Home) {
 }
 
 /// This also holds for a turn that begins and ends in one commit.
-pub async fn turns_are_found_by_thread_run_time_and_end(home: &dyn Home) {
+pub async fn turn_queries_filter_by_thread_run_time_and_end(home: &dyn Home) {
     let scene = Scene::of(home);
     let run = RunId::draw(&scene.ids, scene.now());
     let first = begin(&scene, new(&scene, "a")).await;

@@ -79,7 +79,7 @@ async fn of_all_kinds(home: &dyn Home) -> (Scene, Vec<EntryId>) {
 
 /// They come in the order of their instants, in parts that neither repeat nor skip, and without those that were changed
 /// meanwhile.
-pub async fn what_may_be_due_is_found_by_its_instant_m7_6_45(home: &dyn Home) {
+pub async fn watched_entries_are_listed_by_due_time_in_pages_m7_6_45(home: &dyn Home) {
     let (scene, ids) = of_all_kinds(home).await;
     let mut entries: Vec<Entry> = Vec::new();
     for id in ids {
@@ -136,7 +136,7 @@ pub async fn what_may_be_due_is_found_by_its_instant_m7_6_45(home: &dyn Home) {
 }
 
 /// Neither archived nor expired observations are counted, and none beyond the requested maximum.
-pub async fn live_observations_are_counted_m7_6_44(home: &dyn Home) {
+pub async fn live_observation_count_excludes_archived_and_expired_m7_6_44(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let count = async |most| {
@@ -177,7 +177,7 @@ pub async fn live_observations_are_counted_m7_6_44(home: &dyn Home) {
 }
 
 /// After compaction, entries, history, log, lists and searches read as before.
-pub async fn what_is_made_smaller_reads_as_before_m7_6_45(home: &dyn Home) {
+pub async fn compacted_store_reads_as_before_m7_6_45(home: &dyn Home) {
     let (scene, ids) = of_all_kinds(home).await;
     let all = EntryQuery {
         status: Status::ALL.to_vec(),
@@ -221,7 +221,7 @@ pub async fn what_is_made_smaller_reads_as_before_m7_6_45(home: &dyn Home) {
 
 /// Of an old tombstone only the number is kept: it leads nowhere, and is never reused. An entry that was forgotten on
 /// request keeps its tombstone.
-pub async fn of_old_tombstones_only_the_numbers_stay_m7_6_46(home: &dyn Home) {
+pub async fn compaction_removes_old_tombstones_but_never_reuses_their_handles_m7_6_46(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let old = scene.add(observation(&scene, page, "old", None)).await;
@@ -261,7 +261,7 @@ pub async fn of_old_tombstones_only_the_numbers_stay_m7_6_46(home: &dyn Home) {
 
 /// Its content is in no revision and no commit, and cannot be found; what remains is that it existed, and why it was
 /// erased.
-pub async fn what_is_erased_is_in_nothing_that_is_answered_m7_6_50(home: &dyn Home) {
+pub async fn erased_content_appears_in_no_answer_of_the_store_m7_6_50(home: &dyn Home) {
     const WORDS: [&str; 5] = ["windmill", "watermill", "eleonora", "millers", "grandmother"];
     let scene = Scene::of(home);
     let page = scene.a_page().await;
@@ -318,7 +318,7 @@ pub async fn what_is_erased_is_in_nothing_that_is_answered_m7_6_50(home: &dyn Ho
 }
 
 /// The residue of a text is reported for the space that was asked, and for no other.
-pub async fn what_is_left_of_a_text_is_told_m7_6_50(home: &dyn Home) {
+pub async fn scrub_reports_the_residue_of_a_text_in_its_space_m7_6_50(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let id = scene
@@ -381,7 +381,7 @@ async fn add_text(scene: &Scene, page: PageId, pieces: &[&Blob], brought: Vec<Bl
 
 /// Pieces are written before the entry that names them. If that never comes, they are deleted, unless somebody writes
 /// them again meanwhile, or a text contains them.
-pub async fn pieces_of_a_text_that_never_ended_are_given_up(home: &dyn Home) {
+pub async fn compaction_deletes_old_body_pieces_that_no_entry_names(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let piece = |text: &str| Blob::new(text.repeat(500).into_bytes());
@@ -431,7 +431,7 @@ pub async fn pieces_of_a_text_that_never_ended_are_given_up(home: &dyn Home) {
 }
 
 /// Whatever happens between the pieces and the entry: what was acknowledged can be read.
-pub async fn an_entry_never_names_a_text_that_is_not_kept(home: &dyn Home) {
+pub async fn entry_naming_a_missing_body_piece_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let [here, gone] = ["here", "gone"].map(|text| Blob::new(text.into()));

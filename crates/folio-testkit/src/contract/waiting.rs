@@ -9,7 +9,7 @@ use super::Home;
 use super::scene::Scene;
 
 /// Waiting does not end earlier.
-pub async fn waiting_ends_with_the_commit_that_it_waits_for(home: &dyn Home) {
+pub async fn wait_ends_when_the_next_commit_is_made(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     scene.commit(Vec::new()).await;
     let waiting = {
@@ -24,7 +24,7 @@ pub async fn waiting_ends_with_the_commit_that_it_waits_for(home: &dyn Home) {
 }
 
 /// Any number of commits may have been made already.
-pub async fn waiting_ends_at_once_if_there_is_something_already(home: &dyn Home) {
+pub async fn wait_ends_at_once_if_newer_commits_exist(home: &dyn Home) {
     let scene = Scene::of(home);
     for _ in 0..3 {
         scene.commit(Vec::new()).await;
@@ -36,7 +36,7 @@ pub async fn waiting_ends_at_once_if_there_is_something_already(home: &dyn Home)
 }
 
 /// Commits in other spaces do not end it.
-pub async fn waiting_is_for_one_space_only(home: &dyn Home) {
+pub async fn wait_ignores_commits_in_other_spaces(home: &dyn Home) {
     let scene = Arc::new(Scene::of(home));
     let other = scene.other_space("other");
     let waiting = {
@@ -52,7 +52,7 @@ pub async fn waiting_is_for_one_space_only(home: &dyn Home) {
 }
 
 /// This is the case of two processes.
-pub async fn another_store_on_the_same_data_sees_and_wakes(home: &dyn Home) {
+pub async fn commit_wakes_waiters_of_another_store_on_the_same_data(home: &dyn Home) {
     if !home.is_shared() {
         return;
     }

@@ -53,7 +53,7 @@ impl<'s> Driven<'s> {
 }
 
 /// The same name is refused, as is one that contains it, or one inside it.
-pub async fn what_a_run_writes_no_other_run_takes_e9_15(home: &dyn Home) {
+pub async fn overlapping_written_name_of_another_run_is_refused_e9_15(home: &dyn Home) {
     let scene = Scene::of(home);
     let mut one = Driven::begin(&scene, "one", "driver").await;
     let mut other = Driven::begin(&scene, "other", "driver").await;
@@ -82,7 +82,7 @@ pub async fn what_a_run_writes_no_other_run_takes_e9_15(home: &dyn Home) {
 }
 
 /// The next driver of the run has another fence, and takes the names that are free for its calls.
-pub async fn names_count_as_long_as_their_runs_driver_may_write_e9_15(home: &dyn Home) {
+pub async fn released_run_no_longer_blocks_its_written_names_e9_15(home: &dyn Home) {
     let scene = Scene::of(home);
     let mut one = Driven::begin(&scene, "one", "first").await;
     let mut other = Driven::begin(&scene, "other", "driver").await;
@@ -106,7 +106,7 @@ pub async fn names_count_as_long_as_their_runs_driver_may_write_e9_15(home: &dyn
 }
 
 /// The run of the dead driver is given up, so that what that driver writes when it returns is refused.
-pub async fn who_takes_a_name_of_a_dead_driver_gives_its_run_up_e9_15(home: &dyn Home) {
+pub async fn taking_a_name_of_a_dead_driver_releases_its_run_e9_15(home: &dyn Home) {
     if !home.is_shared() {
         return;
     }

@@ -66,7 +66,7 @@ fn layer(name: &str) -> Option<u8> {
 }
 
 #[test]
-fn every_crate_has_its_layer() {
+fn every_workspace_crate_is_assigned_a_layer() {
     let mut members: Vec<&str> = packages().members().map(|p| p.name.as_str()).collect();
     let mut known: Vec<&str> = LAYERS.iter().map(|(name, _)| *name).chain([TESTKIT]).collect();
     members.sort_unstable();
@@ -75,7 +75,7 @@ fn every_crate_has_its_layer() {
 }
 
 #[test]
-fn arrows_point_down_only() {
+fn crates_depend_only_on_lower_layers() {
     let mut wrong = Vec::new();
     for package in packages().members() {
         for dependency in &package.dependencies {
@@ -96,7 +96,7 @@ fn arrows_point_down_only() {
 }
 
 #[test]
-fn nothing_that_is_shipped_knows_the_testkit() {
+fn testkit_is_only_a_dev_dependency() {
     let mut wrong = Vec::new();
     for package in packages().members() {
         for dependency in &package.dependencies {
@@ -109,7 +109,7 @@ fn nothing_that_is_shipped_knows_the_testkit() {
 }
 
 #[test]
-fn a_surface_reaches_everything_through_the_crate_to_embed() {
+fn surface_crates_use_lower_layers_only_through_the_folio_crate() {
     let mut wrong = Vec::new();
     for package in packages().members() {
         let is_surface = layer(&package.name).is_some_and(|layer| layer > 4);
@@ -123,7 +123,7 @@ fn a_surface_reaches_everything_through_the_crate_to_embed() {
 }
 
 #[test]
-fn each_door_to_the_outside_is_in_one_crate() {
+fn external_io_crates_are_used_only_by_their_owners() {
     let mut wrong = Vec::new();
     for package in packages().members() {
         for dependency in package.dependencies.iter().filter(|d| !d.is_dev) {

@@ -49,7 +49,7 @@ fn resolved(folder: &str, target: &str) -> String {
 }
 
 #[test]
-fn every_link_leads_to_a_file_and_a_heading_that_are_there() {
+fn markdown_links_point_to_existing_files_and_headings() {
     let link = Regex::new(r"\]\(([^)\s]+)\)").expect("the expression is a constant");
     let files = markdown_files();
     let by_path: BTreeMap<&str, &TextFile> = files.iter().map(|file| (file.path.as_str(), file)).collect();
@@ -103,7 +103,7 @@ fn rows_without_tests(rows: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_test_that_the_list_of_regressions_names_is_there() {
+fn tests_named_in_regressions_list_exist() {
     let list = read("docs/regressions.md");
     let rows: Vec<&str> = list.lines().filter(|line| line.starts_with("| ")).skip(1).collect();
     assert!(rows.len() >= 33, "{} cases", rows.len());
@@ -111,7 +111,7 @@ fn every_test_that_the_list_of_regressions_names_is_there() {
 }
 
 #[test]
-fn every_rule_of_the_engine_has_a_test_and_every_test_of_the_list_is_there() {
+fn every_engine_rule_names_existing_tests() {
     let list = read("docs/engine-rules.md");
     let rows: Vec<&str> = list.lines().filter(|line| line.starts_with("| E9.")).collect();
     let sections: Vec<&str> = rows

@@ -92,7 +92,7 @@ fn program_codes() -> BTreeSet<String> {
 }
 
 #[test]
-fn every_hint_is_for_an_error_that_there_is() {
+fn hints_refer_to_existing_error_codes() {
     let known = program_codes();
     let mut wrong = Vec::new();
     for surface in ["crates/folio-cli", "crates/folio-server"] {
@@ -104,7 +104,7 @@ fn every_hint_is_for_an_error_that_there_is() {
 }
 
 #[test]
-fn every_code_of_a_plan_has_a_page_whose_example_makes_that_mistake() {
+fn plan_error_pages_have_examples_that_produce_their_code() {
     let mut wrong = Vec::new();
     for (code, _) in CODES {
         let path = page_of(code);
@@ -141,7 +141,7 @@ fn every_code_of_a_plan_has_a_page_whose_example_makes_that_mistake() {
 }
 
 #[test]
-fn every_code_of_the_program_has_a_page() {
+fn every_program_error_code_has_a_page() {
     let mut wrong = Vec::new();
     for code in program_codes() {
         let path = page_of(&code);
@@ -154,7 +154,7 @@ fn every_code_of_the_program_has_a_page() {
 }
 
 #[test]
-fn every_page_about_an_error_is_about_one_that_there_is_and_is_listed() {
+fn error_pages_match_existing_codes_and_are_listed() {
     let listed = read(&page_of("README"));
     let mut known = program_codes();
     known.extend(CODES.iter().map(|(code, _)| (*code).to_owned()));
@@ -179,7 +179,7 @@ fn every_page_about_an_error_is_about_one_that_there_is_and_is_listed() {
 }
 
 #[test]
-fn every_code_of_a_tool_that_fails_is_explained() {
+fn every_tool_error_code_is_documented() {
     let made = r#"ToolError::new\(\s*[\w:]+,\s*"([a-z_]+)""#;
     let mut codes = codes_in("crates/folio-tools", &[made, r#"\(FailureKind::\w+, "([a-z_]+)"\)"#]);
     codes.extend(codes_in(
@@ -195,7 +195,7 @@ fn every_code_of_a_tool_that_fails_is_explained() {
 }
 
 #[test]
-fn every_reason_for_which_a_run_ends_is_explained() {
+fn documented_stop_reasons_match_the_engine() {
     let source = read("crates/folio-engine/src/result.rs");
     let (_, code) = source.split_once("impl StopReason {").expect("there are stop reasons");
     let name = Regex::new(r#"Self::\w+ => "([a-z_]+)""#).expect("the expression is a constant");
@@ -215,7 +215,7 @@ fn every_reason_for_which_a_run_ends_is_explained() {
 }
 
 #[test]
-fn every_warning_is_explained() {
+fn every_warning_code_is_documented() {
     let codes = codes_in(
         "crates",
         &[r#"\bWarning::new\(\s*"([a-z_]+)""#, r#"\bwarn\(\s*"([a-z_]+)""#],

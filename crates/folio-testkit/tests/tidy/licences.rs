@@ -76,7 +76,7 @@ fn single(words: &mut &[&str], allowed: &BTreeSet<String>) -> Option<bool> {
 }
 
 #[test]
-fn every_package_may_be_used_under_an_allowed_licence() {
+fn dependencies_have_an_allowed_licence() {
     let allowed = list_in_deny_toml("\nallow = [", "\"([^\"]+)\"");
     let mut wrong = Vec::new();
     for package in &packages().all {
@@ -89,14 +89,14 @@ fn every_package_may_be_used_under_an_allowed_licence() {
 }
 
 #[test]
-fn no_package_is_a_banned_one() {
+fn dependencies_include_no_banned_package() {
     let banned = list_in_deny_toml("\ndeny = [", "crate = \"([^\"]+)\"");
     let packages = packages().all.iter().filter(|package| banned.contains(&package.name));
     none(&packages.map(|package| package.name.clone()).collect::<Vec<_>>());
 }
 
 #[test]
-fn every_package_comes_from_the_registry_that_cargo_uses_by_itself() {
+fn dependencies_come_only_from_crates_io() {
     let lock = read("Cargo.lock");
     let sources: BTreeSet<&str> = lock.lines().filter(|line| line.starts_with("source = ")).collect();
     let usual = |line: &&str| line.starts_with("source = \"registry+") && line.ends_with("/crates.io-index\"");
@@ -104,7 +104,7 @@ fn every_package_comes_from_the_registry_that_cargo_uses_by_itself() {
 }
 
 #[test]
-fn a_licence_expression_is_read_as_it_is_meant() {
+fn licence_expressions_are_evaluated_with_or_and_with() {
     let allowed = BTreeSet::from([
         "MIT".to_owned(),
         "Zlib".to_owned(),

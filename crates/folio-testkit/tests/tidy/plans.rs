@@ -51,7 +51,7 @@ pub(crate) fn blocks<'t>(text: &'t str, word: &str) -> Vec<(usize, &'t str)> {
 }
 
 #[test]
-fn every_example_is_a_plan() {
+fn example_files_are_valid_plans() {
     let mut wrong = Vec::new();
     let examples = files_in("examples");
     let plans: Vec<_> = examples
@@ -70,7 +70,7 @@ fn every_example_is_a_plan() {
 }
 
 #[test]
-fn every_block_of_a_document_that_is_marked_as_a_plan_is_one() {
+fn plan_blocks_in_documents_are_valid_plans() {
     let (mut wrong, mut count) = (Vec::new(), 0);
     for file in markdown_files() {
         for (line, block) in blocks(&file.text, "plan") {
@@ -102,7 +102,7 @@ fn section<'t>(text: &'t str, heading: &str) -> &'t str {
 }
 
 #[test]
-fn the_document_about_plans_names_every_key_of_the_language() {
+fn plans_document_names_every_schema_key() {
     let text = read("docs/plans.md");
     let schema: serde_json::Value = serde_json::from_str(plan::schema()).expect("the schema is JSON");
     let definitions = schema["$defs"].as_object().expect("the schema has definitions");
@@ -123,7 +123,7 @@ fn the_document_about_plans_names_every_key_of_the_language() {
 }
 
 #[test]
-fn the_document_about_plans_has_a_row_for_every_tool_and_an_entry_for_every_argument() {
+fn plans_document_lists_every_tool_and_argument() {
     let text = read("docs/plans.md");
     let tools = section(&text, "## Tools");
     let mut rows = names_in_rows(tools.split("\n### ").next().unwrap_or(tools));

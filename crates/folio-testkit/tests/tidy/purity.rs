@@ -83,7 +83,7 @@ fn uses_of(words: &[&str], is_meant: impl Fn(&str) -> bool) -> Vec<String> {
 }
 
 #[test]
-fn nothing_below_a_pure_crate_waits_reads_sends_or_draws() {
+fn pure_crates_have_no_impure_dependencies() {
     let mut wrong = Vec::new();
     for package in packages()
         .members()
@@ -104,13 +104,13 @@ fn nothing_below_a_pure_crate_waits_reads_sends_or_draws() {
 }
 
 #[test]
-fn a_pure_crate_has_no_files_network_clock_environment_or_async() {
+fn pure_crate_sources_use_no_io_clock_environment_or_async() {
     let is_pure = |path: &str| PURE.iter().any(|name| path.starts_with(&format!("crates/{name}/")));
     none(&uses_of(&IMPURE_WORDS, is_pure));
 }
 
 #[test]
-fn only_the_program_reads_the_environment_prints_or_exits() {
+fn only_the_cli_reads_environment_prints_or_exits() {
     let may = |path: &str| {
         ["crates/folio-cli/", "crates/folio-testkit/"]
             .iter()

@@ -16,7 +16,7 @@ const LINES_MAX: usize = 800;
 const CHILD: &str = "runs in a process of its own";
 
 #[test]
-fn a_file_is_named_after_what_it_holds() {
+fn source_file_names_are_not_generic() {
     let mut wrong = Vec::new();
     for file in files_in("crates")
         .iter()
@@ -31,7 +31,7 @@ fn a_file_is_named_after_what_it_holds() {
 }
 
 #[test]
-fn no_file_is_longer_than_a_sitting() {
+fn files_stay_within_the_line_limit() {
     let mut long = Vec::new();
     for folder in ["crates", "docs", "examples"] {
         for file in files_in(folder)
@@ -48,7 +48,7 @@ fn no_file_is_longer_than_a_sitting() {
 }
 
 #[test]
-fn nothing_is_left_unfinished_or_switched_off() {
+fn sources_contain_no_unfinished_code_or_ignored_tests() {
     // Put together here, so that this file does not name them.
     let words = [concat!("to", "do!("), concat!("unimpl", "emented!(")];
     let switched_off = concat!("#[ig", "nore");
@@ -65,7 +65,7 @@ fn nothing_is_left_unfinished_or_switched_off() {
 }
 
 #[test]
-fn nothing_names_a_folder_of_somebodys_machine() {
+fn files_contain_no_machine_specific_paths() {
     let words = [concat!("/wo", "rk/"), concat!("/ro", "ot/"), concat!("/home/", "user/")];
     let mut found = Vec::new();
     for file in files_in("") {
@@ -79,7 +79,7 @@ fn nothing_names_a_folder_of_somebodys_machine() {
 }
 
 #[test]
-fn what_the_repository_promises_to_have_is_there() {
+fn promised_repository_files_exist() {
     let promised = [
         "README.md",
         "ARCHITECTURE.md",

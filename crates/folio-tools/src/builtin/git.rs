@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn since_is_a_date_or_an_age() {
+    fn git_since_accepts_dates_and_ages_only() {
         for (given, taken) in [
             ("2026-01-31", "2026-01-31"),
             ("2026-01-31T10:00:00Z", "2026-01-31T10:00:00Z"),

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_says_what_the_caller_can_do() {
+    fn io_errors_map_to_failure_kinds_and_codes() {
         let check = |kind: io::ErrorKind, expected: FailureKind, code: &str| {
             let failure = io_failure("write", "a.txt", &kind.into());
             assert_eq!((failure.kind, failure.code.as_str()), (expected, code), "{kind}");

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_said_since_it_was_compacted_counts() {
+    fn transcript_keeps_only_messages_since_the_last_compaction() {
         let lines = [
             said("user", "long ago"),
             json!({"type": "system", "subtype": "compact_boundary"}),
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_json_are_counted_but_for_one_that_has_no_end() {
+    fn invalid_json_lines_are_counted_except_a_torn_last_line() {
         let of = |text: &str| read(text.as_bytes()).unwrap().unreadable;
         assert_eq!(of("junk\n\n{\"more\": junk}\n{}\n{\"torn"), 2);
         let compacted = json!({"type": "system", "subtype": "compact_boundary"});
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_longer_than_any_message_is_left_out_and_counted() {
+    fn overlong_transcript_line_is_left_out_and_counted() {
         let long = said("assistant", &"x".repeat(usize::try_from(LINE_BYTES_MAX).unwrap()));
         // The text at the end of the long line does not count as a line of its own.
         let text = format!(
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_with_half_a_character_or_a_number_without_room_is_read() {
+    fn transcript_line_with_lone_surrogate_or_huge_number_is_read() {
         let lines = concat!(
             r#"{"message": {"role": "user", "content": "half \ud83d x"}}"#,
             "\n",
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_very_long_comes_in_parts_that_begin_with_a_prompt() {
+    fn long_transcript_is_split_into_parts_at_prompts() {
         let large = "x".repeat(PART_BYTES / 2);
         let lines = [
             said("user", &large),

@@ -74,7 +74,7 @@ in Review
 ";
 
 #[test]
-fn a_tree_that_fits_is_shown_whole() {
+fn tree_that_fits_is_shown_whole() {
     assert_snapshot!(drawn(&tree(REVIEW), 60, Some(20)), @"
     ▾ Review 1m23s
       ✓ Survey 2.5s  10 files
@@ -94,7 +94,7 @@ fn a_tree_that_fits_is_shown_whole() {
 }
 
 #[test]
-fn finished_subtrees_become_one_line_when_there_is_no_room() {
+fn finished_subtrees_collapse_when_the_tree_does_not_fit() {
     assert_snapshot!(drawn(&tree(REVIEW), 60, Some(12)), @"
     ▾ Review 1m23s
       ✓ Survey 2.5s  10 files
@@ -112,7 +112,7 @@ fn finished_subtrees_become_one_line_when_there_is_no_room() {
 }
 
 #[test]
-fn then_neighbours_that_are_alike_do() {
+fn similar_siblings_merge_when_collapsing_subtrees_is_not_enough() {
     assert_snapshot!(drawn(&tree(REVIEW), 60, Some(10)), @"
     ▾ Review 1m23s
       ✓ Survey 2.5s  10 files
@@ -128,7 +128,7 @@ fn then_neighbours_that_are_alike_do() {
 }
 
 #[test]
-fn then_only_what_is_at_work_or_went_wrong_stays() {
+fn only_running_and_failed_nodes_stay_in_a_short_tree() {
     assert_snapshot!(drawn(&tree(REVIEW), 60, Some(7)), @"
     ▾ Review 1m23s
       ▾ Hot files 1m19s
@@ -140,7 +140,7 @@ fn then_only_what_is_at_work_or_went_wrong_stays() {
 }
 
 #[test]
-fn with_next_to_no_room_it_says_how_much_is_missing() {
+fn minimal_tree_counts_omitted_nodes() {
     assert_snapshot!(drawn(&tree(REVIEW), 40, Some(4)), @"
     ▾ Review 1m23s
       ▾ Hot files 1m19s
@@ -151,7 +151,7 @@ fn with_next_to_no_room_it_says_how_much_is_missing() {
 }
 
 #[test]
-fn a_long_line_is_cut_at_the_edge_of_the_terminal() {
+fn long_tree_line_is_cut_at_the_terminal_width() {
     let long = "run A title that goes on for longer than anybody reads | and a note as well";
     assert_snapshot!(drawn(&tree(long), 30, Some(5)), @"
     ⠋ A title that goes on … 1m23s
@@ -165,7 +165,7 @@ fn a_long_line_is_cut_at_the_edge_of_the_terminal() {
 }
 
 #[test]
-fn how_it_ended_is_shown_for_every_outcome() {
+fn every_outcome_has_its_own_mark_in_the_tree() {
     let all = "
 part Everything
   ok Done
@@ -186,7 +186,7 @@ part Everything
 }
 
 #[test]
-fn whatever_the_tree_it_never_takes_more_lines_than_there_are() {
+fn drawn_tree_never_exceeds_the_terminal_height() {
     // Every shape of depth and mark in turn, by counting.
     let marks = ["wait", "run", "in", "ok", "fail", "again"];
     for seed in 0..500_usize {
@@ -210,7 +210,7 @@ fn whatever_the_tree_it_never_takes_more_lines_than_there_are() {
 }
 
 #[test]
-fn time_is_short_and_readable() {
+fn tree_durations_are_short_and_readable() {
     let cases = [
         (0, "0.0s"),
         (349, "0.3s"),

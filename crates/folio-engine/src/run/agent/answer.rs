@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_and_have_an_end() {
+    fn model_retry_pause_doubles_up_to_one_minute() {
         let seconds: Vec<u64> = [0, 1, 2, 3, 10, 40].iter().map(|n| pause_after(*n).as_secs()).collect();
         assert_eq!(seconds, [1, 2, 4, 8, 60, 60]);
     }

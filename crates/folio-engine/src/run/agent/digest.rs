@@ -409,7 +409,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
         #[test]
-        fn digests_together_have_the_room_that_there_is_for_them_e9_16(
+        fn digests_fit_their_budget_and_each_keeps_its_node_id_e9_16(
             window in 1_000..200_000_u32,
             said in proptest::collection::vec((0..400_usize, 0..3_000_usize, 0..3_000_usize, 0..9_usize, 0..90_usize), 1..130),
         ) {
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_digest_has_no_room_for_goes_from_its_end_e9_2() {
+    fn long_digest_truncates_notes_and_output_but_keeps_its_id_e9_2() {
         let run = ended(&["look around".to_owned()], |_| NodeResult {
             output: Output::of(json!("o".repeat(2_000))),
             evidence: evidence(5, 10),

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cached_tokens_cost_their_own_price_and_fractions_count_as_one() {
+    fn price_charges_cached_tokens_separately_and_rounds_up() {
         let price = Price {
             tokens_in: 3_000_000,
             tokens_cached: 300_000,

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_answered_keeps_the_brackets_of_the_name_e9_14() {
+    fn fact_author_name_keeps_its_parentheses_e9_14() {
         for by in ["Ann", "Ann (QA)", ""] {
             let fact = Fact {
                 question: "which?".to_owned(),

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fixed_is_counted_once_and_costs_what_it_costs() {
+    fn tokens_of_fixed_prompt_parts_are_counted_once_and_cached() {
         let (fixed, asked) = (FixedCosts::default(), Asked::default());
         let schema = Arc::new(json!({"type": "object"}));
         for _ in 0..3 {

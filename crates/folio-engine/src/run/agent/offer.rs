@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_window_has_every_word() {
+    fn large_window_offers_tools_with_full_descriptions() {
         let tools = vec![tool("a", Need::Seldom, 50), tool("b", Need::Always, 50)];
         let offered = offered(128_000, tools.clone());
         assert_eq!(offered.tools[..2], tools);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_has_first_sentences_and_what_calls_are_checked_by() {
+    fn small_window_shortens_tool_descriptions_but_keeps_schema_constraints() {
         let tools = vec![tool("a", Need::Seldom, 200), tool("b", Need::Always, 200)];
         let offered = offered(4_096, tools);
         assert_eq!(names(&offered), ["a", "b", FINISH]);
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_least_is_left_out_and_never_what_always_is() {
+    fn small_window_omits_seldom_needed_tools_but_keeps_mandatory_ones() {
         let mut tools: Vec<ToolOffer> = (0..40)
             .map(|n| tool(&format!("t{n}"), [Need::Seldom, Need::Often][n % 2], 10))
             .collect();
@@ -271,7 +271,7 @@ mod tests {
         }
     }
     #[test]
-    fn what_a_named_model_is_told_fits_its_own_window_e9_17() {
+    fn tools_offered_to_a_named_executor_fit_its_own_window_e9_17() {
         let tools = vec![tool("a", Need::Seldom, 200), tool("b", Need::Always, 200)];
         let equipment = equipment(128_000, tools.clone());
         let named = NamedExecutor {

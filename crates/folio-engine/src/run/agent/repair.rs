@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_around_json_and_commas_too_many_are_left_out_e9_13() {
+    fn json_is_read_despite_surrounding_text_and_trailing_commas_e9_13() {
         let wanted = json!({"a": [1, 2], "b": "x"});
         check(r#"{"a": [1, 2], "b": "x"}"#, &wanted);
         check(
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_for_which_there_is_no_room_keeps_its_digits_as_a_text_e9_13() {
+    fn number_too_large_for_json_becomes_a_digit_string_e9_13() {
         let digits = "123456789012345678901234567890";
         let wanted = json!({"a": digits, "b": [1, "1e999"]});
         for around in ["X", "Here:\n```json\nX\n```"] {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn however_much_code_stands_before_it_json_is_found_e9_13() {
+    fn json_is_found_after_a_lot_of_code_with_braces_e9_13() {
         for code in ["if x { y } ", "a {} ", "@media { p { color: red } }\n"] {
             let code = code.repeat(20);
             check(&format!("{code}{{\"a\": 2}}"), &json!({"a": 2}));
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ended_before_there_was_anything_of_a_value_is_closed_before_its_key_e9_13() {
+    fn truncated_json_drops_a_last_key_without_a_value_e9_13() {
         for (text, ended) in [
             (r#"{"a": 1, "b"#, Ended::Between),
             (r#"{"a": 1, "b""#, Ended::Between),
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_deeper_than_anybody_reads_is_not_read_e9_13() {
+    fn answer_nested_deeper_than_the_limit_is_refused_e9_13() {
         let nested = |levels: usize| format!("{{\"a\": {}{}}}", "[".repeat(levels), "]".repeat(levels));
         check(&nested(1), &json!({"a": []}));
         assert!(object(&nested(LEVELS_MAX - 1), &["a"]).is_ok());
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_before_something_that_is_needed_is_not_made_up_e9_13() {
+    fn answer_truncated_before_a_required_key_is_refused_e9_13() {
         let error = object("{\"b\": [1, 2", &["a", "b"]).unwrap_err();
         assert_eq!(error, "the answer was cut off before a");
         assert!(object("", &[]).is_err());
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_object_that_has_all_that_is_needed_counts_and_in_a_fence_before_others_e9_13() {
+    fn last_complete_object_wins_and_code_fences_take_precedence_e9_13() {
         let wanted = json!({"a": 2});
         check(r#"{"a": 1} and then {"a": 2}"#, &wanted);
         check(r#"use {"b": "{"} for it: {"a": 2}"#, &wanted);
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_inside_an_object_is_not_the_object_e9_13() {
+    fn nested_object_is_not_taken_for_the_answer_e9_13() {
         for text in [
             r#"{"b": [{"a": 1}, {"a": 2}], "c": tr"#,
             r#"{"b": [{"a": 1}], "c": whatever}"#,
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_text_ended_before_its_object_did_is_known_e9_13() {
+    fn truncated_answer_reports_the_key_where_it_ended_e9_13() {
         let inside = |key: &str| Some(Ended::Inside(key.to_owned()));
         for (text, ended) in [
             (r#"{"a": 1}"#, None),
@@ -419,17 +419,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_a_model_writes_makes_the_reader_fail(text in "[\\PC\\n]{0,200}") {
+        fn answer_reader_never_panics_on_arbitrary_text(text in "[\\PC\\n]{0,200}") {
             let _read = object(&text, &["a"]);
         }
 
         #[test]
-        fn nests_of_brackets_do_not_either(text in "[\\[\\]{}\",:a1 ]{0,400}") {
+        fn answer_reader_never_panics_on_nested_brackets(text in "[\\[\\]{}\",:a1 ]{0,400}") {
             let _read = object(&text, &[]);
         }
 
         #[test]
-        fn an_object_is_read_as_it_is(keys in proptest::collection::btree_map("[a-z]{1,6}", ".{0,20}", 0..6)) {
+        fn valid_json_object_is_read_without_repair(keys in proptest::collection::btree_map("[a-z]{1,6}", ".{0,20}", 0..6)) {
             let text = serde_json::to_string(&keys).unwrap();
             let read = object(&text, &[]).unwrap();
             prop_assert_eq!(read.value, json!(keys));

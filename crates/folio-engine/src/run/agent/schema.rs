@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn of_the_form_stands_what_the_problems_name_or_all_of_it_e9_13() {
+    fn schema_fragment_has_only_keys_named_by_the_problem_e9_13() {
         let of = |purpose, problem| keys_of(purpose, problem).unwrap_or_default();
         assert_eq!(
             of(Purpose::Decide, "steps[2].needs[0]: there is no step `nobody`"),

@@ -42,14 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_words_are_alike_in_any_order() {
+    fn likeness_ignores_word_order_and_punctuation() {
         assert!(likeness("Review the repository", "the repository: review!") > 0.99);
         assert!(likeness("Review the repository", "Count the files") < 0.5);
         assert!(likeness("", "") < 0.01);
     }
 
     #[test]
-    fn what_is_written_without_spaces_is_alike_by_its_pairs_of_characters_e9_3() {
+    fn likeness_of_text_without_spaces_uses_character_pairs_e9_3() {
         let task = "写一份关于春天的报告";
         assert!(likeness(task, "写一份关于春天的长报告") > 0.8);
         assert!(likeness(task, "数一数花园里的燕子") < 0.5);

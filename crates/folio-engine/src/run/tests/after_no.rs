@@ -62,7 +62,7 @@ fn no(node: NodeId, version: u32, by: String) -> Event {
 }
 
 #[test]
-fn who_says_no_to_another_plan_leaves_what_the_plan_before_it_came_to_e9_8() {
+fn rejected_replan_keeps_the_results_of_the_previous_plan_e9_8() {
     let mut sim = waiting_again(true);
     let replaced = |sim: &Sim, path: &str| sim.run.node_at(path).unwrap().superseded;
     assert!(
@@ -91,7 +91,7 @@ fn who_says_no_to_another_plan_leaves_what_the_plan_before_it_came_to_e9_8() {
 }
 
 #[test]
-fn steps_that_count_on_stay_on_the_page_of_the_plan_until_somebody_says_yes_e9_14() {
+fn plan_page_archives_steps_only_after_the_replan_is_decided_e9_14() {
     let put_away = |sim: &Sim| {
         let entries = sim.pages.entries().iter();
         entries.filter(|entry| entry.fields.status == Status::Archived).count()
@@ -106,7 +106,7 @@ fn steps_that_count_on_stay_on_the_page_of_the_plan_until_somebody_says_yes_e9_1
 }
 
 #[test]
-fn where_nobody_is_there_no_plan_begins_and_every_step_has_an_end_e9_14() {
+fn plan_gate_without_a_person_skips_steps_awaiting_approval_e9_14() {
     let sim = waiting_again(false).driven_on();
     let result = root(&sim);
     assert_eq!(

@@ -29,7 +29,7 @@ fn is_partial_and_nice(sim: &Sim) {
 }
 
 #[test]
-fn a_person_is_asked_although_the_judge_did_not_answer_and_may_not_be_asked_again_e9_6() {
+fn human_criterion_is_asked_when_the_judge_is_unavailable_e9_6() {
     let mut sim = looked_at(&json!({"model_calls": 2}));
     let (node, asked) = goes_on(&mut sim).unwrap();
     assert!(asked.starts_with("Is this criterion met: it is nice?"), "{asked}");
@@ -52,7 +52,7 @@ fn a_person_is_asked_although_the_judge_did_not_answer_and_may_not_be_asked_agai
 }
 
 #[test]
-fn a_person_is_asked_where_there_is_no_judge_any_more_e9_6() {
+fn human_criterion_is_asked_after_resume_without_a_judge_e9_6() {
     let mut sim = looked_at(&json!({}));
     sim.settled();
     assert_eq!(sim.run.node_at("a").unwrap().state, NodeState::Parked);
@@ -82,7 +82,7 @@ fn beside_a_list() -> Sim {
 }
 
 #[test]
-fn what_is_tried_again_comes_before_what_has_never_begun_e9_15() {
+fn due_retry_runs_before_steps_that_never_began_e9_15() {
     let mut sim = beside_a_list();
     sim.now = sim.now.plus(Duration::from_secs(2));
     assert!(sim.end_one());
@@ -93,7 +93,7 @@ fn what_is_tried_again_comes_before_what_has_never_begun_e9_15() {
 }
 
 #[test]
-fn what_waits_for_room_waits_for_no_time_e9_9() {
+fn overdue_retry_without_a_free_slot_sets_no_wake_time_e9_9() {
     let mut sim = beside_a_list();
     let (before, again_at) = (sim.now, sim.now.plus(Duration::from_secs(1)));
     assert_eq!(sim.run.wakes_after(Some(before)), Some(again_at));

@@ -340,7 +340,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 160, ..ProptestConfig::default() })]
 
     #[test]
-    fn limits_hold_at_every_event_whatever_happens_e9_10(
+    fn budget_accounts_balance_at_every_event_of_random_runs_e9_10(
         budget in limits(), seed: u64, concurrency in 1..7_usize, storms: bool, plan in prop::option::of(properties::plans())
     ) {
         let mut extra = json!({"budget": budget});
@@ -423,7 +423,7 @@ fn in_every_order(begin: impl Fn() -> Sim, mut look: impl FnMut(&Sim)) -> usize 
 }
 
 #[test]
-fn in_every_order_of_three_children_the_limits_hold_e9_10() {
+fn limits_hold_in_every_completion_order_of_three_branches_e9_10() {
     let mut orders = 0;
     for budget in [
         json!({"model_calls": 5}),
@@ -440,7 +440,7 @@ fn in_every_order_of_three_children_the_limits_hold_e9_10() {
 }
 
 #[test]
-fn what_one_answer_begins_is_reckoned_one_by_one_e9_10() {
+fn simultaneously_due_calls_are_budgeted_one_by_one_e9_10() {
     // Four calls are due at once, and two are allowed besides the one that is kept.
     let task = |title: &&str| json!({"title": title, "needs": []});
     let steps: Vec<Value> = TITLES[..4].iter().map(task).collect();
@@ -458,7 +458,7 @@ fn what_one_answer_begins_is_reckoned_one_by_one_e9_10() {
 }
 
 #[test]
-fn a_group_sets_aside_what_its_members_need_before_the_first_begins_e9_10() {
+fn group_reserves_budget_for_all_members_before_the_first_begins_e9_10() {
     let mut sim = three(&json!({"tokens": 100_000, "model_calls": 20}), 9);
     sim.concurrency = 1;
     sim.derive_whole();
@@ -476,7 +476,7 @@ fn a_group_sets_aside_what_its_members_need_before_the_first_begins_e9_10() {
 }
 
 #[test]
-fn what_a_member_was_set_aside_nobody_else_can_use_e9_10() {
+fn budget_reserved_for_a_member_is_unavailable_to_others_e9_10() {
     // The first takes whatever it can get; the second begins when the first has ended.
     let extra = json!({"budget": {"model_calls": 8}, "steps": [{"id": "g", "parallel": [
         {"id": "a", "title": "walk through cellars"},
@@ -503,7 +503,7 @@ fn what_a_member_was_set_aside_nobody_else_can_use_e9_10() {
 }
 
 #[test]
-fn what_does_not_fit_at_once_is_done_by_fewer_at_a_time_e9_10() {
+fn scarce_budget_limits_how_many_items_run_at_once_e9_10() {
     let items: Vec<u32> = (0..6).collect();
     let extra = json!({"budget": {"tokens": 9_000}, "steps": [
         {"id": "each", "for_each": items, "step": {"id": "one", "title": "look at {{ item }}"}},
@@ -529,7 +529,7 @@ fn what_does_not_fit_at_once_is_done_by_fewer_at_a_time_e9_10() {
 }
 
 #[test]
-fn a_group_of_which_nothing_fits_is_refused_and_none_of_it_begins_e9_10() {
+fn group_exceeding_its_budget_fails_before_any_member_begins_e9_10() {
     for (budget, reason) in [
         (json!({"tool_calls": 3}), StopReason::BudgetToolCalls),
         (json!({"tool_calls": 4, "model_calls": 1}), StopReason::BudgetModelCalls),
@@ -554,7 +554,7 @@ fn a_group_of_which_nothing_fits_is_refused_and_none_of_it_begins_e9_10() {
 }
 
 #[test]
-fn a_model_that_was_not_reached_has_used_nothing_up_e9_10() {
+fn unreached_model_call_costs_nothing_e9_10() {
     let failing = |kind| {
         let mut sim = goal("say hello", &json!({}), move |ask| match ask.call {
             1 => ModelAnswer::Failed(ModelFailure::new(kind, "away")),

@@ -22,7 +22,7 @@ fn at_work() -> Sim {
 }
 
 #[test]
-fn what_is_done_stays_done_and_nothing_new_begins_e9_11() {
+fn cancelled_run_keeps_finished_steps_and_begins_nothing_new_e9_11() {
     let mut sim = at_work();
     sim.record(Event::CancelRequested {
         node: None,
@@ -37,7 +37,7 @@ fn what_is_done_stays_done_and_nothing_new_begins_e9_11() {
 }
 
 #[test]
-fn of_many_that_do_not_begin_any_more_some_are_named_at_a_time_until_all_have_ended_e9_11() {
+fn cancelling_many_pending_items_ends_them_in_bounded_batches_e9_11() {
     let items: Vec<u32> = (0..2_500).collect();
     let plan = json!({"budget": {"nodes": 2_600}, "steps": [{"id": "all", "for_each": items, "max_items": 2_500, "concurrency": 1,
                                  "step": {"id": "one", "do": {"tool": "echo", "args": {}}}}]});
@@ -68,7 +68,7 @@ fn of_many_that_do_not_begin_any_more_some_are_named_at_a_time_until_all_have_en
 }
 
 #[test]
-fn a_subtree_stops_and_the_rest_goes_on_e9_11() {
+fn cancelled_subtree_stops_while_the_rest_continues_e9_11() {
     let mut sim = at_work();
     let sub = sim.run.tree().into_iter().find(|node| node.slug() == "sub").unwrap().id;
     sim.record(Event::CancelRequested {
@@ -81,7 +81,7 @@ fn a_subtree_stops_and_the_rest_goes_on_e9_11() {
 }
 
 #[test]
-fn what_changes_nothing_is_known_before_it_is_written_e9_11() {
+fn repeated_pause_continue_or_cancel_is_known_to_change_nothing_e9_11() {
     let by = || "somebody".to_owned();
     let mut sim = at_work();
     let sub = sim.run.node_at("group-2/sub").unwrap().id;
@@ -99,7 +99,7 @@ fn what_changes_nothing_is_known_before_it_is_written_e9_11() {
 }
 
 #[test]
-fn asking_twice_is_asking_once_e9_11() {
+fn repeated_cancel_request_has_no_further_effect_e9_11() {
     let ended = |times: usize, is_part: bool| {
         let mut sim = at_work();
         let node = is_part.then(|| sim.run.node_at("group-2/sub").unwrap().id);
@@ -124,7 +124,7 @@ fn asking_twice_is_asking_once_e9_11() {
 }
 
 #[test]
-fn a_call_that_a_dead_process_was_to_stop_ends_as_stopped_e9_11() {
+fn resume_does_not_repeat_a_cancelled_call_e9_11() {
     let mut sim = at_work();
     sim.record(Event::CancelRequested {
         node: None,
@@ -136,7 +136,7 @@ fn a_call_that_a_dead_process_was_to_stop_ends_as_stopped_e9_11() {
 }
 
 #[test]
-fn when_the_time_is_up_the_run_hands_back_what_it_has_e9_10() {
+fn deadline_ends_the_run_with_a_partial_result_e9_10() {
     let mut sim = at_work();
     sim.run.deadline = Some(sim.now);
     let sim = sim.driven_on();
@@ -148,7 +148,7 @@ fn when_the_time_is_up_the_run_hands_back_what_it_has_e9_10() {
 }
 
 #[test]
-fn a_run_whose_time_is_over_with_nothing_done_has_failed_and_nobody_cancelled_it_e9_10() {
+fn deadline_with_nothing_done_fails_an_uncancelled_run_e9_10() {
     let ended = |sim: &Sim, path: &str| {
         let result = sim.run.node_at(path).unwrap().result.unwrap();
         (result.status, result.stop_reason.unwrap())
@@ -179,7 +179,7 @@ fn a_run_whose_time_is_over_with_nothing_done_has_failed_and_nobody_cancelled_it
 }
 
 #[test]
-fn a_task_whose_own_time_is_over_has_failed_for_whoever_reads_it_e9_10() {
+fn expired_task_deadline_is_hard_and_skips_dependent_steps_e9_10() {
     let echo = |id: &str| json!({"id": id, "do": {"tool": "echo", "args": {}}});
     let plan = json!({"version": 1, "title": "t", "steps": [
         {"id": "part", "budget": {"deadline": "10s"}, "plan": {"steps": [echo("a")]}},
@@ -195,7 +195,7 @@ fn a_task_whose_own_time_is_over_has_failed_for_whoever_reads_it_e9_10() {
 }
 
 #[test]
-fn the_log_says_that_the_time_is_over_and_not_that_a_deadline_asked() {
+fn log_reports_an_expired_deadline_instead_of_a_cancel_request() {
     let sim = Sim::new(r#"{"version": 1, "title": "t", "steps": [{"id": "a", "do": {"tool": "echo", "args": {}}}]}"#);
     for (by, said) in [
         (Run::DEADLINE, "The time for the run is over."),
@@ -224,7 +224,7 @@ impl Sim {
 
 /// In each plan, `c` reads `a` and comes after `b`, which is cancelled while `a` is under way.
 #[test]
-fn what_stands_behind_a_step_that_never_began_waits_on_e9_1() {
+fn step_after_a_cancelled_one_still_waits_for_its_inputs_e9_1() {
     let echo = "do: {tool: echo, args: {}}";
     let c = "{id: c, do: {tool: echo, args: {n: '{{ results.a.output }}'}}}";
     let plans = [
@@ -270,7 +270,7 @@ fn what_stands_behind_a_step_that_never_began_waits_on_e9_1() {
 }
 
 #[test]
-fn cancelled_items_let_no_more_begin_at_one_time_e9_1() {
+fn cancelled_items_do_not_raise_for_each_concurrency_e9_1() {
     let mut sim = Sim::new(
         "steps: [{id: each, for_each: [0, 1, 2, 3], concurrency: 1, step: {id: look, do: {tool: echo, args: {}}}}]",
     );
@@ -284,7 +284,7 @@ fn cancelled_items_let_no_more_begin_at_one_time_e9_1() {
 }
 
 #[test]
-fn a_step_that_was_added_behind_a_cancelled_one_waits_on_e9_1() {
+fn step_added_after_a_cancelled_one_waits_for_its_inputs_e9_1() {
     let added = "steps:
   - {id: a, do: {tool: echo, args: {}}}
   - {id: b, do: {tool: echo, args: {}}}
@@ -310,7 +310,7 @@ fn a_step_that_was_added_behind_a_cancelled_one_waits_on_e9_1() {
 }
 
 #[test]
-fn what_a_plan_came_to_is_not_checked_while_it_is_paused_e9_14() {
+fn paused_run_defers_the_criteria_check_of_a_plan_e9_14() {
     let mut sim = Sim::new(
         "steps:
           - id: part
@@ -336,7 +336,7 @@ fn what_a_plan_came_to_is_not_checked_while_it_is_paused_e9_14() {
 }
 
 #[test]
-fn a_model_whose_call_was_stopped_is_told_that_it_may_have_taken_effect_and_goes_on_e9_11() {
+fn model_is_told_its_cancelled_call_may_have_taken_effect_e9_11() {
     let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("write", json!({"text": "a"})),
         _ => finish("hello"),
@@ -362,7 +362,7 @@ fn a_model_whose_call_was_stopped_is_told_that_it_may_have_taken_effect_and_goes
 }
 
 #[test]
-fn a_step_that_was_cancelled_is_put_together_with_the_rest_and_is_no_reason_for_another_plan_e9_11() {
+fn cancelled_step_is_aggregated_and_does_not_trigger_a_replan_e9_11() {
     let mut sim = goal("survey the house", &house(), nested);
     let begun = |sim: &Sim| {
         sim.run
@@ -397,7 +397,7 @@ fn a_step_that_was_cancelled_is_put_together_with_the_rest_and_is_no_reason_for_
 
 /// In each plan, the node at `cancelled` is cancelled while it is under way, and everything beside it succeeds.
 #[test]
-fn what_nothing_failed_of_has_not_failed_because_a_part_was_cancelled_e9_11() {
+fn cancelled_child_alone_does_not_make_its_parent_fail_e9_11() {
     let echo = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");
     let (a, b, c) = (echo("a"), echo("b"), echo("c"));
     let nothing = (Outcome::Cancelled, Some(StopReason::CancelledByUser));
@@ -484,7 +484,7 @@ fn part_without_anything(part: Value, aggregated: &'static str) -> Sim {
 }
 
 #[test]
-fn what_a_person_cancelled_in_a_part_is_not_planned_anew_above_it_e9_11() {
+fn parent_does_not_replan_a_step_cancelled_in_a_part_e9_11() {
     let written = json!({"id": "sub", "title": "see to the beams", "plan": {"steps": [{"id": "wait", "do": {"tool": "echo", "args": {}}}]}});
     let planned = json!({"id": "sub", "title": "see to the beams", "criteria": ["seen"]});
     for (part, said) in [
@@ -506,7 +506,7 @@ fn what_a_person_cancelled_in_a_part_is_not_planned_anew_above_it_e9_11() {
 }
 
 #[test]
-fn a_plan_that_failed_says_why_what_failed_of_it_did_and_not_why_something_else_ended_e9_11() {
+fn failed_plan_reports_the_stop_reason_of_its_failed_step_e9_11() {
     let mut sim = Sim::new(
         "steps: [{id: s, plan: {steps: [{id: a, needs: [], do: {tool: echo, args: {}}}, {id: b, needs: [], do: {tool: fail, args: {}}}]}}]",
     );
@@ -519,7 +519,7 @@ fn a_plan_that_failed_says_why_what_failed_of_it_did_and_not_why_something_else_
 }
 
 #[test]
-fn of_a_call_that_only_looks_and_was_stopped_it_is_said_that_it_changed_nothing_e9_11() {
+fn interrupted_read_only_call_is_reported_to_change_nothing_e9_11() {
     for (tool, said) in [
         ("echo", "stopped while it was running; it changes nothing"),
         ("write", "stopped while it was running; it may have taken effect"),
@@ -536,7 +536,7 @@ fn of_a_call_that_only_looks_and_was_stopped_it_is_said_that_it_changed_nothing_
 }
 
 #[test]
-fn what_was_stopped_while_it_waited_for_another_attempt_says_why_the_last_failed_e9_11() {
+fn task_cancelled_before_a_retry_reports_its_last_failure_e9_11() {
     let plan = "steps: [{id: a, do: {tool: fail, args: {}}, retry: {max_attempts: 3, delay: 20m}}]";
     let mut sim = Sim::new(plan);
     sim.derive();

@@ -64,7 +64,7 @@ fn put_away(sim: &Sim) -> usize {
 }
 
 #[test]
-fn a_long_conversation_stays_below_its_share_of_the_window_m7_8_v8() {
+fn compaction_keeps_a_long_conversation_within_its_window_share_m7_8_v8() {
     let sim = goal_with("count the stars", &json!({}), small(), counts).driven_on();
     assert_eq!(root(&sim).notes, "all are counted");
     assert_eq!(sim.calls.len(), 1 + 2 * 30);
@@ -89,7 +89,7 @@ fn a_long_conversation_stays_below_its_share_of_the_window_m7_8_v8() {
 }
 
 #[test]
-fn a_run_that_was_cut_off_reads_on_as_if_it_were_not_e9_9() {
+fn resumed_run_compacts_like_an_uninterrupted_one_e9_9() {
     let whole = goal_with("count the stars", &json!({}), small(), counts).driven_on();
     for cut in 1..whole.journal.len() {
         let resumed = Sim::resumed_with(&whole.journal[..cut], small(), Arc::new(counts)).driven_on();
@@ -104,7 +104,7 @@ fn a_run_that_was_cut_off_reads_on_as_if_it_were_not_e9_9() {
 }
 
 #[test]
-fn a_driver_with_a_larger_window_goes_on_with_what_was_put_away_e9_9() {
+fn resuming_with_a_larger_window_keeps_the_earlier_compaction_e9_9() {
     let whole = goal_with("count the stars", &json!({}), small(), counts).driven_on();
     let first = |(_, event): &(Timestamp, Event)| matches!(event, Event::Compacted { .. });
     let cut = whole.journal.iter().position(first).unwrap() + 1;
@@ -115,7 +115,7 @@ fn a_driver_with_a_larger_window_goes_on_with_what_was_put_away_e9_9() {
 }
 
 #[test]
-fn what_may_not_be_put_away_ends_the_task_with_what_there_is_m7_8_v8() {
+fn full_window_without_compaction_ends_the_task_as_partial_m7_8_v8() {
     let mut equipment = small();
     equipment.book.auto_compact = Some(false);
     let sim = goal_with("count the stars", &json!({}), equipment, counts).driven_on();
@@ -131,7 +131,7 @@ fn what_may_not_be_put_away_ends_the_task_with_what_there_is_m7_8_v8() {
 }
 
 #[test]
-fn a_window_that_does_not_even_hold_the_task_is_said_to_be_full() {
+fn window_too_small_for_the_task_stops_with_window_full() {
     let mut equipment = small();
     equipment.planner.window = 300;
     equipment.executor.window = 300;
@@ -141,7 +141,7 @@ fn a_window_that_does_not_even_hold_the_task_is_said_to_be_full() {
 }
 
 #[test]
-fn an_answer_has_less_room_in_a_small_window_seed_003() {
+fn tool_result_is_cut_shorter_in_a_small_window_seed_003() {
     let long = |window| {
         let mut equipment = equipment();
         equipment.executor.window = window;
@@ -176,7 +176,7 @@ fn with_book(placement: Placement, lists_tools: bool) -> Vec<Message> {
 }
 
 #[test]
-fn the_view_ends_the_system_prompt_or_stands_behind_all_others_m7_8_v6() {
+fn scratchbook_view_ends_the_system_prompt_or_the_conversation_m7_8_v6() {
     let system = with_book(Placement::System, false);
     assert!(
         system[0]
@@ -216,7 +216,7 @@ fn the_view_ends_the_system_prompt_or_stands_behind_all_others_m7_8_v6() {
 }
 
 #[test]
-fn the_system_prompt_lists_the_tools_only_if_the_policy_says_so_seed_003() {
+fn system_prompt_lists_tools_only_if_the_policy_enables_it_seed_003() {
     let listed = with_book(Placement::Tail, true);
     let system = &listed[0].text;
     let list =
@@ -226,7 +226,7 @@ fn the_system_prompt_lists_the_tools_only_if_the_policy_says_so_seed_003() {
 }
 
 #[test]
-fn after_messages_were_put_away_the_view_is_the_one_of_then_m7_8_v6() {
+fn requests_after_compaction_hold_exactly_one_scratchbook_view_m7_8_v6() {
     let mut sim = goal_with("count the stars", &json!({}), small(), counts);
     sim.book = Some(BookView {
         text: "Scratchbook:\ne1 [todo] count\n".to_owned(),
@@ -293,7 +293,7 @@ fn until_a_compactor_is_asked(mut sim: Sim) -> Sim {
 }
 
 #[test]
-fn a_compactor_is_a_call_that_is_set_aside_for_and_others_go_on_meanwhile_e9_16() {
+fn compactor_call_has_a_reserve_and_lets_other_branches_continue_e9_16() {
     let mut sim = goal_with("two things", &json!({}), with_compactor(), two_branches);
     sim.concurrency = 2;
     // The lamp waits until the stars are too many.
@@ -329,7 +329,7 @@ fn a_compactor_is_a_call_that_is_set_aside_for_and_others_go_on_meanwhile_e9_16(
 }
 
 #[test]
-fn a_compactor_that_was_at_work_when_its_driver_died_is_asked_again_and_counts_twice_e9_9() {
+fn interrupted_compactor_call_is_repeated_and_charged_twice_e9_9() {
     let whole = goal_with("two things", &json!({}), with_compactor(), two_branches).driven_on();
     assert!(compactions_begun(&whole) > 1);
     for cut in 1..whole.journal.len() {
@@ -356,7 +356,7 @@ fn a_compactor_that_was_at_work_when_its_driver_died_is_asked_again_and_counts_t
 }
 
 #[test]
-fn who_is_stopped_while_a_compactor_is_at_work_stops_it_e9_11() {
+fn cancelled_task_stops_its_running_compactor_e9_11() {
     let mut sim = until_a_compactor_is_asked(goal_with("two things", &json!({}), with_compactor(), two_branches));
     let stars = sim.run.node_at("both/stars").unwrap().id;
     sim.record(Event::CancelRequested {
@@ -373,7 +373,7 @@ fn who_is_stopped_while_a_compactor_is_at_work_stops_it_e9_11() {
 }
 
 #[test]
-fn a_summary_that_comes_while_its_task_is_paused_is_kept_and_nothing_is_asked_e9_14() {
+fn summary_arriving_while_paused_is_kept_for_the_next_request_e9_14() {
     let mut sim = until_a_compactor_is_asked(goal_with("two things", &json!({}), with_compactor(), two_branches));
     let stars = sim.run.node_at("both/stars").unwrap().id;
     sim.record(Event::Paused {
@@ -395,7 +395,7 @@ fn a_summary_that_comes_while_its_task_is_paused_is_kept_and_nothing_is_asked_e9
 }
 
 #[test]
-fn what_the_budget_has_no_room_for_is_put_away_without_a_compactor_e9_10() {
+fn short_budget_compacts_without_asking_the_compactor_e9_10() {
     let budget = json!({"budget": {"model_calls": 40}});
     let sim = goal_with("count the stars", &budget, with_compactor(), counts).driven_on();
     assert!(compactions_begun(&sim) < put_away(&sim));

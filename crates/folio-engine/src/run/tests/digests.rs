@@ -29,7 +29,7 @@ fn told_to_the_last(steps: usize) -> String {
 }
 
 #[test]
-fn of_too_many_results_the_nearest_are_told_and_the_others_named_e9_2() {
+fn prompt_shows_the_nearest_results_and_only_names_the_others_e9_2() {
     let told = told_to_the_last(17);
     for n in 3..=16 {
         assert!(

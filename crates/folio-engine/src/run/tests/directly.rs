@@ -73,7 +73,7 @@ fn house(sim: &Sim) -> &crate::NodeResult {
 }
 
 #[test]
-fn what_is_done_directly_after_a_no_is_done_once_more_with_what_is_missing_e9_8() {
+fn direct_work_with_unmet_criteria_is_repeated_once_e9_8() {
     let mut sim = rejected(&json!({}), walls_first);
     let from = sim.journal.len();
     sim = sim.driven_on();
@@ -98,7 +98,7 @@ fn what_is_done_directly_after_a_no_is_done_once_more_with_what_is_missing_e9_8(
 }
 
 #[test]
-fn what_is_missing_twice_of_what_is_done_directly_fails_it_and_is_no_reason_for_a_third_plan_e9_8() {
+fn direct_work_unmet_twice_fails_without_a_third_plan_e9_8() {
     let sim = rejected(&json!({}), |ask| match ask.purpose {
         Purpose::Work => finish("walls alone"),
         _ => {
@@ -121,7 +121,7 @@ fn what_is_missing_twice_of_what_is_done_directly_fails_it_and_is_no_reason_for_
 }
 
 #[test]
-fn of_what_is_done_directly_the_calls_count_where_a_limit_ends_it_and_nobody_says_what_there_is_e9_10() {
+fn direct_work_stopped_by_a_limit_keeps_calls_as_evidence_e9_10() {
     // Two plans, one call for the work, and one that is kept for the end.
     let sim = rejected(&json!({"budget": {"model_calls": 4}}), |ask| match ask.purpose {
         Purpose::Work => wants(&[("echo", json!({"text": "walls"}))]),
@@ -146,7 +146,7 @@ fn of_what_is_done_directly_the_calls_count_where_a_limit_ends_it_and_nobody_say
 }
 
 #[test]
-fn of_what_is_done_directly_the_calls_are_kept_when_its_time_is_over_e9_10() {
+fn direct_work_stopped_by_its_deadline_is_partial_e9_10() {
     let mut sim = rejected(&json!({"budget": {"deadline": "100s"}}), |ask| match ask.call {
         3 => wants(&[("echo", json!({"text": "walls"}))]),
         _ => ModelAnswer::Stopped,

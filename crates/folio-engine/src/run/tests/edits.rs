@@ -36,7 +36,7 @@ impl Sim {
 }
 
 #[test]
-fn what_has_not_begun_may_be_changed_dropped_moved_and_added_e9_14() {
+fn edit_can_drop_move_and_add_pending_steps_e9_14() {
     let mut sim = Sim::new(THREE);
     sim.concurrency = 1;
     sim.derive();
@@ -80,7 +80,7 @@ fn what_has_not_begun_may_be_changed_dropped_moved_and_added_e9_14() {
 }
 
 #[test]
-fn a_changed_step_is_another_node_and_later_steps_read_the_new_one_e9_1() {
+fn edited_step_becomes_a_new_node_that_later_steps_read_e9_1() {
     let mut sim = Sim::new(
         "steps:
       - {id: a, do: {tool: echo, args: {n: 1}}}
@@ -101,7 +101,7 @@ fn a_changed_step_is_another_node_and_later_steps_read_the_new_one_e9_1() {
 }
 
 #[test]
-fn steps_that_have_begun_are_read_only_and_named_e9_14() {
+fn edit_of_begun_steps_is_refused_and_names_them_e9_14() {
     let mut sim = Sim::new(THREE);
     sim.concurrency = 1;
     sim.derive();
@@ -116,7 +116,7 @@ fn steps_that_have_begun_are_read_only_and_named_e9_14() {
 }
 
 #[test]
-fn an_edit_of_another_version_is_a_conflict_e9_14() {
+fn edit_of_a_stale_plan_version_is_refused_e9_14() {
     let mut sim = Sim::new(THREE);
     sim.derive();
     let text = format!(
@@ -150,7 +150,7 @@ fn an_edit_of_another_version_is_a_conflict_e9_14() {
 }
 
 #[test]
-fn all_mistakes_of_an_edit_are_told_at_once_with_their_places_e9_14() {
+fn edit_reports_all_mistakes_at_once_with_their_lines_e9_14() {
     let mut sim = Sim::new(THREE);
     sim.derive();
     let wrong = sim.edit_of(
@@ -170,7 +170,7 @@ fn all_mistakes_of_an_edit_are_told_at_once_with_their_places_e9_14() {
 }
 
 #[test]
-fn a_group_that_has_begun_is_one_step_and_one_that_has_not_may_get_more_members_e9_14() {
+fn group_members_can_be_added_only_before_the_group_begins_e9_14() {
     let plan = "- {id: first, do: {tool: echo}}\n- [{id: x, do: {tool: echo}}, {id: y, do: {tool: echo}}]\n- {id: last, do: {tool: echo}}";
     let mut sim = Sim::new(plan);
     sim.concurrency = 1;
@@ -206,7 +206,7 @@ fn a_group_that_has_begun_is_one_step_and_one_that_has_not_may_get_more_members_
 }
 
 #[test]
-fn an_edit_with_arguments_that_a_tool_would_not_take_is_refused_e9_1() {
+fn edit_with_invalid_tool_arguments_is_refused_e9_1() {
     let mut sim = Sim::new(THREE);
     sim.concurrency = 1;
     sim.derive();
@@ -231,7 +231,7 @@ fn an_edit_with_arguments_that_a_tool_would_not_take_is_refused_e9_1() {
 }
 
 #[test]
-fn what_a_plan_was_begun_with_is_no_mistake_of_an_edit_e9_14() {
+fn edit_tolerates_invalid_arguments_of_unchanged_steps_e9_14() {
     let mut sim = Sim::new(THREE);
     sim.concurrency = 1;
     sim.derive();
@@ -258,7 +258,7 @@ fn what_a_plan_was_begun_with_is_no_mistake_of_an_edit_e9_14() {
 }
 
 #[test]
-fn a_plan_inside_a_plan_is_edited_where_it_stands_e9_14() {
+fn edit_of_one_item_sub_plan_leaves_other_items_unchanged_e9_14() {
     let mut sim = Sim::new(
         "inputs: {}
 steps:
@@ -299,7 +299,7 @@ steps:
 }
 
 #[test]
-fn what_a_failure_had_skipped_is_begun_after_an_edit_e9_14() {
+fn edit_after_a_failure_lets_later_steps_run_e9_14() {
     let mut sim = Sim::new(
         "steps:
       - parallel:
@@ -333,7 +333,7 @@ fn what_a_failure_had_skipped_is_begun_after_an_edit_e9_14() {
 }
 
 #[test]
-fn the_plan_of_a_model_is_edited_and_costs_no_re_plan_e9_14() {
+fn editing_a_model_plan_does_not_count_as_a_replan_e9_14() {
     let mut sim = goal("survey the house", &house(), |ask| {
         match (ask.purpose, models::task_named(ask).as_str()) {
             (Purpose::Decide, "check the garden") => execute(
@@ -363,7 +363,7 @@ fn the_plan_of_a_model_is_edited_and_costs_no_re_plan_e9_14() {
 }
 
 #[test]
-fn every_prefix_of_a_journal_with_an_edit_goes_on_to_the_same_end_e9_9() {
+fn edited_run_resumed_from_any_event_reaches_the_same_end_e9_9() {
     let mut sim = Sim::new(THREE);
     sim.concurrency = 1;
     sim.derive();
@@ -381,7 +381,7 @@ fn every_prefix_of_a_journal_with_an_edit_goes_on_to_the_same_end_e9_9() {
 }
 
 #[test]
-fn a_task_that_a_model_does_directly_has_no_plan_to_edit_e9_14() {
+fn edit_of_a_task_without_a_plan_is_refused_e9_14() {
     let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({})),
         _ => finish("hello"),
@@ -412,7 +412,7 @@ report: |
 output: {n: '{{ results.a.output.n }}'}";
 
 #[test]
-fn the_file_that_a_run_was_started_with_is_the_plan_as_it_was_e9_14() {
+fn edit_with_the_original_plan_file_changes_nothing_e9_14() {
     let mut sim = Sim::with_inputs(SHORT, json!({"repo": ".", "n": 1, "who": "me"}));
     sim.derive();
     // The title of a run is filled in when it is submitted.
@@ -429,7 +429,7 @@ fn the_file_that_a_run_was_started_with_is_the_plan_as_it_was_e9_14() {
 }
 
 #[test]
-fn what_an_edit_cannot_change_is_told_and_not_left_out_e9_14() {
+fn edit_of_anything_but_the_steps_is_refused_by_key_e9_14() {
     let mut sim = Sim::with_inputs(SHORT, json!({"repo": ".", "n": 1, "who": "me"}));
     sim.derive();
     for (key, old, new) in [
@@ -465,7 +465,7 @@ fn what_an_edit_cannot_change_is_told_and_not_left_out_e9_14() {
 }
 
 #[test]
-fn a_step_that_has_not_begun_is_not_done_because_somebody_ticks_it_e9_14() {
+fn edit_that_ticks_a_pending_step_is_refused_e9_14() {
     let mut sim = Sim::new(THREE);
     sim.concurrency = 1;
     sim.derive();
@@ -484,7 +484,7 @@ fn a_step_that_has_not_begun_is_not_done_because_somebody_ticks_it_e9_14() {
 }
 
 #[test]
-fn members_that_are_gone_from_a_group_are_not_carried_out_e9_14() {
+fn group_members_removed_by_an_edit_do_not_run_e9_14() {
     let plan =
         "- {id: first, do: {tool: echo}}\n- {id: g, parallel: [{id: x, do: {tool: echo}}, {id: y, do: {tool: echo}}]}";
     let mut sim = Sim::new(plan);
@@ -503,7 +503,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_a_plan_is_shown_as_changes_nothing_when_it_is_handed_back_at_any_moment_e9_14(
+    fn shown_plan_handed_back_at_any_moment_changes_nothing_e9_14(
         plan in properties::plans(), seed: u64, ended in 0..12_usize,
     ) {
         let mut sim = Sim::new(&plan.to_string());
@@ -531,7 +531,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_whose_plan_gets_a_step_at_any_moment_ends_and_every_node_has_a_result_e9_14(
+    fn run_ends_with_all_results_after_adding_a_step_anytime_e9_14(
         plan in properties::plans(), seed: u64, ended in 0..12_usize, at: prop::sample::Index,
     ) {
         let mut sim = Sim::new(&plan.to_string());
@@ -555,7 +555,7 @@ proptest! {
 }
 
 #[test]
-fn what_a_model_had_planned_before_a_person_edited_it_is_the_same_plan_again_e9_8() {
+fn replan_repeating_the_plan_before_an_edit_is_a_loop_e9_8() {
     let screws = || {
         json!([
             {"id": "left", "title": "turn the left screw", "criteria": ["it holds"], "satisfies": ["c1"]},
@@ -594,7 +594,7 @@ fn what_a_model_had_planned_before_a_person_edited_it_is_the_same_plan_again_e9_
 const LAST: &str = "- [ ] Last {#z}\n  ```yaml\n  do: {tool: echo}\n  ```\n";
 
 #[test]
-fn members_of_a_group_that_go_in_lanes_do_so_after_an_edit_around_it_e9_10() {
+fn edit_around_a_group_keeps_its_budgeted_concurrency_e9_10() {
     let member = |n: u32| json!({"id": format!("m{n}"), "title": format!("look at room {n}")});
     let members: Vec<Value> = (1..=6).map(member).collect();
     let extra = json!({"budget": {"tokens": 9_000}, "steps": [{"id": "g", "parallel": members}]});
@@ -618,7 +618,7 @@ fn members_of_a_group_that_go_in_lanes_do_so_after_an_edit_around_it_e9_10() {
 }
 
 #[test]
-fn what_failed_in_a_group_holds_its_members_back_after_an_edit_around_it_e9_5() {
+fn hard_failure_in_a_group_holds_members_after_an_edit_e9_5() {
     let mut sim = Sim::new(
         "steps:
           - id: g
@@ -643,7 +643,7 @@ fn what_failed_in_a_group_holds_its_members_back_after_an_edit_around_it_e9_5() 
 }
 
 #[test]
-fn members_of_a_group_that_ended_before_it_began_do_not_begin_after_an_edit_around_it_e9_14() {
+fn edit_around_a_failed_group_does_not_begin_its_members_e9_14() {
     let mut sim = Sim::new(
         "budget: {tool_calls: 2}
 steps:

@@ -73,7 +73,7 @@ fn cited(needs: &str, group: bool) -> (Vec<(String, String)>, String) {
 }
 
 #[test]
-fn evidence_is_of_what_a_step_did_and_of_what_it_was_given_and_of_nothing_else_e9_7() {
+fn step_evidence_cites_only_steps_it_waited_for_e9_7() {
     let all = [("tool_call", "0"), ("node", "1"), ("file", "2")].map(|(kind, id)| (kind.to_owned(), id.to_owned()));
     for (needs, group) in [
         ("", false),
@@ -95,7 +95,7 @@ fn evidence_is_of_what_a_step_did_and_of_what_it_was_given_and_of_nothing_else_e
 }
 
 #[test]
-fn of_however_many_references_those_that_name_something_are_found_and_the_rest_are_counted_e9_7() {
+fn unknown_evidence_among_thousands_is_counted_and_known_evidence_kept_e9_7() {
     let mut sim = goal("look around", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "files"})),
         _ => {

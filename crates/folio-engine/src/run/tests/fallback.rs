@@ -42,7 +42,7 @@ fn helpful(ask: &AskAction) -> ModelAnswer {
 }
 
 #[test]
-fn whoever_is_of_no_help_is_passed_over_for_the_next_e9_13() {
+fn fallback_model_is_asked_after_a_refusal_or_failure_e9_13() {
     use ModelFailureKind as Kind;
     for (answer, asked) in [
         (refusal(), 1),
@@ -80,7 +80,7 @@ fn whoever_is_of_no_help_is_passed_over_for_the_next_e9_13() {
 }
 
 #[test]
-fn who_wants_to_be_left_alone_for_long_is_not_waited_for_where_another_can_be_asked_e9_13() {
+fn long_retry_after_moves_on_to_the_fallback_model_e9_13() {
     let wanted = |seconds| {
         ModelAnswer::Failed(ModelFailure {
             retry_after: Some(Duration::from_secs(seconds)),
@@ -107,7 +107,7 @@ fn who_wants_to_be_left_alone_for_long_is_not_waited_for_where_another_can_be_as
 }
 
 #[test]
-fn where_the_last_is_of_no_help_either_the_task_fails_as_it_does_with_one_e9_13() {
+fn task_fails_when_the_last_fallback_model_fails_too_e9_13() {
     let sim = goal_with("say hello", &json!({}), with_fallback(), |_| refusal()).driven_on();
     assert_eq!(passed(&sim), [(Purpose::Decide, 0), (Purpose::Decide, 1)]);
     assert_eq!(root(&sim).stop_reason, Some(StopReason::Refused));
@@ -121,7 +121,7 @@ fn where_the_last_is_of_no_help_either_the_task_fails_as_it_does_with_one_e9_13(
 }
 
 #[test]
-fn the_last_time_that_nonsense_is_asked_for_again_the_next_is_asked_e9_13() {
+fn fallback_model_gets_the_last_retry_of_an_unusable_reply_e9_13() {
     let sim = goal_with("say hello", &json!({}), with_fallback(), |ask| match ask.passed {
         0 if ask.purpose == Purpose::Decide => said("words, words"),
         _ => helpful(ask),
@@ -143,7 +143,7 @@ fn the_last_time_that_nonsense_is_asked_for_again_the_next_is_asked_e9_13() {
 }
 
 #[test]
-fn every_prefix_of_a_journal_with_models_that_stand_in_goes_on_to_the_same_end_e9_13() {
+fn run_with_fallbacks_resumed_after_any_event_ends_the_same_e9_13() {
     let script: Script = Arc::new(|ask| match ask.passed {
         0 if ask.purpose == Purpose::Decide => said("words, words"),
         0 => failed(ModelFailureKind::Unavailable),
@@ -187,7 +187,7 @@ fn with_named() -> Equipment {
 }
 
 #[test]
-fn a_task_is_done_by_whom_it_names_e9_17() {
+fn task_is_carried_out_by_the_executor_it_names_e9_17() {
     let sim = goal_with("two things", &json!({}), with_named(), |ask| {
         let text = &ask.messages[1].text;
         match ask.purpose {
@@ -237,7 +237,7 @@ fn a_task_is_done_by_whom_it_names_e9_17() {
 }
 
 #[test]
-fn whoever_decides_may_choose_who_does_it_e9_17() {
+fn decision_may_choose_the_executor_e9_17() {
     let script: Script = Arc::new(|ask| {
         let chosen = |name: &str| {
             let action = json!({"tool": "echo", "args": {"text": "x"}});
@@ -276,7 +276,7 @@ fn whoever_decides_may_choose_who_does_it_e9_17() {
 }
 
 #[test]
-fn of_a_task_that_names_somebody_nobody_is_chosen_e9_17() {
+fn decision_cannot_override_the_executor_named_by_a_task_e9_17() {
     let sim = goal_with("two things", &json!({}), with_named(), |ask| {
         let text = &ask.messages[1].text;
         match ask.purpose {
@@ -303,7 +303,7 @@ fn of_a_task_that_names_somebody_nobody_is_chosen_e9_17() {
 }
 
 #[test]
-fn each_that_stands_in_is_asked_once_before_the_next_whatever_brought_it_there_e9_13() {
+fn fallback_chain_reaches_its_last_model_after_refusals_and_nonsense_e9_13() {
     let asked = |of_the_first: fn() -> ModelAnswer, of_the_second: fn() -> ModelAnswer| {
         let mut equipment = with_fallback();
         let (last, first) = (equipment.planner.clone(), &mut equipment.planner);

@@ -48,7 +48,7 @@ pub(super) fn forked(
 }
 
 #[test]
-fn a_fork_at_any_node_goes_on_to_the_same_end_and_repeats_nothing_that_was_done_before() {
+fn fork_at_any_node_repeats_no_call_finished_before() {
     let mut whole = goal_with("survey the house", &house(), equipment(), nested);
     whole.concurrency = 2;
     let whole = whole.driven_on();
@@ -137,7 +137,7 @@ fn forked_and_driven_on(source: &Sim, at: ForkAt) -> Sim {
 }
 
 #[test]
-fn a_fork_at_what_was_stopped_before_it_began_comes_before_that() {
+fn fork_at_a_cancelled_node_precedes_the_cancel_request() {
     for node in [true, false] {
         let mut sim = one_of_two_under_way();
         let two = sim.run.node_at("two").unwrap().id;
@@ -153,7 +153,7 @@ fn a_fork_at_what_was_stopped_before_it_began_comes_before_that() {
 }
 
 #[test]
-fn in_a_fork_a_person_has_as_long_for_an_answer_as_at_first() {
+fn fork_restarts_the_answer_deadline_of_a_question() {
     let mut sim = Sim::new(
         "steps:
   - id: both
@@ -179,7 +179,7 @@ fn in_a_fork_a_person_has_as_long_for_an_answer_as_at_first() {
 }
 
 #[test]
-fn a_fork_before_a_limit_comes_before_the_time_that_was_over_e9_10() {
+fn fork_before_a_limit_precedes_the_missed_deadline_e9_10() {
     let mut sim = one_of_two_under_way();
     sim.record(Event::CancelRequested {
         node: None,
@@ -192,7 +192,7 @@ fn a_fork_before_a_limit_comes_before_the_time_that_was_over_e9_10() {
 }
 
 #[test]
-fn a_fork_before_a_limit_goes_on_with_more_as_if_there_had_been_more_at_first_e9_10() {
+fn fork_before_a_limit_ends_like_an_unlimited_run_e9_10() {
     let driven = |mut sim: Sim| {
         sim.concurrency = 2;
         sim.driven_on()
@@ -241,7 +241,7 @@ fn a_fork_before_a_limit_goes_on_with_more_as_if_there_had_been_more_at_first_e9
 }
 
 #[test]
-fn a_judge_that_could_not_be_read_is_no_limit_to_fork_before_e9_10() {
+fn unreadable_judge_is_not_a_limit_to_fork_before_e9_10() {
     let sim = goal_with("survey the house", &house(), equipment(), |ask| match ask.purpose {
         Purpose::Judge => said("words, words"),
         _ => nested(ask),

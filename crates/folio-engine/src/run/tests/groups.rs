@@ -28,7 +28,7 @@ fn with_bad_first(policy: &str) -> Sim {
 }
 
 #[test]
-fn held_members_do_not_begin_and_running_ones_finish_e9_5() {
+fn hard_failure_holds_pending_members_and_lets_running_ones_finish_e9_5() {
     let sim = with_bad_first("").driven_on();
     let statuses = ["g/bad", "g/m1", "g/m2", "after"].map(|path| sim.status(path));
     assert_eq!(
@@ -38,7 +38,7 @@ fn held_members_do_not_begin_and_running_ones_finish_e9_5() {
 }
 
 #[test]
-fn with_continue_every_member_is_carried_out_e9_5() {
+fn on_hard_continue_carries_out_every_member_e9_5() {
     let sim = with_bad_first("on_hard: continue").driven_on();
     assert_eq!([sim.status("g/m1"), sim.status("g/m2")], [Outcome::Ok, Outcome::Ok]);
     // The group is still as its worst required member, so the plan stops after it.
@@ -49,7 +49,7 @@ fn with_continue_every_member_is_carried_out_e9_5() {
 }
 
 #[test]
-fn with_cancel_running_members_are_stopped_e9_5() {
+fn on_hard_cancel_stops_running_members_e9_5() {
     let sim = with_bad_first("on_hard: cancel");
     assert!(
         sim.run
@@ -65,7 +65,7 @@ fn with_cancel_running_members_are_stopped_e9_5() {
 }
 
 #[test]
-fn of_first_ok_the_losers_are_stopped_and_do_not_count_e9_5() {
+fn first_ok_group_cancels_the_losers_and_ends_ok_e9_5() {
     let sim = Sim::new(
         "steps:
           - id: race
@@ -98,7 +98,7 @@ fn of_first_ok_the_losers_are_stopped_and_do_not_count_e9_5() {
 }
 
 #[test]
-fn a_race_that_is_won_is_won_whatever_came_of_the_others_before_e9_5() {
+fn winnable_race_goes_on_after_a_hard_failure_e9_5() {
     let plan = |join: &str, rest: &str| {
         format!("steps: [{{id: race, join: {join}, parallel: [{{id: bad, do: {{tool: deny, args: {{}}}}}}, {rest}]}}]")
     };
@@ -130,7 +130,7 @@ fn a_race_that_is_won_is_won_whatever_came_of_the_others_before_e9_5() {
 }
 
 #[test]
-fn a_group_in_a_group_passes_a_hard_failure_on_e9_4() {
+fn hard_failure_in_a_nested_group_skips_later_steps_e9_4() {
     let sim = Sim::new(
         "steps:
           - sequence:
@@ -146,7 +146,7 @@ fn a_group_in_a_group_passes_a_hard_failure_on_e9_4() {
 }
 
 #[test]
-fn needs_narrows_what_a_step_waits_for_e9_1() {
+fn step_with_needs_waits_only_for_the_named_steps_e9_1() {
     let mut sim = Sim::new(
         "steps:
           - {id: a, do: {tool: echo, args: {}}}
@@ -163,7 +163,7 @@ fn needs_narrows_what_a_step_waits_for_e9_1() {
 }
 
 #[test]
-fn of_a_quorum_the_losers_are_stopped_and_what_was_set_aside_for_them_counts_as_spent_e9_5() {
+fn quorum_cancels_losers_and_counts_their_set_aside_tokens_e9_5() {
     let extra = json!({"steps": [{"id": "g", "join": "quorum(2)", "parallel": [
         {"id": "a", "title": "walk through cellars"},
         {"id": "b", "title": "paint a door"},
@@ -222,7 +222,7 @@ fn with_opened(policy: &str) -> Sim {
 }
 
 #[test]
-fn what_was_opened_and_has_not_begun_is_held_as_what_was_not_e9_5() {
+fn hard_failure_skips_opened_branches_that_have_not_begun_e9_5() {
     let sim = with_opened("").driven_on();
     assert_eq!(called(&sim), ["g/bad"]);
     for path in ["late", "late/wr", "deep", "each", "each/item[0]", "single"] {
@@ -246,7 +246,7 @@ fn what_was_opened_and_has_not_begun_is_held_as_what_was_not_e9_5() {
 }
 
 #[test]
-fn what_was_begun_after_a_hard_failure_by_an_earlier_version_goes_on_e9_9() {
+fn old_journal_branch_begun_after_hard_failure_goes_on_e9_9() {
     let mut sim = with_opened("");
     sim.derive();
     let bad = sim.under_way.remove(0);
@@ -269,7 +269,7 @@ fn what_was_begun_after_a_hard_failure_by_an_earlier_version_goes_on_e9_9() {
 }
 
 #[test]
-fn a_group_that_has_not_enough_of_what_it_needs_is_not_ok_although_all_of_it_is_optional_e9_5() {
+fn group_below_its_quorum_fails_although_every_branch_is_optional_e9_5() {
     let branch = |id: &str, tool: &str| json!({"id": id, "optional": true, "do": {"tool": tool, "args": {}}});
     for (join, branches, status) in [
         (

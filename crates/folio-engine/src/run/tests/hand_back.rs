@@ -56,7 +56,7 @@ fn raise(sim: &mut Sim) {
 }
 
 #[test]
-fn a_call_for_what_there_is_that_fails_loses_neither_the_limit_nor_the_work_e9_10() {
+fn failed_hand_back_keeps_stop_reason_and_partial_result_e9_10() {
     for last in [refused, failed] {
         let sim = at_the_limit(counting(last)).driven_on();
         let result = root(&sim);
@@ -70,7 +70,7 @@ fn a_call_for_what_there_is_that_fails_loses_neither_the_limit_nor_the_work_e9_1
 }
 
 #[test]
-fn a_call_that_fails_after_the_limit_was_raised_stops_nothing_e9_10() {
+fn hand_back_failing_after_the_limit_was_raised_is_ignored_e9_10() {
     for last in [refused, failed] {
         let mut sim = at_the_limit(counting(last));
         raise(&mut sim);
@@ -80,7 +80,7 @@ fn a_call_that_fails_after_the_limit_was_raised_stops_nothing_e9_10() {
 }
 
 #[test]
-fn a_limit_that_is_raised_after_that_call_failed_lets_the_task_go_on_e9_10() {
+fn raised_limit_continues_a_task_after_its_failed_hand_back_e9_10() {
     for last in [refused, failed] {
         let mut sim = at_the_limit(counting(last));
         assert!(sim.end_one());
@@ -91,7 +91,7 @@ fn a_limit_that_is_raised_after_that_call_failed_lets_the_task_go_on_e9_10() {
 }
 
 #[test]
-fn what_is_not_needed_any_more_after_a_crash_is_not_asked_for_under_its_key_e9_9() {
+fn work_request_after_resume_gets_a_new_idempotency_key_e9_9() {
     let model = counting(|| said("{\"notes\": \"some\"}"));
     let mut sim = at_the_limit(model.clone());
     let handed_back = sim.asks.last().unwrap().clone();
@@ -107,7 +107,7 @@ fn what_is_not_needed_any_more_after_a_crash_is_not_asked_for_under_its_key_e9_9
 }
 
 #[test]
-fn whoever_decides_and_plans_anew_is_warned_as_whoever_works_is_e9_10() {
+fn decide_and_replan_requests_carry_budget_warnings_e9_10() {
     let sim = goal_with(
         "count",
         &json!({"budget": {"model_calls": 8}}),
@@ -180,7 +180,7 @@ fn warned_at(budget: &Value, used: Spend) -> Vec<u64> {
 }
 
 #[test]
-fn whoever_works_is_warned_at_fifty_eighty_and_ninety_five_per_cent_of_what_there_is_before_the_end_e9_10() {
+fn model_is_warned_at_fixed_percentages_of_each_budget_e9_10() {
     let used = Spend {
         tokens_in: 10_000,
         tokens_out: 2_000,
@@ -200,7 +200,7 @@ fn whoever_works_is_warned_at_fifty_eighty_and_ninety_five_per_cent_of_what_ther
 }
 
 #[test]
-fn a_call_of_a_model_leaves_time_for_saying_what_there_is_e9_10() {
+fn model_call_timeout_keeps_a_tenth_of_the_remaining_time_e9_10() {
     let timeouts = |seconds: u64| {
         let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
             Purpose::Decide => execute("echo", json!({"text": "x"})),

@@ -28,7 +28,7 @@ fn notes<'s>(sim: &'s Sim, path: &str) -> &'s str {
 }
 
 #[test]
-fn a_task_is_handed_to_a_person_and_what_they_answer_is_its_result_e9_17() {
+fn answer_of_a_person_becomes_the_result_of_their_task_e9_17() {
     let mut sim = attended(VISIT);
     let (visit, asked) = goes_on(&mut sim).unwrap();
     let survey = sim.run.node_at("survey").unwrap().id;
@@ -67,7 +67,7 @@ fn a_task_is_handed_to_a_person_and_what_they_answer_is_its_result_e9_17() {
 }
 
 #[test]
-fn people_in_a_group_need_nothing_that_models_use_up_e9_10() {
+fn human_tasks_in_a_group_use_no_model_budget_e9_10() {
     let mut sim = attended(
         "budget: {model_calls: 1, tokens: 3000}
 steps:
@@ -85,7 +85,7 @@ steps:
 }
 
 #[test]
-fn what_is_missing_is_told_whoever_did_it_and_not_without_end_e9_6() {
+fn person_is_asked_once_more_when_a_criterion_is_unmet_e9_6() {
     let mut sim = attended(VISIT);
     let (visit, _) = goes_on(&mut sim).unwrap();
     says(&mut sim, visit, "I was there");
@@ -111,7 +111,7 @@ fn what_is_missing_is_told_whoever_did_it_and_not_without_end_e9_6() {
 }
 
 #[test]
-fn a_person_can_say_that_it_cannot_be_done_and_give_more_than_words_e9_17() {
+fn person_can_answer_with_a_failure_or_structured_output_e9_17() {
     let plan = "steps: [{id: visit, executor: human, title: Look at it}]";
     let answered = |answer: &str| {
         let mut sim = attended(plan);
@@ -145,7 +145,7 @@ fn a_person_can_say_that_it_cannot_be_done_and_give_more_than_words_e9_17() {
 }
 
 #[test]
-fn where_nobody_is_there_or_answers_in_time_it_fails_softly_e9_14() {
+fn human_task_without_a_timely_answer_fails_softly_e9_14() {
     let plan = "steps: [{id: visit, executor: human, title: Look at it, timeout: 10s, optional: true}]";
     let sim = Sim::new(plan).driven_on();
     let result = sim.run.node_at("visit").unwrap().result.unwrap();
@@ -165,7 +165,7 @@ fn where_nobody_is_there_or_answers_in_time_it_fails_softly_e9_14() {
 }
 
 #[test]
-fn a_task_that_waits_for_a_person_can_be_cancelled_e9_11() {
+fn task_waiting_for_a_person_can_be_cancelled_e9_11() {
     let mut sim = attended(VISIT);
     let (visit, _) = goes_on(&mut sim).unwrap();
     sim.record(Event::CancelRequested {
@@ -178,7 +178,7 @@ fn a_task_that_waits_for_a_person_can_be_cancelled_e9_11() {
 }
 
 #[test]
-fn whoever_plans_or_decides_may_choose_people_if_somebody_said_for_what_e9_17() {
+fn models_may_choose_human_executor_only_when_configured_e9_17() {
     let run = |human: Option<&str>| {
         let mut equipment = equipment();
         equipment.has_person = true;
@@ -219,7 +219,7 @@ fn whoever_plans_or_decides_may_choose_people_if_somebody_said_for_what_e9_17() 
 }
 
 #[test]
-fn whoever_answered_what_cannot_be_used_is_told_why_e9_13() {
+fn person_is_told_why_their_answer_cannot_be_used_e9_13() {
     let mut sim = attended("steps: [{id: roof, executor: human, title: Look at the roof}]");
     let (roof, asked) = goes_on(&mut sim).unwrap();
     says(&mut sim, roof, r#"{"status": "skipped", "notes": "too high"}"#);
@@ -232,7 +232,7 @@ fn whoever_answered_what_cannot_be_used_is_told_why_e9_13() {
 }
 
 #[test]
-fn of_a_criterion_a_person_says_what_is_missing_and_whoever_does_it_is_told_e9_6() {
+fn reason_for_an_unmet_human_criterion_reaches_the_executor_e9_6() {
     let plan =
         "steps: [{id: roof, executor: human, title: Mend the roof, criteria: [{text: it is dry, check: human}]}]";
     let mut sim = attended(plan);
@@ -247,7 +247,7 @@ fn of_a_criterion_a_person_says_what_is_missing_and_whoever_does_it_is_told_e9_6
 }
 
 #[test]
-fn what_is_being_stopped_asks_nobody_any_more_and_hides_no_other_question_e9_14() {
+fn cancelled_task_withdraws_its_question_and_hides_no_other_e9_14() {
     let mut equipment = equipment();
     equipment.has_person = true;
     let extra = json!({"steps": [{"parallel": [

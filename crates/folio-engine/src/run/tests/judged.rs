@@ -62,7 +62,7 @@ fn findings<'s>(sim: &'s Sim, path: &str) -> Vec<(&'s str, &'s Finding)> {
 }
 
 #[test]
-fn a_judge_and_a_person_check_a_call_and_a_written_plan_e9_6() {
+fn judge_and_person_check_a_call_and_a_written_plan_e9_6() {
     let mut sim = painted(true, "met");
     let (wall, asked) = goes_on(&mut sim).unwrap();
     assert_eq!(asked, "Is this criterion met: it looks good? Result: ");
@@ -91,7 +91,7 @@ fn a_judge_and_a_person_check_a_call_and_a_written_plan_e9_6() {
 }
 
 #[test]
-fn what_a_judge_or_a_person_finds_missing_fails_the_call_and_is_not_done_again_e9_6() {
+fn unmet_judge_or_human_verdict_fails_the_call_finally_e9_6() {
     let mut sim = painted(true, "unmet");
     // Whoever is asked need not look at what is wanting.
     assert_eq!(goes_on(&mut sim), None);
@@ -118,7 +118,7 @@ fn what_a_judge_or_a_person_finds_missing_fails_the_call_and_is_not_done_again_e
 }
 
 #[test]
-fn whoever_takes_the_run_up_asks_nobody_twice_e9_6() {
+fn resumed_run_asks_no_judge_or_person_twice_e9_6() {
     let mut whole = painted(true, "met");
     while let Some((node, _)) = goes_on(&mut whole) {
         says(&mut whole, node, "yes");
@@ -147,7 +147,7 @@ fn whoever_takes_the_run_up_asks_nobody_twice_e9_6() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_nothing_is_met_that_nobody_checked_e9_6() {
+fn criteria_without_a_judge_or_person_stay_unverifiable_e9_6() {
     let mut sim = painted(false, "met");
     assert_eq!(goes_on(&mut sim), None);
     assert_eq!(sim.status(""), Outcome::Partial);
@@ -167,7 +167,7 @@ fn where_nobody_can_be_asked_nothing_is_met_that_nobody_checked_e9_6() {
 }
 
 #[test]
-fn a_call_that_is_being_judged_can_be_stopped_e9_11() {
+fn call_waiting_for_a_human_check_can_be_cancelled_e9_11() {
     let mut sim = painted(true, "met");
     let (wall, _) = goes_on(&mut sim).unwrap();
     sim.record(Event::CancelRequested {
@@ -188,7 +188,7 @@ fn checked_by_a_command() -> Sim {
 const COMMAND: &str = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: [{id: w1, text: it stands, check: {command: [make, check]}}]}]";
 
 #[test]
-fn the_command_of_a_criterion_runs_when_a_person_allowed_it_e9_6() {
+fn check_command_runs_only_after_approval_e9_6() {
     let mut sim = checked_by_a_command();
     let (wall, asked) = goes_on(&mut sim).unwrap();
     let question = r#"shell {"argv":["make","check"]} (to check this criterion: it stands)"#;
@@ -214,7 +214,7 @@ fn the_command_of_a_criterion_runs_when_a_person_allowed_it_e9_6() {
 }
 
 #[test]
-fn what_a_call_came_to_is_recorded_before_commands_check_it_e9_9() {
+fn call_result_is_recorded_before_its_check_commands_run_e9_9() {
     let mut sim = Sim::new(COMMAND);
     sim.derive();
     let call = sim.under_way.remove(0);
@@ -255,7 +255,7 @@ steps:
 }
 
 #[test]
-fn commands_that_check_are_counted_as_calls_of_tools_e9_10() {
+fn check_commands_count_against_the_tool_call_budget_e9_10() {
     let sim = counted(4);
     assert_eq!((sim.status("wall"), sim.status("door")), (Outcome::Failed, Outcome::Ok));
     assert_eq!(sim.run.purse().unwrap().spent.tool_calls, 4);
@@ -273,7 +273,7 @@ fn commands_that_check_are_counted_as_calls_of_tools_e9_10() {
 }
 
 #[test]
-fn of_a_call_the_output_says_whether_there_is_a_result_e9_6() {
+fn result_nonempty_checks_the_output_of_a_call_e9_6() {
     let step = |n: usize, value: &str| {
         format!(
             "  - {{id: s{n}, optional: true, do: {{tool: noted, args: {{value: {value}}}}}, criteria: [{{check: result_nonempty}}]}}\n"
@@ -298,7 +298,7 @@ fn in_one_folder(sim: &mut Sim) {
 }
 
 #[test]
-fn a_command_that_checks_waits_for_others_in_its_folder_and_they_for_it_e9_15() {
+fn check_commands_and_calls_in_one_folder_never_overlap_e9_15() {
     let step = |id: &str, tool: &str, criteria: &str| {
         format!("{{id: {id}, do: {{tool: {tool}, args: {{}}}}, criteria: [{criteria}]}}")
     };
@@ -351,7 +351,7 @@ fn a_command_that_checks_waits_for_others_in_its_folder_and_they_for_it_e9_15() 
 }
 
 #[test]
-fn a_command_that_checks_takes_a_place_of_those_under_way_and_is_stopped_with_its_step_e9_11() {
+fn check_command_takes_a_slot_and_stops_with_its_step_e9_11() {
     let mut sim = Sim::new(
         "steps: [{id: each, for_each: [1, 2, 3], step: {id: one, do: {tool: echo, args: {}}, criteria: [{check: {command: [make]}}]}}]",
     );
@@ -377,7 +377,7 @@ fn a_command_that_checks_takes_a_place_of_those_under_way_and_is_stopped_with_it
 }
 
 #[test]
-fn who_says_yes_to_the_command_of_a_criterion_sees_all_of_it_e9_14() {
+fn approval_question_shows_the_whole_check_command_e9_14() {
     let asked_with = |criterion: &str, argument: &str| {
         let steps = json!({"steps": [{"id": "wall", "do": {"tool": "echo", "args": {}}, "criteria": [
             {"id": "w1", "text": criterion, "check": {"command": ["make", argument]}},
@@ -398,7 +398,7 @@ fn who_says_yes_to_the_command_of_a_criterion_sees_all_of_it_e9_14() {
 }
 
 #[test]
-fn a_command_that_nobody_allowed_does_not_run_and_nothing_is_met_by_it_e9_6() {
+fn unapproved_check_command_leaves_its_criterion_unverifiable_e9_6() {
     let mut sim = checked_by_a_command();
     let (wall, _) = goes_on(&mut sim).unwrap();
     let asked = sim.journal.len();
@@ -415,7 +415,7 @@ fn a_command_that_nobody_allowed_does_not_run_and_nothing_is_met_by_it_e9_6() {
 }
 
 #[test]
-fn a_judge_that_says_two_things_of_one_criterion_has_said_neither_e9_6() {
+fn contradictory_judge_verdicts_leave_the_criterion_unverifiable_e9_6() {
     let verdict = |finding: &str| json!({"criterion": "c1", "finding": finding, "gap": "the proof"});
     let found = |first: &str, second: &str| {
         let verdicts = json!({"verdicts": [verdict(first), verdict(second)]}).to_string();
@@ -439,7 +439,7 @@ fn a_judge_that_says_two_things_of_one_criterion_has_said_neither_e9_6() {
 }
 
 #[test]
-fn as_many_verdicts_of_checks_as_of_those_who_were_not_asked_are_two_blocks_e9_6() {
+fn unmet_check_skips_the_judge_and_records_two_checked_events_e9_6() {
     let extra = json!({"steps": [{"id": "wall", "do": {"tool": "echo", "args": {"text": "wet paint"}}, "criteria": [
         {"id": "w1", "text": "it is dry", "check": {"regex": "dry"}},
         {"id": "w2", "text": "it looks good"},
@@ -459,7 +459,7 @@ fn as_many_verdicts_of_checks_as_of_those_who_were_not_asked_are_two_blocks_e9_6
 }
 
 #[test]
-fn two_commands_are_asked_about_and_each_yes_is_written_down_e9_14() {
+fn each_of_two_check_commands_is_approved_separately_e9_14() {
     let plan = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: [{text: it stands, check: {command: [make, check]}}, {text: it is dry, check: {command: [make, dry]}}]}]";
     let mut sim = Sim::new(plan);
     sim.run.ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
@@ -472,7 +472,7 @@ fn two_commands_are_asked_about_and_each_yes_is_written_down_e9_14() {
 }
 
 #[test]
-fn whoever_did_a_task_cannot_close_the_tags_that_its_judge_reads_e9_6() {
+fn executor_cannot_close_the_data_tags_in_the_judge_prompt_e9_6() {
     let tags = |ask: &AskAction| -> Vec<String> {
         let lines = ask.messages.iter().flat_map(|message| message.text.lines());
         let opens = lines.filter_map(|line| line.strip_prefix("<data-")?.strip_suffix('>'));
@@ -507,7 +507,7 @@ fn whoever_did_a_task_cannot_close_the_tags_that_its_judge_reads_e9_6() {
 }
 
 #[test]
-fn what_a_step_adds_is_told_below_its_criterion_and_found_by_its_number_e9_6() {
+fn added_criteria_are_numbered_below_the_criterion_they_serve_e9_6() {
     let sim = goal("survey the house", &house(), |ask: &AskAction| {
         match (ask.purpose, task_named(ask).as_str()) {
             (Purpose::Decide, "survey the house") => plan_of(json!([
@@ -563,7 +563,7 @@ fn fence(judging: Judging) -> Sim {
 }
 
 #[test]
-fn where_all_is_judged_the_word_of_a_step_does_not_meet_its_criteria_e9_6() {
+fn judging_all_overrides_the_claims_of_a_step_e9_6() {
     let statuses = |sim: &Sim| ["posts", "boards"].map(|path| sim.run.node_at(path).unwrap().result.unwrap().status);
     let judges = |sim: &Sim| sim.asks.iter().filter(|ask| ask.purpose == Purpose::Judge).count();
     let by_word = fence(Judging::Wanted);
@@ -581,7 +581,7 @@ fn where_all_is_judged_the_word_of_a_step_does_not_meet_its_criteria_e9_6() {
 }
 
 #[test]
-fn a_judge_whose_verdicts_cannot_be_read_is_told_so_and_asked_again_e9_13() {
+fn unreadable_judge_verdicts_are_asked_for_again_with_the_reason_e9_13() {
     let met = json!([{"criterion": "c1", "finding": "Met"}]);
     for (wrong, told) in [
         (json!("x"), "`verdicts` must be a list"),
@@ -609,7 +609,7 @@ fn a_judge_whose_verdicts_cannot_be_read_is_told_so_and_asked_again_e9_13() {
 }
 
 #[test]
-fn whoever_says_two_things_of_a_criterion_has_said_neither_e9_6() {
+fn contradictory_executor_claims_leave_the_criterion_unverifiable_e9_6() {
     let sim = goal("build a fence", &json!({"budget": {"replans": 0}}), |ask| {
         let twice = json!({"notes": "done", "criteria": [{"id": "c1", "met": true}, {"id": "c1", "met": false}]});
         match (ask.purpose, task_named(ask).as_str()) {
@@ -628,7 +628,7 @@ fn whoever_says_two_things_of_a_criterion_has_said_neither_e9_6() {
 }
 
 #[test]
-fn what_is_done_stays_when_it_is_stopped_while_it_is_judged_e9_11() {
+fn cancel_during_judging_keeps_the_output_of_the_task_e9_11() {
     let mut sim = goal("paint", &json!({"criteria": ["it shines"]}), |ask| match ask.purpose {
         Purpose::Decide => execute("finish", json!({"notes": "painted", "output": {"walls": 4}})),
         _ => judged("met"),
@@ -649,7 +649,7 @@ fn what_is_done_stays_when_it_is_stopped_while_it_is_judged_e9_11() {
 }
 
 #[test]
-fn a_required_criterion_that_is_not_met_fails_a_written_plan_however_it_is_checked_e9_6() {
+fn unmet_required_criterion_fails_a_written_plan_for_every_check_e9_6() {
     let regex = json!({"regex": {"pattern": "never", "of": "result.notes"}});
     let command = json!({"command": ["make"]});
     for (second, check) in [

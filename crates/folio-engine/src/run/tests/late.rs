@@ -62,7 +62,7 @@ fn ended<'r>(sim: &'r Sim, path: &str) -> &'r crate::NodeResult {
 }
 
 #[test]
-fn what_was_done_is_kept_when_the_time_is_over_while_it_is_put_together_e9_10() {
+fn deadline_during_aggregation_keeps_the_results_of_the_steps_e9_10() {
     let late = (Outcome::Partial, Some(StopReason::Deadline));
     let task = json!({"id": "t", "title": "survey", "budget": {"deadline": "3s"}});
     let sim = stopped_in(
@@ -91,7 +91,7 @@ fn what_was_done_is_kept_when_the_time_is_over_while_it_is_put_together_e9_10() 
 }
 
 #[test]
-fn what_a_plan_came_to_is_kept_when_the_time_is_over_while_another_is_wanted_e9_8() {
+fn deadline_during_a_replan_keeps_the_last_result_e9_8() {
     let unmet = json!({"id": "t", "title": "survey", "budget": {"deadline": "3s"}, "criteria": ["all of it"]});
     let model = |ask: &AskAction| match ask.purpose {
         Purpose::Judge => judged("unmet"),
@@ -109,7 +109,7 @@ fn what_a_plan_came_to_is_kept_when_the_time_is_over_while_another_is_wanted_e9_
 }
 
 #[test]
-fn what_calls_came_to_is_kept_when_the_time_is_over_while_it_is_handed_back_e9_10() {
+fn deadline_during_model_work_keeps_the_evidence_of_finished_calls_e9_10() {
     let task = json!({"id": "t", "title": "count", "budget": {"deadline": "3s", "tool_calls": 2}});
     let model = |ask: &AskAction| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"n": 1})),
@@ -131,7 +131,7 @@ fn what_calls_came_to_is_kept_when_the_time_is_over_while_it_is_handed_back_e9_1
 }
 
 #[test]
-fn what_a_call_answered_is_unverifiable_when_the_time_is_over_while_it_is_judged_e9_6() {
+fn deadline_during_judging_leaves_the_criterion_unverifiable_e9_6() {
     let task = json!({
         "id": "t", "do": {"tool": "echo", "args": {"n": 1}}, "budget": {"deadline": "3s"},
         "criteria": [{"text": "it is one", "check": "judge"}],
@@ -148,7 +148,7 @@ fn what_a_call_answered_is_unverifiable_when_the_time_is_over_while_it_is_judged
 }
 
 #[test]
-fn asking_for_another_plan_leaves_time_for_saying_what_there_is_e9_10() {
+fn replan_request_timeout_keeps_a_tenth_of_the_time_e9_10() {
     let unmet = json!({"id": "t", "title": "survey", "budget": {"deadline": "20s"}, "criteria": ["all of it"]});
     let sim = task_and_reader(unmet, |ask| match ask.purpose {
         Purpose::Judge => judged("unmet"),

@@ -60,7 +60,7 @@ fn driven(mut sim: Sim) -> Sim {
 }
 
 #[test]
-fn of_a_list_of_groups_that_is_planned_anew_what_went_well_needs_no_calls_e9_10() {
+fn replanned_list_of_groups_makes_no_calls_for_finished_items_e9_10() {
     for group in ["sequence", "parallel"] {
         // Ten calls, the one that is made again, and the one step that is new; a tenth is kept for the end of none of
         // them.
@@ -83,7 +83,7 @@ fn of_a_list_of_groups_that_is_planned_anew_what_went_well_needs_no_calls_e9_10(
 }
 
 #[test]
-fn nothing_is_set_aside_for_what_went_well_in_the_groups_of_a_list_e9_10() {
+fn replanned_list_of_groups_sets_nothing_aside_for_finished_items_e9_10() {
     let sim = driven(listed("sequence", 14));
     let is_second = |event: &Event| match event {
         Event::Expanded { set_aside, .. } => set_aside.is_some_and(|set_aside| set_aside.rest_only),

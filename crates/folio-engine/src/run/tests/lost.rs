@@ -26,7 +26,7 @@ fn cut_off(has_person: bool) -> (Sim, CallAction) {
 }
 
 #[test]
-fn a_call_of_which_nobody_knows_what_it_did_is_made_again_if_a_person_says_so_e9_12() {
+fn interrupted_call_is_made_again_after_approval_e9_12() {
     let (mut sim, call) = cut_off(true);
     sim.record(sim.run.call_lost(&call));
     let waiting = sim.run.waiting();
@@ -53,7 +53,7 @@ fn a_call_of_which_nobody_knows_what_it_did_is_made_again_if_a_person_says_so_e9
 }
 
 #[test]
-fn who_says_no_to_a_second_time_leaves_an_outcome_that_nobody_knows_e9_12() {
+fn rejecting_a_repeated_call_ends_it_as_outcome_unknown_e9_12() {
     let (mut sim, call) = cut_off(true);
     sim.record(sim.run.call_lost(&call));
     sim.record(Event::CallRejected {
@@ -75,7 +75,7 @@ fn who_says_no_to_a_second_time_leaves_an_outcome_that_nobody_knows_e9_12() {
 }
 
 #[test]
-fn where_nobody_is_there_a_call_of_which_nobody_knows_is_not_made_again_e9_12() {
+fn interrupted_call_without_a_person_ends_as_outcome_unknown_e9_12() {
     let (sim, call) = cut_off(false);
     let Event::Finished { result, .. } = sim.run.call_lost(&call) else {
         panic!("there is nobody to ask");
@@ -90,7 +90,7 @@ fn where_nobody_is_there_a_call_of_which_nobody_knows_is_not_made_again_e9_12() 
 }
 
 #[test]
-fn a_yes_to_every_call_of_a_tool_is_none_to_a_second_time_e9_12() {
+fn approval_of_a_tool_does_not_cover_repeated_calls_e9_12() {
     let (mut sim, call) = cut_off(true);
     sim.record(sim.run.call_lost(&call));
     let lost = sim.run.waiting().len();
@@ -140,7 +140,7 @@ fn failing(severity: Value) -> Sim {
 }
 
 #[test]
-fn whoever_does_a_task_may_say_whether_the_rest_may_go_on_e9_4() {
+fn executor_may_state_the_severity_of_its_failure_e9_4() {
     for (said, severity, reason) in [
         (json!("hard"), Severity::Hard, StopReason::Unsatisfiable),
         (json!("soft"), Severity::Soft, StopReason::CriteriaUnmet),
@@ -160,7 +160,7 @@ fn whoever_does_a_task_may_say_whether_the_rest_may_go_on_e9_4() {
 }
 
 #[test]
-fn whoever_puts_results_together_decides_how_bad_their_failure_is_e9_4() {
+fn aggregation_decides_the_severity_of_a_failed_task_e9_4() {
     // A step of the inner task is refused, which is hard for its own plan; what the inner task makes of it is soft
     // unless it says so.
     for (said_of_it, severity) in [(Value::Null, Severity::Soft), (json!("hard"), Severity::Hard)] {
@@ -192,7 +192,7 @@ fn whoever_puts_results_together_decides_how_bad_their_failure_is_e9_4() {
 }
 
 #[test]
-fn what_nobody_put_together_names_each_step_with_its_end_e9_13() {
+fn unreadable_aggregation_lists_each_step_with_its_outcome_e9_13() {
     let sim = goal_with("two things", &json!({}), equipment(), |ask| match ask.purpose {
         Purpose::Decide => plan_of(json!([
             {"id": "one", "title": "one", "do": {"tool": "echo", "args": {}}},
@@ -234,7 +234,7 @@ fn asking(args: Value) -> Sim {
 }
 
 #[test]
-fn a_question_with_a_time_has_its_default_when_that_is_over_e9_14() {
+fn question_past_its_deadline_gets_its_default_answer_e9_14() {
     let sim = asking(json!({"question": "Which colour?", "default": "blue", "minutes": 1.5})).driven_on();
     let asked = sim.journal.iter().find_map(|(at, event)| match event {
         Event::Questioned { question, .. } => Some((*at, question.deadline)),
@@ -319,7 +319,7 @@ fn findings(sim: &Sim) -> Vec<(&str, &Finding)> {
 }
 
 #[test]
-fn a_criterion_for_a_person_is_asked_about_when_all_else_is_met_e9_6() {
+fn human_criterion_is_asked_about_after_all_others_are_met_e9_6() {
     let (sim, asked) = answering(painted(true), &["Yes, it does.", "no"]);
     let texts: Vec<&str> = asked.iter().map(|question| question.text.as_str()).collect();
     assert_eq!(
@@ -352,7 +352,7 @@ fn a_criterion_for_a_person_is_asked_about_when_all_else_is_met_e9_6() {
 }
 
 #[test]
-fn what_a_person_finds_missing_sends_the_task_back_once_e9_6() {
+fn unmet_human_criterion_sends_the_task_back_once_e9_6() {
     let (sim, asked) = answering(painted(true), &["the corner is white", "yes", "yes"]);
     assert_eq!(
         asked.len(),
@@ -371,7 +371,7 @@ fn what_a_person_finds_missing_sends_the_task_back_once_e9_6() {
 }
 
 #[test]
-fn where_nobody_is_there_a_criterion_for_a_person_is_never_met_e9_6() {
+fn human_criterion_without_a_person_is_unverifiable_e9_6() {
     let sim = painted(false).driven_on();
     assert_eq!(sim.status(""), Outcome::Partial);
     assert_eq!(
@@ -391,7 +391,7 @@ fn where_nobody_is_there_a_criterion_for_a_person_is_never_met_e9_6() {
 }
 
 #[test]
-fn a_call_that_had_begun_is_owed_again_whatever_the_budget_says_and_counts_once_e9_12() {
+fn interrupted_call_is_repeated_beyond_budget_and_counted_once_e9_12() {
     let plan = "steps: [{id: mail, do: {tool: echo, args: {to: ada}}, budget: {tool_calls: 1}}]";
     let mut begun = Sim::new(plan);
     begun.derive();
@@ -407,7 +407,7 @@ fn a_call_that_had_begun_is_owed_again_whatever_the_budget_says_and_counts_once_
 }
 
 #[test]
-fn a_run_that_breaks_off_at_the_same_thing_again_and_again_is_left_alone_until_something_comes_of_it_e9_9() {
+fn repeatedly_broken_off_run_is_left_alone_until_progress_e9_9() {
     let mut sim =
         Sim::new("steps: [{id: pure, do: {tool: echo, args: {to: ada}}}, {id: next, do: {tool: echo, args: {}}}]");
     sim.derive();

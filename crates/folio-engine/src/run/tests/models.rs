@@ -181,7 +181,7 @@ pub(super) fn task_named(ask: &AskAction) -> String {
 }
 
 #[test]
-fn a_small_goal_costs_one_decision_and_what_it_takes_e9_3() {
+fn small_goal_needs_one_decision_and_one_work_request_e9_3() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "hello {{ not a template }}"})),
         _ => finish("hello"),
@@ -203,7 +203,7 @@ fn a_small_goal_costs_one_decision_and_what_it_takes_e9_3() {
 }
 
 #[test]
-fn a_decision_may_hold_the_whole_result_e9_3() {
+fn decision_may_contain_the_whole_result_e9_3() {
     let sim = goal("say hello", &json!({}), |_| {
         execute("finish", json!({"notes": "hello"}))
     })
@@ -246,7 +246,7 @@ pub(super) fn house() -> Value {
 }
 
 #[test]
-fn executors_become_planners_and_results_bubble_up_e9_3() {
+fn model_tasks_can_plan_subtasks_and_results_reach_the_goal_e9_3() {
     let sim = goal("survey the house", &house(), nested).driven_on();
     let outcomes: Vec<(String, Outcome)> = sim
         .run
@@ -279,7 +279,7 @@ fn executors_become_planners_and_results_bubble_up_e9_3() {
 }
 
 #[test]
-fn later_steps_read_what_earlier_ones_came_to_and_nothing_beside_them_e9_2() {
+fn later_step_reads_earlier_results_but_not_parallel_branches_e9_2() {
     let sim = goal("survey the house", &house(), nested).driven_on();
     let of = |task: &str| {
         let nth = sim
@@ -305,7 +305,7 @@ fn later_steps_read_what_earlier_ones_came_to_and_nothing_beside_them_e9_2() {
 }
 
 #[test]
-fn what_a_model_reads_does_not_depend_on_the_order_of_completion_e9_2() {
+fn model_prompts_do_not_depend_on_the_order_of_completion_e9_2() {
     // But for what memory holds, which is of its moment, and here always the same.
     let mut orders = std::collections::BTreeSet::new();
     let mut run = |seed| {
@@ -333,7 +333,7 @@ fn what_a_model_reads_does_not_depend_on_the_order_of_completion_e9_2() {
 }
 
 #[test]
-fn every_prefix_of_a_models_journal_goes_on_to_the_same_end_and_asks_nothing_twice_e9_9() {
+fn model_run_resumed_after_any_event_repeats_no_request_e9_9() {
     let mut whole = goal("survey the house", &house(), nested);
     whole.concurrency = 1;
     let whole = whole.driven_on();
@@ -361,7 +361,7 @@ fn every_prefix_of_a_models_journal_goes_on_to_the_same_end_and_asks_nothing_twi
 }
 
 #[test]
-fn a_call_that_was_under_way_when_its_driver_died_is_made_again_with_the_same_key_and_counts_twice_e9_9() {
+fn interrupted_model_call_keeps_its_key_and_counts_twice_e9_9() {
     let mut sim = goal("say hello", &json!({}), |_| {
         execute("finish", json!({"notes": "hello"}))
     });
@@ -395,7 +395,7 @@ fn a_call_that_was_under_way_when_its_driver_died_is_made_again_with_the_same_ke
 }
 
 #[test]
-fn rules_decide_before_a_model_is_asked_e9_3() {
+fn plan_mode_and_limits_decide_before_a_model_is_asked_e9_3() {
     let by = |extra: Value, mode| {
         let equipment = Equipment {
             plan: mode,
@@ -422,7 +422,7 @@ fn rules_decide_before_a_model_is_asked_e9_3() {
 }
 
 #[test]
-fn a_plan_that_is_none_is_done_directly_e9_3() {
+fn trivial_or_self_repeating_plan_is_done_directly_e9_3() {
     let by = |steps: Value| {
         let sim = goal("paint the garden fence", &json!({}), move |ask| match ask.purpose {
             Purpose::Decide => plan_of(steps.clone()),
@@ -449,7 +449,7 @@ fn a_plan_that_is_none_is_done_directly_e9_3() {
 }
 
 #[test]
-fn a_wrong_plan_is_told_with_all_its_mistakes_and_after_two_the_task_is_done_directly_e9_13() {
+fn invalid_plan_reports_all_mistakes_before_direct_work_e9_13() {
     let wrong = json!([
         {"id": "a", "title": "buy paint", "needs": ["nobody"], "criteria": ["x"]},
         {"id": "a", "title": "mix colours"},
@@ -483,7 +483,7 @@ fn a_wrong_plan_is_told_with_all_its_mistakes_and_after_two_the_task_is_done_dir
 }
 
 #[test]
-fn however_long_a_wrong_answer_is_the_task_is_done_directly_e9_13() {
+fn very_long_invalid_decisions_end_in_direct_work_e9_13() {
     let step = |id: &str| json!({"id": id, "title": "mix colours", "needs": ["nobody"]});
     let many: Vec<Value> = (0..1_500).map(|n| step(&format!("s{n}"))).collect();
     let answers = [
@@ -507,7 +507,7 @@ fn however_long_a_wrong_answer_is_the_task_is_done_directly_e9_13() {
 }
 
 #[test]
-fn whoever_plans_is_told_of_arguments_that_a_tool_would_not_take_e9_1() {
+fn planner_is_told_of_unacceptable_tool_arguments_e9_1() {
     let wait = KnownTool {
         required: vec!["ms".to_owned()],
         kinds: BTreeMap::from([("ms".to_owned(), ArgKind::Count)]),
@@ -545,7 +545,7 @@ fn whoever_plans_is_told_of_arguments_that_a_tool_would_not_take_e9_1() {
 }
 
 #[test]
-fn a_criterion_that_no_step_is_there_to_meet_is_a_mistake_e9_6() {
+fn plan_without_a_step_for_a_criterion_is_a_mistake_e9_6() {
     let sim = goal(
         "paint the garden fence",
         &json!({"criteria": ["it shines"]}),
@@ -568,7 +568,7 @@ fn a_criterion_that_no_step_is_there_to_meet_is_a_mistake_e9_6() {
 }
 
 #[test]
-fn a_model_is_told_of_its_names_and_its_criteria_at_once_also_inside_its_plan_e9_1() {
+fn naming_and_criteria_mistakes_are_reported_together_across_subplans_e9_1() {
     let sim = goal("paint the garden fence", &json!({}), |ask| {
         match (ask.purpose, ask.call) {
             (Purpose::Decide, 1) if ask.messages[1].text.contains("# Task\npaint the garden") => plan_of(json!([
@@ -585,7 +585,7 @@ fn a_model_is_told_of_its_names_and_its_criteria_at_once_also_inside_its_plan_e9
 }
 
 #[test]
-fn a_group_around_one_step_makes_no_plan_of_it_e9_3() {
+fn group_around_one_step_does_not_count_as_a_plan_e9_3() {
     let one = json!({"id": "a", "title": "buy paint", "criteria": ["x"]});
     for steps in [json!([[one]]), json!([{"sequence": [one]}])] {
         let sim = goal("paint the garden fence", &json!({}), move |ask| match ask.purpose {
@@ -598,7 +598,7 @@ fn a_group_around_one_step_makes_no_plan_of_it_e9_3() {
 }
 
 #[test]
-fn where_plans_are_always_wanted_the_goal_is_taken_apart_and_what_is_below_as_the_model_likes_e9_3() {
+fn plan_mode_always_requires_a_plan_for_the_goal_only_e9_3() {
     let always = || Equipment {
         plan: PlanMode::Always,
         ..equipment()
@@ -632,7 +632,7 @@ fn where_plans_are_always_wanted_the_goal_is_taken_apart_and_what_is_below_as_th
 }
 
 #[test]
-fn an_unmet_criterion_sends_a_leaf_back_once_and_then_it_has_failed_e9_8() {
+fn unmet_criterion_sends_back_once_then_fails_the_task_e9_8() {
     let sim = goal(
         "paint the garden fence",
         &json!({"criteria": ["it shines"]}),
@@ -659,7 +659,7 @@ fn an_unmet_criterion_sends_a_leaf_back_once_and_then_it_has_failed_e9_8() {
 }
 
 #[test]
-fn a_judge_that_cannot_be_read_or_reached_never_counts_as_met_e9_6() {
+fn unreadable_or_unreachable_judge_leaves_criteria_unverifiable_e9_6() {
     for answer in [
         said("I think it is fine."),
         ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unauthorised, "the key is refused")),
@@ -706,7 +706,7 @@ pub(super) fn mending(ask: &AskAction) -> ModelAnswer {
 }
 
 #[test]
-fn what_failed_leads_to_another_plan_that_keeps_what_went_well_e9_8() {
+fn replan_after_a_failure_keeps_the_steps_that_succeeded_e9_8() {
     let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), mending).driven_on();
     assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
     let begun = sim.asks.iter().filter(|ask| task_named(ask) == "open the case").count();
@@ -742,7 +742,7 @@ fn what_failed_leads_to_another_plan_that_keeps_what_went_well_e9_8() {
 }
 
 #[test]
-fn the_same_plan_again_is_a_loop_and_plans_have_an_end_e9_8() {
+fn repeated_plan_is_a_loop_and_replans_without_progress_stall_e9_8() {
     let again = |steps: fn(u32) -> Value| {
         let sim = goal(
             "mend the clock",

@@ -10,7 +10,7 @@ use crate::spend::{Allowance, Spend};
 use crate::talk::{ModelRole, Purpose, Reply, Stop};
 
 #[test]
-fn a_budget_ends_a_task_with_one_call_for_what_there_is_e9_10() {
+fn exhausted_model_calls_end_in_one_hand_back_request_e9_10() {
     let extra = json!({"budget": {"model_calls": 4}});
     let sim = goal("count the stars", &extra, |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "1"})),
@@ -42,7 +42,7 @@ fn a_budget_ends_a_task_with_one_call_for_what_there_is_e9_10() {
 }
 
 #[test]
-fn a_budget_of_nothing_is_nothing_e9_10() {
+fn zero_budget_asks_no_model_e9_10() {
     for budget in [json!({"tokens": 0}), json!({"model_calls": 0}), json!({"usd": 0})] {
         let sim = goal("count the stars", &json!({ "budget": budget }), |ask| {
             panic!("{:?}", ask.purpose)
@@ -54,7 +54,7 @@ fn a_budget_of_nothing_is_nothing_e9_10() {
 }
 
 #[test]
-fn calls_of_tools_have_a_budget_of_their_own_e9_10() {
+fn exhausted_tool_call_budget_ends_the_task_e9_10() {
     let sim = goal(
         "count the stars",
         &json!({"budget": {"tool_calls": 1}}),
@@ -70,7 +70,7 @@ fn calls_of_tools_have_a_budget_of_their_own_e9_10() {
 }
 
 #[test]
-fn what_is_set_aside_and_spent_adds_up_at_every_event_e9_10() {
+fn set_aside_and_spent_amounts_add_up_after_every_event_e9_10() {
     let sim = goal("survey the house", &house(), nested).driven_on();
     let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
     let (mut spent, mut open) = (Spend::default(), BTreeMap::new());
@@ -101,7 +101,7 @@ fn what_is_set_aside_and_spent_adds_up_at_every_event_e9_10() {
 }
 
 #[test]
-fn a_model_that_is_away_is_asked_again_later_and_then_counts_as_gone_e9_15() {
+fn unavailable_model_is_retried_until_its_retries_are_exhausted_e9_15() {
     let away = ModelAnswer::Failed(ModelFailure {
         retry_after: Some(Duration::from_secs(7)),
         ..ModelFailure::new(ModelFailureKind::RateLimited, "too many requests")
@@ -141,7 +141,7 @@ fn a_model_that_is_away_is_asked_again_later_and_then_counts_as_gone_e9_15() {
 }
 
 #[test]
-fn a_run_never_ends_because_a_model_writes_nonsense_e9_13() {
+fn nonsense_replies_end_the_run_as_partial_after_few_requests_e9_13() {
     for nonsense in [
         "",
         "???",
@@ -171,7 +171,7 @@ fn a_run_never_ends_because_a_model_writes_nonsense_e9_13() {
 }
 
 #[test]
-fn a_model_that_only_talks_is_taken_at_its_word_but_not_fully_e9_13() {
+fn prose_answer_becomes_the_notes_of_a_partial_result_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "hello"})),
         _ => said("Hello to everybody."),
@@ -187,7 +187,7 @@ fn a_model_that_only_talks_is_taken_at_its_word_but_not_fully_e9_13() {
 }
 
 #[test]
-fn what_a_task_ends_with_is_read_or_asked_for_again_and_is_no_success_by_itself_e9_13() {
+fn unreadable_finish_call_is_retried_and_ends_as_partial_e9_13() {
     let ended = |args: Value| {
         let sim = goal("say hello", &json!({}), move |ask| match ask.purpose {
             Purpose::Decide => execute("echo", json!({"text": "hello"})),
@@ -231,7 +231,7 @@ fn what_a_task_ends_with_is_read_or_asked_for_again_and_is_no_success_by_itself_
 }
 
 #[test]
-fn unknown_tools_are_answered_and_three_rounds_of_them_are_a_loop_e9_13() {
+fn three_rounds_of_unknown_tools_are_a_loop_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("dance", json!({})),
         Purpose::Work => wants(&[("dance", json!({}))]),
@@ -244,7 +244,7 @@ fn unknown_tools_are_answered_and_three_rounds_of_them_are_a_loop_e9_13() {
 }
 
 #[test]
-fn the_same_look_twice_is_answered_from_the_first_unless_something_was_changed_seed_000() {
+fn repeated_read_is_answered_from_the_first_until_a_write_seed_000() {
     let sim = goal("say hello", &json!({}), |ask| match ask.call {
         1 => execute("echo", json!({"text": "a"})),
         2 => wants(&[("echo", json!({"text": "a"})), ("echo", json!({"text": "b"}))]),
@@ -263,7 +263,7 @@ fn the_same_look_twice_is_answered_from_the_first_unless_something_was_changed_s
 }
 
 #[test]
-fn a_task_whose_every_call_was_denied_is_not_done_e9_7() {
+fn task_whose_calls_were_all_denied_is_only_partial_e9_7() {
     let sim = goal("say hello", &json!({}), |ask| match ask.call {
         1 => execute("deny", json!({"text": "a"})),
         _ => finish("done"),
@@ -278,7 +278,7 @@ fn a_task_whose_every_call_was_denied_is_not_done_e9_7() {
 }
 
 #[test]
-fn a_task_whose_every_call_was_refused_before_it_was_made_is_not_done_unless_a_judge_says_so_e9_7() {
+fn task_with_only_refused_calls_needs_a_judge_e9_7() {
     let refused = |extra: &Value| {
         goal("open the safe", extra, |ask| match (ask.purpose, ask.call) {
             (Purpose::Judge, _) => judged("met"),
@@ -292,7 +292,7 @@ fn a_task_whose_every_call_was_refused_before_it_was_made_is_not_done_unless_a_j
 }
 
 #[test]
-fn references_that_name_nothing_are_left_out_and_counted_e9_7() {
+fn unknown_evidence_references_are_dropped_and_counted_e9_7() {
     let sim = goal("say hello", &json!({}), |ask| match ask.call {
         1 => execute("echo", json!({"text": "a"})),
         _ => {
@@ -319,7 +319,7 @@ fn references_that_name_nothing_are_left_out_and_counted_e9_7() {
 }
 
 #[test]
-fn a_call_that_failed_is_no_evidence_by_whatever_name_and_a_step_that_failed_is_one_as_a_step_e9_7() {
+fn failed_call_is_no_evidence_but_a_failed_step_is_e9_7() {
     let named = |kind: &'static str| {
         goal("say hello", &json!({}), move |ask| match ask.call {
             1 => execute("echo", json!({"text": "a"})),
@@ -357,7 +357,7 @@ fn a_call_that_failed_is_no_evidence_by_whatever_name_and_a_step_that_failed_is_
 }
 
 #[test]
-fn a_question_waits_for_a_person_and_only_its_branch_does_e9_14() {
+fn question_to_a_person_blocks_only_its_branch_e9_14() {
     let equipment = Equipment {
         has_person: true,
         ..equipment()
@@ -425,7 +425,7 @@ fn a_question_waits_for_a_person_and_only_its_branch_does_e9_14() {
 }
 
 #[test]
-fn without_a_person_nobody_is_offered_to_be_asked_e9_14() {
+fn ask_person_tool_is_not_offered_without_a_person_e9_14() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("ask_person", json!({"question": "how?"})),
         _ => {
@@ -439,7 +439,7 @@ fn without_a_person_nobody_is_offered_to_be_asked_e9_14() {
 }
 
 #[test]
-fn a_pause_begins_nothing_and_outlives_a_restart_e9_14() {
+fn paused_run_begins_nothing_even_after_a_restart_e9_14() {
     let mut sim = goal("say hello", &json!({}), |_| {
         execute("finish", json!({"notes": "hello"}))
     });
@@ -460,7 +460,7 @@ fn a_pause_begins_nothing_and_outlives_a_restart_e9_14() {
 }
 
 #[test]
-fn a_cancelled_run_stops_its_models_and_counts_what_they_may_cost_e9_11() {
+fn cancelled_run_stops_models_and_counts_their_set_aside_cost_e9_11() {
     let mut sim = goal("survey the house", &house(), nested);
     sim.concurrency = 2;
     for _ in 0..6 {
@@ -508,14 +508,14 @@ fn a_cancelled_run_stops_its_models_and_counts_what_they_may_cost_e9_11() {
 }
 
 #[test]
-fn the_rules_of_each_purpose_go_to_the_model_of_its_role() {
+fn each_purpose_belongs_to_its_model_role() {
     assert_eq!(Purpose::Decide.role(), ModelRole::Planner);
     assert_eq!(Purpose::Work.role(), ModelRole::Executor);
     assert_eq!(Purpose::Judge.role(), ModelRole::Judge);
 }
 
 #[test]
-fn what_is_read_and_what_is_written_have_limits_of_their_own_e9_10() {
+fn tokens_in_and_tokens_out_have_separate_limits_e9_10() {
     let within = |budget: Value| {
         goal("say hello", &json!({"budget": budget}), |ask| match ask.purpose {
             Purpose::Decide => execute("echo", json!({"text": "x"})),
@@ -551,7 +551,7 @@ fn from_a_cache(budget: &Value) -> Sim {
 }
 
 #[test]
-fn what_comes_from_a_cache_has_a_limit_that_the_next_call_is_refused_at_e9_10() {
+fn exhausted_cached_token_limit_refuses_the_next_call_e9_10() {
     let within = |tokens_cached: u64| from_a_cache(&json!({"tokens_cached": tokens_cached})).driven_on();
     // A tenth is kept for the end, as of every limit: the third call used that up, too, or left some of it.
     for (limit, asked, notes) in [
@@ -573,7 +573,7 @@ fn what_comes_from_a_cache_has_a_limit_that_the_next_call_is_refused_at_e9_10() 
 }
 
 #[test]
-fn who_reads_much_from_a_cache_is_warned_and_goes_on_when_somebody_raises_the_limit_e9_10() {
+fn cached_token_limit_warns_the_model_and_can_be_raised_e9_10() {
     let mut sim = from_a_cache(&json!({"tokens_cached": 1_250}));
     let is_over = |sim: &Sim| matches!(sim.journal.last(), Some((_, Event::Spent { .. })));
     while !is_over(&sim) {
@@ -616,7 +616,7 @@ fn who_reads_much_from_a_cache_is_warned_and_goes_on_when_somebody_raises_the_li
 }
 
 #[test]
-fn what_a_run_writes_has_a_limit_and_what_there_is_is_handed_back_e9_10() {
+fn exhausted_byte_limit_hands_back_a_partial_result_e9_10() {
     let talks = |bytes: u64| {
         goal("say hello", &json!({"budget": {"bytes": bytes}}), |ask| {
             match ask.purpose {
@@ -660,7 +660,7 @@ fn what_a_run_writes_has_a_limit_and_what_there_is_is_handed_back_e9_10() {
 }
 
 #[test]
-fn who_has_written_too_much_goes_on_when_somebody_raises_the_limit_e9_10() {
+fn raised_byte_limit_lets_the_run_go_on_e9_10() {
     let plan = "budget: {bytes: 1000}\nsteps:\n  - {id: a, do: {tool: echo, args: {text: one}}}\n  - {id: b, do: {tool: echo, args: {text: two}}}";
     let ended = Sim::new(plan).driven_on();
     let stopped: Vec<_> = ["a", "b"]
@@ -693,7 +693,7 @@ fn who_has_written_too_much_goes_on_when_somebody_raises_the_limit_e9_10() {
 }
 
 #[test]
-fn a_model_without_a_price_is_asked_within_a_limit_of_money_if_that_was_allowed_e9_10() {
+fn unpriced_model_under_a_usd_limit_needs_permission_e9_10() {
     for (granted, status, asked) in [
         (Value::Null, Outcome::Failed, 0),
         (json!({"unpriced": true}), Outcome::Ok, 2),
@@ -725,7 +725,7 @@ fn a_model_without_a_price_is_asked_within_a_limit_of_money_if_that_was_allowed_
 }
 
 #[test]
-fn a_task_is_told_of_memory_and_its_time_begins_when_there_is_room_for_it_e9_15() {
+fn task_deadline_begins_when_a_concurrency_slot_is_free_e9_15() {
     let mut members: Vec<Value> = (0..40)
         .map(|n| json!({"id": format!("m{n}"), "title": format!("look at thing {n}"), "budget": {"deadline": "10s"}}))
         .collect();

@@ -143,7 +143,7 @@ fn after(events: usize) -> Sim {
 }
 
 #[test]
-fn whatever_is_stopped_at_whatever_moment_the_run_ends_and_nothing_is_left_set_aside_e9_11() {
+fn cancelling_any_node_at_any_moment_ends_cleanly_e9_11() {
     let mut whole = tidying();
     to_its_end(&mut whole, true, "nobody stops anything");
     has_ended_well(&whole, "nobody stops anything");
@@ -186,7 +186,7 @@ fn whatever_is_stopped_at_whatever_moment_the_run_ends_and_nothing_is_left_set_a
 }
 
 #[test]
-fn whatever_people_say_no_to_the_run_ends_e9_14() {
+fn run_ends_when_a_person_rejects_everything_e9_14() {
     let mut whole = tidying();
     to_its_end(&mut whole, true, "");
     for cut in 1..=whole.journal.len() {
@@ -198,7 +198,7 @@ fn whatever_people_say_no_to_the_run_ends_e9_14() {
 }
 
 #[test]
-fn whatever_is_paused_at_whatever_moment_begins_nothing_and_goes_on_to_the_same_end_e9_14() {
+fn run_paused_at_any_moment_begins_nothing_until_continued_e9_14() {
     let mut whole = tidying();
     to_its_end(&mut whole, true, "");
     for cut in 1..whole.journal.len() {

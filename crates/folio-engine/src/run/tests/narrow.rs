@@ -28,7 +28,7 @@ fn notes<'r>(sim: &'r Sim, path: &str) -> &'r str {
 }
 
 #[test]
-fn the_time_of_a_task_ends_it_and_nothing_beside_it_e9_10() {
+fn task_deadline_ends_the_task_but_not_its_neighbours_e9_10() {
     let mut sim = inside(&json!({"deadline": "10s"}), &json!([echo("a"), echo("b")]));
     sim.derive();
     assert_eq!(sim.run.wakes_at(), Some(sim.now.plus(Duration::from_secs(10))));
@@ -56,7 +56,7 @@ fn the_time_of_a_task_ends_it_and_nothing_beside_it_e9_10() {
 }
 
 #[test]
-fn what_ended_in_time_is_stopped_by_nothing_e9_10() {
+fn task_finished_before_its_deadline_stays_ok_e9_10() {
     let mut sim = inside(&json!({"deadline": "10s"}), &json!([echo("a")]));
     sim.derive();
     while sim.end_one() {
@@ -68,7 +68,7 @@ fn what_ended_in_time_is_stopped_by_nothing_e9_10() {
 }
 
 #[test]
-fn whoever_is_at_work_when_the_time_is_nearly_over_hands_back_what_there_is_e9_10() {
+fn model_near_its_deadline_hands_back_a_partial_result_e9_10() {
     let extra = json!({"steps": [
         {"id": "a", "title": "walk through cellars", "budget": {"deadline": "100s"}},
         {"id": "b", "title": "count swallows", "needs": []},
@@ -99,7 +99,7 @@ fn whoever_is_at_work_when_the_time_is_nearly_over_hands_back_what_there_is_e9_1
 }
 
 #[test]
-fn what_has_not_begun_when_the_time_is_nearly_over_is_not_begun_e9_10() {
+fn model_work_is_not_begun_shortly_before_the_deadline_e9_10() {
     let mut sim = goal("say hello", &json!({"budget": {"deadline": "100s"}}), |ask| {
         panic!("nobody is to be asked to {:?}", ask.purpose)
     });
@@ -122,7 +122,7 @@ fn what_has_not_begun_when_the_time_is_nearly_over_is_not_begun_e9_10() {
 }
 
 #[test]
-fn a_task_has_no_more_at_work_at_one_time_than_it_says_e9_10() {
+fn task_concurrency_limits_its_calls_in_flight_e9_10() {
     let steps = json!([{"parallel": [echo("a"), echo("b"), echo("c")]}]);
     let mut sim = inside(&json!({"concurrency": 1}), &steps);
     let mut most = 0;
@@ -138,7 +138,7 @@ fn a_task_has_no_more_at_work_at_one_time_than_it_says_e9_10() {
 }
 
 #[test]
-fn a_task_has_no_more_nodes_items_and_bytes_than_it_says_e9_10() {
+fn task_budget_limits_nodes_items_and_output_bytes_e9_10() {
     // One that is written out is held against the budget before the run.
     let list = json!([{"id": "each", "for_each": "{{ [1, 2, 3, 4] }}", "step": echo("one")}]);
     let sim = inside(&json!({"nodes": 4}), &list).driven_on();
@@ -157,7 +157,7 @@ fn a_task_has_no_more_nodes_items_and_bytes_than_it_says_e9_10() {
 }
 
 #[test]
-fn what_stands_in_groups_counts_against_the_nodes_when_it_is_made_e9_10() {
+fn steps_inside_groups_count_against_the_node_limit_e9_10() {
     // Of each item a group of two, which is three nodes: nine beside the list. The task whose budget it is counts for
     // none.
     let group = json!({"parallel": [echo("a"), echo("b")]});
@@ -176,7 +176,7 @@ fn what_stands_in_groups_counts_against_the_nodes_when_it_is_made_e9_10() {
 }
 
 #[test]
-fn a_run_has_as_many_nodes_as_its_plan_may_have_and_is_none_itself_e9_10() {
+fn node_limit_counts_plan_steps_but_not_the_run_itself_e9_10() {
     let plan = |nodes: u32, more: &str| {
         format!("budget: {{nodes: {nodes}}}\nsteps:\n  - {{id: a, do: {{tool: echo, args: {{}}}}}}\n{more}")
     };
@@ -221,7 +221,7 @@ fn a_run_has_as_many_nodes_as_its_plan_may_have_and_is_none_itself_e9_10() {
 }
 
 #[test]
-fn whatever_stands_in_a_group_that_cannot_begin_says_so_and_names_no_earlier_step_e9_10() {
+fn group_without_enough_budget_explains_why_nothing_began_e9_10() {
     let group = json!([{"id": "g", "parallel": [echo("a"), echo("b")]}]);
     let sim = inside(&json!({"tool_calls": 1}), &group).driven_on();
     assert_eq!(
@@ -234,7 +234,7 @@ fn whatever_stands_in_a_group_that_cannot_begin_says_so_and_names_no_earlier_ste
 }
 
 #[test]
-fn plans_in_a_task_are_no_deeper_than_it_says_e9_10() {
+fn depth_budget_of_a_task_limits_nested_plans_e9_10() {
     let deeper = json!([{"id": "inner", "plan": {"steps": [echo("a")]}}]);
     let sim = inside(&json!({"depth": 1}), &deeper).driven_on();
     assert_eq!(reason(&sim, "part/inner"), Some(StopReason::BudgetDepth));
@@ -247,7 +247,7 @@ fn plans_in_a_task_are_no_deeper_than_it_says_e9_10() {
 }
 
 #[test]
-fn these_limits_hold_if_nobody_says_any_e9_10() {
+fn default_limits_apply_without_a_budget_e9_10() {
     let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]");
     let limits = sim.run.limits();
     assert_eq!(
@@ -301,7 +301,7 @@ fn these_limits_hold_if_nobody_says_any_e9_10() {
 }
 
 #[test]
-fn a_task_is_taken_apart_only_where_one_step_of_it_can_be_worked_on_e9_3() {
+fn task_is_planned_only_if_budget_allows_a_step_e9_3() {
     let within = |tokens: u64| {
         let mut equipment = equipment();
         (equipment.planner.answer_tokens, equipment.executor.answer_tokens) = (8_192, 8_192);
@@ -345,7 +345,7 @@ fn a_task_is_taken_apart_only_where_one_step_of_it_can_be_worked_on_e9_3() {
 }
 
 #[test]
-fn the_time_and_the_nodes_of_a_part_can_be_raised_e9_10() {
+fn deadline_and_node_limit_of_a_task_can_be_raised_e9_10() {
     let budget = json!({"deadline": "10s", "nodes": 2});
     let mut sim = inside(&budget, &json!([echo("a"), echo("b")]));
     sim.derive();
@@ -384,7 +384,7 @@ fn the_time_and_the_nodes_of_a_part_can_be_raised_e9_10() {
 }
 
 #[test]
-fn every_part_that_limits_its_nodes_counts_those_that_are_made_anywhere_below_it() {
+fn node_limit_of_a_task_counts_nodes_at_any_depth() {
     let steps = json!([echo("x"), echo("y")]);
     let inner = json!({"id": "inner", "title": "inner", "needs": [], "budget": {"nodes": 7}, "plan": {"steps": steps}});
     let group = json!({"id": "group", "title": "group", "needs": [], "plan": {"steps": [inner, echo("z")]}});
@@ -397,7 +397,7 @@ fn every_part_that_limits_its_nodes_counts_those_that_are_made_anywhere_below_it
 }
 
 #[test]
-fn what_may_take_no_time_is_not_begun_e9_10() {
+fn task_with_a_zero_deadline_is_not_begun_e9_10() {
     let mut sim = Sim::new(
         "steps:
           - {id: call, budget: {deadline: 0}, do: {tool: echo, args: {}}}
@@ -444,7 +444,7 @@ fn levels(levels: u32) -> Value {
 }
 
 #[test]
-fn whoever_plans_is_told_of_plans_inside_its_plan_that_are_too_deep_e9_1() {
+fn planner_is_told_of_subplans_nested_too_deep_e9_1() {
     for (budget, deepest) in [(json!({}), 3), (json!({"depth": 2}), 2), (json!({"depth": 1}), 1)] {
         let (told, sim) = told_of(&budget, levels(deepest));
         assert_eq!((told, sim.status("")), (vec![], Outcome::Ok), "{budget}");
@@ -461,7 +461,7 @@ fn whoever_plans_is_told_of_plans_inside_its_plan_that_are_too_deep_e9_1() {
 }
 
 #[test]
-fn whoever_plans_is_told_of_what_its_own_steps_may_not_have_with_all_else_e9_1() {
+fn planner_is_told_of_every_limit_that_a_subplan_exceeds_e9_1() {
     // On the second level of three there may be one more.
     let inner = |budget: Value, steps: Value| json!([echo("a"), {"id": "p", "title": "floors", "budget": budget, "plan": {"steps": steps}}]);
     let many: Vec<Value> = (0..13).map(|n| echo(&format!("s{n}"))).collect();

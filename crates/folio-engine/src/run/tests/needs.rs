@@ -47,7 +47,7 @@ fn cancelled_run_needs_nothing_e9_17() {
 }
 
 #[test]
-fn executors_of_people_are_not_needed_of_the_process_e9_17() {
+fn human_executor_is_not_needed_from_the_process_e9_17() {
     let sim = Sim::new("steps: [{title: sign it, executor: human}, {title: review it, executor: reviewer}, look]");
     let executors: Vec<_> = sim.run.needs().executors.into_iter().collect();
     assert_eq!(executors, ["reviewer"]);

@@ -19,7 +19,7 @@ fn observed(output: &Value) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
-fn an_element_that_cannot_be_filled_in_takes_nothing_from_those_behind_it_e9_6() {
+fn observation_with_a_missing_value_does_not_drop_later_elements_e9_6() {
     let output = json!([{"p": "a", "m": "one"}, {"p": "b"}, {"p": "c", "m": "three"}, {"p": "d", "m": "four"}]);
     let (made, problems) = observed(&output);
     assert_eq!(made, ["file a: one", "file c: three", "file d: four"]);
@@ -28,7 +28,7 @@ fn an_element_that_cannot_be_filled_in_takes_nothing_from_those_behind_it_e9_6()
 }
 
 #[test]
-fn of_many_such_elements_some_are_named_and_the_rest_is_counted_e9_6() {
+fn failed_observation_elements_are_named_up_to_a_limit_e9_6() {
     let (made, problems) = observed(&json!(vec![json!({"p": "a"}); 20]));
     assert_eq!((made.len(), problems.len()), (0, 9));
     assert_eq!(problems[8], "observe[0]: 12 more elements in the same way");

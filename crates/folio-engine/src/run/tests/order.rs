@@ -13,7 +13,7 @@ fn at_work(sim: &Sim) -> usize {
 }
 
 #[test]
-fn who_has_begun_goes_on_before_anybody_begins_e9_15() {
+fn begun_tasks_continue_before_new_ones_begin_e9_15() {
     let members: Vec<Value> = (0..12)
         .map(|n| json!({"title": format!("look at thing {n}")}))
         .collect();
@@ -34,7 +34,7 @@ fn who_has_begun_goes_on_before_anybody_begins_e9_15() {
 }
 
 #[test]
-fn what_a_branch_came_to_is_put_together_before_another_begins_e9_15() {
+fn finished_branch_is_rolled_up_before_another_begins_e9_15() {
     let leaves: Vec<Value> = (0..30)
         .map(|n| json!({"title": format!("leaf {n}"), "do": {"tool": "echo", "args": {}}}))
         .collect();
@@ -73,7 +73,7 @@ fn what_a_branch_came_to_is_put_together_before_another_begins_e9_15() {
 /// An older version accepted plans in which steps wait for one another in a circle. Such a run continues as it began:
 /// nothing in it waits forever.
 #[test]
-fn a_circle_that_an_older_version_took_is_no_end_of_its_run_e9_9() {
+fn needs_cycle_in_an_old_journal_blocks_no_run_e9_9() {
     let step = |id: &str| format!("{{id: {id}, do: {{tool: echo, args: {{}}}}}}");
     let plans = [
         vec!["before", "a", "b", "c"],

@@ -131,7 +131,7 @@ fn planned_thrice() -> Sim {
 }
 
 #[test]
-fn the_page_of_a_plan_that_was_planned_anew_is_the_plan_and_can_be_handed_back_e9_16() {
+fn plan_page_after_a_replan_is_accepted_back_unchanged_e9_16() {
     let sim = planned_thrice();
     let root = NodeId::root(sim.run.id());
     let mut read = Vec::new();
@@ -168,7 +168,7 @@ fn the_page_of_a_plan_that_was_planned_anew_is_the_plan_and_can_be_handed_back_e
 }
 
 #[test]
-fn the_pages_of_a_run_of_models_can_be_made_again_e9_16() {
+fn pages_of_a_model_run_can_be_rebuilt_e9_16() {
     let judged = goal("survey the house", &models::house(), nested).driven_on();
     for sim in [judged, planned_thrice()] {
         assert_eq!(Pages::of(sim.run.id(), &sim.journal), sim.pages);
@@ -176,7 +176,7 @@ fn the_pages_of_a_run_of_models_can_be_made_again_e9_16() {
 }
 
 #[test]
-fn the_last_roll_up_names_each_branch_with_its_page_seed_000() {
+fn last_roll_up_names_each_branch_with_its_page_seed_000() {
     let sim = goal("survey the house", &models::house(), nested).driven_on();
     let main = sim.pages.read(main_page(sim.run.id()));
     let (_, roll_up) = main.split_once("## Branch roll-up\n").unwrap();
@@ -196,7 +196,7 @@ fn the_last_roll_up_names_each_branch_with_its_page_seed_000() {
 }
 
 #[test]
-fn a_list_of_one_item_and_whoever_paused_and_continued_are_told_as_they_are_e9_16() {
+fn pages_title_single_item_lists_and_pauses_correctly_e9_16() {
     let step = "{id: look, do: {tool: echo, args: {}}}";
     let mut sim = Sim::new(&format!(
         "steps: [{{id: each, title: Look, for_each: [1], as: it, step: {step}}}]"

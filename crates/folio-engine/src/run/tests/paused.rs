@@ -12,7 +12,7 @@ fn pause(sim: &mut Sim) {
 }
 
 #[test]
-fn what_a_model_answers_while_it_is_paused_is_read_and_nothing_follows_until_it_goes_on_e9_14() {
+fn reply_during_a_pause_is_recorded_but_nothing_follows_e9_14() {
     let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "x"})),
         _ => finish("hello"),
@@ -40,7 +40,7 @@ fn what_a_model_answers_while_it_is_paused_is_read_and_nothing_follows_until_it_
 }
 
 #[test]
-fn what_is_decided_while_it_is_paused_begins_nothing_e9_14() {
+fn decision_during_a_pause_begins_no_call_e9_14() {
     let mut sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "x"})),
         _ => finish("hello"),
@@ -59,7 +59,7 @@ fn what_is_decided_while_it_is_paused_begins_nothing_e9_14() {
 }
 
 #[test]
-fn what_is_parked_and_paused_waits_for_no_time_e9_14() {
+fn paused_task_in_backoff_sets_no_wake_up_time_e9_14() {
     let mut sim = goal("say hello", &json!({}), |ask| match ask.call {
         1 => ModelAnswer::Failed(ModelFailure {
             retry_after: Some(Duration::from_secs(20)),

@@ -37,7 +37,7 @@ fn mending(model: impl Fn(&AskAction) -> ModelAnswer + 'static) -> Sim {
 }
 
 #[test]
-fn a_program_is_given_the_whole_task_and_answers_once_e9_3() {
+fn agent_program_gets_the_whole_task_and_answers_once_e9_3() {
     let sim = mending(|_| done("it ticks")).driven_on();
     assert_eq!(purposes(&sim), [Purpose::Work]);
     assert_eq!(
@@ -56,7 +56,7 @@ fn a_program_is_given_the_whole_task_and_answers_once_e9_3() {
 }
 
 #[test]
-fn a_planner_takes_work_apart_for_a_program_if_somebody_wants_plans_e9_3() {
+fn plan_mode_always_splits_work_for_an_agent_program_e9_3() {
     let equipment = Equipment {
         plan: PlanMode::Always,
         ..with_program()
@@ -72,7 +72,7 @@ fn a_planner_takes_work_apart_for_a_program_if_somebody_wants_plans_e9_3() {
 }
 
 #[test]
-fn an_answer_that_is_none_is_asked_for_again_with_what_is_wrong_and_then_taken_as_it_is_e9_13() {
+fn unreadable_program_answer_is_retried_then_taken_as_partial_e9_13() {
     let sim = mending(|ask| match ask.call {
         1 => said("{\"status\": \"ok\"}"),
         _ => done("it ticks"),
@@ -91,7 +91,7 @@ fn an_answer_that_is_none_is_asked_for_again_with_what_is_wrong_and_then_taken_a
 }
 
 #[test]
-fn what_a_program_claims_is_judged_as_what_a_model_claims_e9_6() {
+fn claims_of_an_agent_program_are_judged_e9_6() {
     let criteria = json!({"criteria": ["it ticks"]});
     let sim = goal_with("mend the clock", &criteria, with_program(), |ask| match ask.purpose {
         Purpose::Judge => judged("unmet"),
@@ -107,7 +107,7 @@ fn what_a_program_claims_is_judged_as_what_a_model_claims_e9_6() {
 }
 
 #[test]
-fn a_program_is_not_started_again_whatever_became_of_it_e9_12() {
+fn failed_agent_program_is_not_started_again_e9_12() {
     for (kind, reason, severity) in [
         (ModelFailureKind::Unknown, StopReason::OutcomeUnknown, Severity::Hard),
         (ModelFailureKind::Denied, StopReason::PolicyDenied, Severity::Hard),
@@ -122,7 +122,7 @@ fn a_program_is_not_started_again_whatever_became_of_it_e9_12() {
 }
 
 #[test]
-fn a_program_that_was_at_work_when_its_driver_died_is_not_started_again_e9_12() {
+fn interrupted_agent_program_is_not_started_again_e9_12() {
     let whole = mending(|_| done("it ticks")).driven_on();
     let asked = whole
         .journal
@@ -143,7 +143,7 @@ fn a_program_that_was_at_work_when_its_driver_died_is_not_started_again_e9_12() 
 }
 
 #[test]
-fn before_a_program_was_started_a_crash_is_of_no_consequence_e9_9() {
+fn resume_outside_the_program_call_ends_the_same_e9_9() {
     let whole = mending(|_| done("it ticks")).driven_on();
     let asked = whole
         .journal
@@ -156,7 +156,7 @@ fn before_a_program_was_started_a_crash_is_of_no_consequence_e9_9() {
 }
 
 #[test]
-fn a_program_waits_for_a_yes_as_a_command_does_e9_14() {
+fn agent_program_waits_for_approval_before_it_starts_e9_14() {
     let begun = || {
         let mut sim = mending(|ask| {
             assert!(ask.allowed, "started without a yes");
@@ -195,7 +195,7 @@ fn a_program_waits_for_a_yes_as_a_command_does_e9_14() {
 }
 
 #[test]
-fn a_yes_is_for_what_a_program_was_to_be_started_with_and_for_nothing_else_e9_14() {
+fn approval_of_a_program_covers_only_the_command_line_shown_e9_14() {
     let mut sim = mending(|_| done("it ticks"));
     sim.run.ask_first(asking());
     sim.derive();
@@ -227,7 +227,7 @@ fn a_yes_is_for_what_a_program_was_to_be_started_with_and_for_nothing_else_e9_14
 }
 
 #[test]
-fn what_a_task_says_of_its_time_holds_for_whoever_does_it_e9_15() {
+fn task_timeout_applies_to_programs_and_models_alike_e9_15() {
     let plan = "steps: [{id: mend, title: mend the clock, timeout: 2s}]";
     for (equipment, timeout) in [(with_program(), 2), (equipment(), 2)] {
         let mut sim = Sim::new(plan);
@@ -241,7 +241,7 @@ fn what_a_task_says_of_its_time_holds_for_whoever_does_it_e9_15() {
 }
 
 #[test]
-fn what_is_asked_about_looks_like_what_it_is_e9_14() {
+fn approval_question_escapes_invisible_characters_e9_14() {
     let approval = approval_of("shell", &json!({"argv": ["printf", "\u{202e}dlrow\u{202c}\u{200b}"]}));
     let words = approval.in_words();
     assert!(words.contains(r"\u202edlrow\u202c\u200b"), "{words}");
@@ -249,7 +249,7 @@ fn what_is_asked_about_looks_like_what_it_is_e9_14() {
 }
 
 #[test]
-fn where_nobody_can_say_yes_whoever_starts_programs_is_told_that_nobody_did_e9_14() {
+fn missing_approval_is_passed_to_the_program_starter_e9_14() {
     let sim = mending(|ask| {
         assert!(!ask.allowed);
         failed(ModelFailureKind::Denied)
@@ -263,7 +263,7 @@ fn where_nobody_can_say_yes_whoever_starts_programs_is_told_that_nobody_did_e9_1
 }
 
 #[test]
-fn a_program_that_does_not_fit_into_the_budget_is_not_started_to_hand_back_e9_10() {
+fn program_beyond_the_budget_is_not_started_to_hand_back_e9_10() {
     let budget = json!({"budget": {"tokens": 1_000}});
     let sim = goal_with("mend the clock", &budget, with_program(), |_| finish("unasked")).driven_on();
     assert!(sim.asks.is_empty(), "{:?}", purposes(&sim));
@@ -275,7 +275,7 @@ fn a_program_that_does_not_fit_into_the_budget_is_not_started_to_hand_back_e9_10
 }
 
 #[test]
-fn what_a_program_says_that_it_cost_is_what_it_cost_e9_10() {
+fn usage_reported_by_a_program_counts_as_spent_e9_10() {
     let mut equipment = with_program();
     equipment.executor.price = None;
     let sim = goal_with("mend the clock", &json!({}), equipment, |_| match done("it ticks") {
@@ -318,7 +318,7 @@ fn at_work(program: &str) -> Vec<(Timestamp, Event)> {
 }
 
 #[test]
-fn a_program_that_has_a_session_is_given_it_back_when_its_driver_died_e9_17() {
+fn program_with_a_session_gets_it_back_after_resume_e9_17() {
     let journal = at_work("agent:mender");
     let goes_on: Script = Arc::new(|ask| {
         assert_eq!((ask.call, ask.session.as_deref()), (1, Some("s1")));
@@ -337,7 +337,7 @@ fn a_program_that_has_a_session_is_given_it_back_when_its_driver_died_e9_17() {
 }
 
 #[test]
-fn a_session_is_of_one_call_e9_17() {
+fn program_session_belongs_to_one_call_e9_17() {
     let journal = at_work("agent:mender");
     let sim = Sim::resumed_with(
         &journal,
@@ -352,7 +352,7 @@ fn a_session_is_of_one_call_e9_17() {
 }
 
 #[test]
-fn nobody_else_is_given_the_session_of_a_program_e9_12() {
+fn program_session_is_not_given_to_another_executor_e9_12() {
     let unasked: Script = Arc::new(|ask| panic!("{:?} was started", ask.purpose));
     let (other, model) = (at_work("agent:painter"), at_work("agent:mender"));
     for (journal, equipment) in [(other, with_program()), (model, equipment())] {
@@ -380,7 +380,7 @@ fn seen(ask: &AskAction) -> ModelAnswer {
 }
 
 #[test]
-fn a_fork_does_not_work_in_the_session_of_another_run_e9_17() {
+fn fork_does_not_reuse_program_sessions_of_its_source_e9_17() {
     let mut journal: Vec<(Timestamp, Event)> = Vec::new();
     for (at, event) in goal_with("survey the house", &house(), planning(), seen)
         .driven_on()
@@ -452,7 +452,7 @@ fn until_asked(sim: &mut Sim) {
 }
 
 #[test]
-fn whoever_works_by_itself_may_ask_a_person_and_is_told_the_answer_word_for_word_e9_17() {
+fn program_may_ask_a_person_and_gets_the_answer_verbatim_e9_17() {
     let asks = |id: &str| {
         replied(Reply {
             text: String::new(),

@@ -87,7 +87,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_completion_does_not_change_what_later_steps_see(plan in plans(), seed: u64, concurrency in 1..6_usize) {
+    fn completion_order_does_not_change_the_arguments_of_later_steps(plan in plans(), seed: u64, concurrency in 1..6_usize) {
         let (one, other) = (driven(&plan, seed, concurrency), driven(&plan, !seed, concurrency));
         let args = |sim: &Sim| sim.calls.iter().cloned().collect::<BTreeMap<_, _>>();
         let (one, other) = (args(&one), args(&other));
@@ -100,7 +100,7 @@ proptest! {
     }
 
     #[test]
-    fn every_prefix_of_a_journal_folds_and_goes_on_to_the_same_end(plan in plans(), seed: u64, cut: prop::sample::Index) {
+    fn run_resumed_after_any_event_ends_the_same(plan in plans(), seed: u64, cut: prop::sample::Index) {
         // One call at a time: so that which members of a group begin does not depend on the order of completion.
         let whole = driven(&plan, seed, 1);
         let cut = 1 + cut.index(whole.journal.len());
@@ -121,7 +121,7 @@ proptest! {
     }
 
     #[test]
-    fn the_pages_of_a_journal_can_be_made_again_e9_16(plan in plans(), seed: u64) {
+    fn pages_can_be_rebuilt_from_the_journal_e9_16(plan in plans(), seed: u64) {
         let sim = driven(&plan, seed, 4);
         prop_assert_eq!(Pages::of(sim.run.id(), &sim.journal), sim.pages);
     }

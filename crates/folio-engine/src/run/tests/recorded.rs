@@ -194,7 +194,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_owed_can_be_recorded_e9_9(
+    fn every_due_action_can_be_recorded_after_any_event_e9_9(
         seed: u64, budget in 0..3_u64, storms: bool, plan in properties::plans(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 8)
     ) {
         let extra = json!({"steps": plan["steps"], "budget": {"nodes": 60, "tool_calls": 4 + 8 * budget}});
@@ -208,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_owed_can_be_recorded_where_people_are_asked_e9_14(extra in attended_runs(), seed: u64) {
+    fn every_due_action_can_be_recorded_when_people_are_asked_e9_14(extra in attended_runs(), seed: u64) {
         let mut turn = 0_u64;
         steered(&extra, seed, |sim| {
             turn += 1;

@@ -38,7 +38,7 @@ fn pair(ask: &AskAction, second: impl Fn() -> ModelAnswer) -> ModelAnswer {
 }
 
 #[test]
-fn who_puts_results_together_is_told_what_failed_and_why() {
+fn aggregation_is_told_which_steps_failed_and_why() {
     let broken = || execute("finish", json!({"status": "failed", "notes": "a tooth is broken"}));
     let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), move |ask| {
         pair(ask, broken)
@@ -55,7 +55,7 @@ fn who_puts_results_together_is_told_what_failed_and_why() {
 }
 
 #[test]
-fn an_answer_that_speaks_of_an_error_is_an_answer_e9_4() {
+fn answer_text_mentioning_an_error_is_not_a_failure_e9_4() {
     let sim =
         Sim::new("- {id: look, do: {tool: echo, args: {text: 'error: failed to fail, exception none'}}}").driven_on();
     assert_eq!(sim.status("look"), Outcome::Ok);
@@ -70,7 +70,7 @@ fn an_answer_that_speaks_of_an_error_is_an_answer_e9_4() {
 }
 
 #[test]
-fn a_need_that_names_no_step_is_told_to_the_model_that_wrote_it() {
+fn need_for_an_unknown_step_is_reported_to_the_planner() {
     let sim = goal("mend the clock", &json!({}), |ask| match ask.call {
         1 => plan_of(json!([
             {"id": "oil", "title": "oil its wheels", "criteria": ["it ticks"], "needs": ["nowhere"]},
@@ -85,7 +85,7 @@ fn a_need_that_names_no_step_is_told_to_the_model_that_wrote_it() {
 }
 
 #[test]
-fn a_step_serves_criteria_of_its_own_task_at_every_level() {
+fn step_may_only_satisfy_criteria_of_its_own_task() {
     let sim = goal("survey the house", &house(), |ask| {
         match (ask.purpose, task_named(ask).as_str(), ask.call) {
             // The goal has c1 only, and so has each task below: c2 is of nobody.
@@ -126,7 +126,7 @@ fn a_step_serves_criteria_of_its_own_task_at_every_level() {
 }
 
 #[test]
-fn a_task_that_never_comes_to_an_end_is_ended_and_whoever_gave_it_is_told() {
+fn task_at_its_turn_cap_is_reported_as_partial() {
     let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
         match ask.purpose {
             Purpose::Decide if task_named(ask) == "mend the right hand" => execute("write", json!({"text": "0"})),
@@ -151,7 +151,7 @@ fn a_task_that_never_comes_to_an_end_is_ended_and_whoever_gave_it_is_told() {
 }
 
 #[test]
-fn a_task_that_goes_in_circles_is_no_success_and_whoever_gave_it_is_told() {
+fn looping_task_is_partial_and_reported_to_its_parent() {
     let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
             (Purpose::Decide, "mend the right hand") => execute("echo", json!({"text": "look"})),
@@ -178,7 +178,7 @@ fn a_task_that_goes_in_circles_is_no_success_and_whoever_gave_it_is_told() {
 }
 
 #[test]
-fn of_two_that_ask_at_once_for_what_is_left_one_is_refused_e9_10() {
+fn concurrent_requests_cannot_overspend_the_last_model_calls_e9_10() {
     for seed in 0..20 {
         // Of seven, one is kept for the end; the plan and its first step cost one each, and each hand wants three.
         let mut sim = goal(
@@ -223,7 +223,7 @@ fn of_two_that_ask_at_once_for_what_is_left_one_is_refused_e9_10() {
 }
 
 #[test]
-fn what_was_spent_before_a_crash_stays_spent_e9_10() {
+fn spending_before_a_crash_is_kept_after_resume_e9_10() {
     let whole = goal("survey the house", &house(), nested).driven_on();
     let mut run = Run::new(whole.run.id(), Arc::new(Templates::new()));
     for (cut, (at, event)) in whole.journal.iter().enumerate() {
@@ -248,7 +248,7 @@ fn what_was_spent_before_a_crash_stays_spent_e9_10() {
 }
 
 #[test]
-fn plans_are_counted_over_crashes() {
+fn replan_count_survives_a_crash() {
     let model = |ask: &AskAction| {
         match ask.purpose {
         Purpose::Replan => said(
@@ -275,7 +275,7 @@ fn plans_are_counted_over_crashes() {
 }
 
 #[test]
-fn two_failures_at_once_make_one_other_plan() {
+fn two_simultaneous_failures_cause_one_replan() {
     for seed in 0..20 {
         let mut sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
             match ask.purpose {
@@ -293,7 +293,7 @@ fn two_failures_at_once_make_one_other_plan() {
 }
 
 #[test]
-fn results_come_together_once_whatever_happens_between() {
+fn each_aggregation_is_answered_once_despite_crashes() {
     let whole = goal("survey the house", &house(), nested).driven_on();
     let together = |sim: &Sim| {
         let (mut asked, mut of) = (BTreeMap::new(), BTreeMap::<NodeId, usize>::new());
@@ -320,7 +320,7 @@ fn results_come_together_once_whatever_happens_between() {
 }
 
 #[test]
-fn groups_in_groups_deeper_than_what_may_be_at_work_come_to_an_end() {
+fn nested_groups_deeper_than_the_concurrency_limit_finish() {
     let mut steps = json!({"id": "leaf", "do": {"tool": "echo", "args": {}}});
     for depth in 0..6 {
         steps = json!({"id": format!("d{depth}"), "plan": {"steps": [
@@ -337,7 +337,7 @@ fn groups_in_groups_deeper_than_what_may_be_at_work_come_to_an_end() {
 }
 
 #[test]
-fn a_request_that_is_too_long_for_its_model_is_not_sent_for_ever() {
+fn too_long_request_is_not_resent_forever() {
     let sim = goal("say hello", &json!({}), |_| {
         ModelAnswer::Failed(ModelFailure::new(
             ModelFailureKind::TooLong,
@@ -350,7 +350,7 @@ fn a_request_that_is_too_long_for_its_model_is_not_sent_for_ever() {
 }
 
 #[test]
-fn what_waits_for_its_turn_ends_when_the_run_is_stopped() {
+fn queued_calls_end_when_the_run_is_cancelled() {
     let steps: Vec<Value> = (0..12)
         .map(|n| json!({"id": format!("s{n}"), "do": {"tool": "echo", "args": {}}}))
         .collect();
@@ -369,7 +369,7 @@ fn what_waits_for_its_turn_ends_when_the_run_is_stopped() {
 }
 
 #[test]
-fn a_task_of_a_task_asks_as_its_parent_has_to() {
+fn call_of_a_nested_task_waits_for_approval() {
     let model = |ask: &AskAction| match (ask.purpose, task_named(ask).as_str()) {
         (Purpose::Decide, "north side") => execute("write", json!({"text": "x"})),
         _ => nested(ask),
@@ -393,7 +393,7 @@ fn a_task_of_a_task_asks_as_its_parent_has_to() {
 }
 
 #[test]
-fn what_a_model_nests_too_deep_is_asked_for_again_and_is_in_no_event_e9_13() {
+fn too_deeply_nested_model_values_are_rejected_and_not_recorded_e9_13() {
     let deep = || (0..110).fold(json!(1), |inner, _| json!([inner]));
     let asked = std::sync::atomic::AtomicU32::new(0);
     let model = move |ask: &AskAction| match ask.purpose {
@@ -416,7 +416,7 @@ fn in_lists(levels: usize, inner: &str) -> String {
 }
 
 #[test]
-fn what_templates_nest_too_deep_is_no_output_and_no_list_e9_5() {
+fn too_deeply_nested_template_values_are_refused_e9_5() {
     let deep = in_lists(50, "1");
     let around = in_lists(40, "'{{ results.x.output.value }}'");
     let x = format!("{{id: x, do: {{tool: echo, args: {{value: {deep}}}}}}}");
@@ -452,7 +452,7 @@ fn levels(value: &Value) -> usize {
 }
 
 #[test]
-fn a_slice_of_a_result_is_read_and_its_failure_is_hard_e9_2() {
+fn sliced_result_is_read_and_counts_as_a_dependency_e9_2() {
     let sim = Sim::new(
         "steps:
   - {id: l, do: {tool: echo, args: {value: [1, 2, 3]}}}

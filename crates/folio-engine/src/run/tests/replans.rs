@@ -41,7 +41,7 @@ fn house() -> Sim {
 }
 
 #[test]
-fn what_went_well_in_a_group_that_did_not_is_kept_e9_8() {
+fn replan_keeps_the_successful_steps_of_a_failed_group_e9_8() {
     let sim = house();
     assert_eq!(sim.status(""), Outcome::Ok);
     let steps = sim.run.steps(NodeId::root(sim.run.id()));
@@ -61,7 +61,7 @@ fn what_went_well_in_a_group_that_did_not_is_kept_e9_8() {
 }
 
 #[test]
-fn an_iteration_that_was_replaced_is_told_by_the_steps_that_it_had_seed_000() {
+fn replaced_iteration_is_summarized_by_its_own_steps_seed_000() {
     let sim = house();
     let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
     let (mut written, mut gone) = (Vec::new(), Vec::new());
@@ -104,7 +104,7 @@ fn an_iteration_that_was_replaced_is_told_by_the_steps_that_it_had_seed_000() {
 }
 
 #[test]
-fn whoever_plans_anew_or_puts_together_is_told_what_memory_holds_by_then_e9_16() {
+fn memory_is_briefed_anew_before_a_replan_and_an_aggregation_e9_16() {
     let sim = house();
     let root = NodeId::root(sim.run.id());
     let told = |event: &Event| matches!(event, Event::Briefed { node, .. } if *node == root);
@@ -184,7 +184,7 @@ fn mended(criteria: &Value, steps: fn(u32) -> Value) -> Sim {
 }
 
 #[test]
-fn two_versions_without_a_newly_met_criterion_are_enough_whatever_was_met_before_e9_8() {
+fn replans_stall_after_two_versions_without_a_newly_met_criterion_e9_8() {
     let sim = mended(&json!(["half of it", "all of it"]), |n| {
         json!([
             {"id": format!("a{n}"), "title": format!("well, the {n}th half"), "satisfies": ["c1"]},
@@ -197,7 +197,7 @@ fn two_versions_without_a_newly_met_criterion_are_enough_whatever_was_met_before
 }
 
 #[test]
-fn a_new_step_has_no_name_of_one_that_is_kept_e9_1() {
+fn replanned_step_cannot_reuse_the_id_of_a_kept_step_e9_1() {
     let group = |n: u32| {
         let kind = if n == 1 { "well" } else { "badly" };
         json!([
@@ -232,7 +232,7 @@ fn a_new_step_has_no_name_of_one_that_is_kept_e9_1() {
 }
 
 #[test]
-fn whoever_plans_anew_after_a_crash_is_asked_the_same_e9_9() {
+fn replan_request_is_unchanged_after_a_resume_e9_9() {
     let steps = |n: u32| {
         json!([
             {"id": format!("a{n}"), "title": format!("well, {n}"), "criteria": ["it is there"]},
@@ -261,7 +261,7 @@ fn whoever_plans_anew_after_a_crash_is_asked_the_same_e9_9() {
 }
 
 #[test]
-fn a_model_takes_a_task_apart_into_no_more_steps_than_its_plan_may_have_e9_10() {
+fn planner_is_told_when_its_plan_exceeds_the_step_limit_e9_10() {
     let many = |n: u32| {
         let steps = (0..14)
             .map(|at| json!({"id": format!("s{n}-{at}"), "title": format!("well, {n} {at}"), "satisfies": ["c1"]}));
@@ -334,7 +334,7 @@ fn begun(sim: &Sim) -> [usize; 3] {
 }
 
 #[test]
-fn of_a_list_that_is_planned_anew_only_what_did_not_go_well_is_done_again_e9_8() {
+fn replanned_list_repeats_only_the_items_that_failed_e9_8() {
     let sim = listed(&count_one(), list_again(&count_one())).driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
     assert_eq!(begun(&sim), [1, 3, 1], "the second `b` is done again");
@@ -355,7 +355,7 @@ fn of_a_list_that_is_planned_anew_only_what_did_not_go_well_is_done_again_e9_8()
 }
 
 #[test]
-fn a_list_that_is_planned_anew_is_the_same_after_a_crash_at_any_event_e9_9() {
+fn replanned_list_survives_a_crash_at_any_event_e9_9() {
     let whole = listed(&count_one(), list_again(&count_one())).driven_on();
     let is_second = |(_, event): &(Timestamp, Event)| matches!(event, Event::Planned { version: 2, .. });
     let from = whole.journal.iter().position(is_second).unwrap();
@@ -374,7 +374,7 @@ fn a_list_that_is_planned_anew_is_the_same_after_a_crash_at_any_event_e9_9() {
 }
 
 #[test]
-fn a_list_with_another_step_or_name_is_another_list_e9_8() {
+fn replanned_list_with_another_step_or_id_repeats_every_item_e9_8() {
     let other = json!({"id": "one", "title": "count {{ it }}", "criteria": ["counted twice"]});
     let sim = listed(&count_one(), list_again(&other)).driven_on();
     assert_eq!(begun(&sim), [2, 4, 2]);
@@ -394,7 +394,7 @@ fn a_list_with_another_step_or_name_is_another_list_e9_8() {
 }
 
 #[test]
-fn in_the_groups_of_a_list_what_went_well_is_not_done_again_e9_8() {
+fn replanned_list_repeats_only_the_failed_steps_inside_its_groups_e9_8() {
     let group = json!({"sequence": [
         {"id": "look", "do": {"tool": "echo", "args": {"at": "{{ it }}"}}},
         {"id": "inner", "for_each": ["{{ it }}"], "as": "it", "step": count_one()},
@@ -407,7 +407,7 @@ fn in_the_groups_of_a_list_what_went_well_is_not_done_again_e9_8() {
 }
 
 #[test]
-fn nothing_is_set_aside_for_items_that_are_not_done_again_e9_10() {
+fn replanned_list_sets_nothing_aside_for_finished_items_e9_10() {
     // One decision and its plan, four items, what they come to, another plan, one item, the end: no more than that.
     let mut sim = listed(&count_one(), list_again(&count_one()));
     let needed = listed(&count_one(), list_again(&count_one()))
@@ -428,7 +428,7 @@ fn nothing_is_set_aside_for_items_that_are_not_done_again_e9_10() {
 }
 
 #[test]
-fn what_another_plan_took_the_place_of_says_so_with_all_in_it_and_what_is_kept_does_not_e9_8() {
+fn replaced_steps_are_marked_superseded_and_kept_ones_are_not_e9_8() {
     let sim = house();
     let superseded: Vec<(&str, Outcome)> = sim
         .run
@@ -467,7 +467,7 @@ fn what_another_plan_took_the_place_of_says_so_with_all_in_it_and_what_is_kept_d
 }
 
 #[test]
-fn whoever_plans_anew_is_told_what_failed_three_times_over_all_plans_e9_8() {
+fn replan_request_lists_steps_that_failed_three_times_e9_8() {
     // Each plan tries it so often; the second meets one criterion more, so that there is a third.
     let told = |attempts: u32| {
         let versions = std::sync::atomic::AtomicU32::new(1);
@@ -513,7 +513,7 @@ fn whoever_plans_anew_is_told_what_failed_three_times_over_all_plans_e9_8() {
 }
 
 #[test]
-fn what_a_model_did_twice_in_each_of_two_plans_is_to_be_split_or_given_up_e9_8() {
+fn sent_back_model_work_counts_as_a_repeated_failure_e9_8() {
     let judged = std::sync::atomic::AtomicU32::new(0);
     let steps = |n: u32| {
         json!([
@@ -550,7 +550,7 @@ fn what_a_model_did_twice_in_each_of_two_plans_is_to_be_split_or_given_up_e9_8()
 }
 
 #[test]
-fn whoever_plans_anew_has_to_say_why_and_what_is_different_unless_it_gives_up_e9_8() {
+fn replan_without_root_cause_or_changes_is_asked_for_again_e9_8() {
     let asked_again = |first: Value| {
         let asked = std::sync::atomic::AtomicU32::new(0);
         let sim = goal("mend it", &json!({"criteria": ["it holds"]}), move |ask| {
@@ -587,7 +587,7 @@ fn whoever_plans_anew_has_to_say_why_and_what_is_different_unless_it_gives_up_e9
 }
 
 #[test]
-fn of_many_that_failed_three_times_twenty_are_named_e9_8() {
+fn replan_request_names_at_most_20_repeated_failures_e9_8() {
     let items: Vec<u32> = (0..30).collect();
     let sim = goal("open all", &json!({"criteria": ["open"]}), move |ask| match (ask.purpose, task_named(ask).as_str()) {
         (Purpose::Decide, "open all") => plan_of(json!([
@@ -634,7 +634,7 @@ fn put_together(first: &'static str) -> Sim {
 }
 
 #[test]
-fn what_is_put_together_as_a_failure_is_judged_and_planned_anew_e9_8() {
+fn aggregation_stating_a_failure_is_judged_and_replanned_e9_8() {
     let sim = put_together("{\"status\": \"failed\", \"notes\": \"it is blue\"}");
     assert_eq!(
         (sim.status("paint"), sim.status("dry"), sim.status("")),
@@ -663,7 +663,7 @@ fn what_is_put_together_as_a_failure_is_judged_and_planned_anew_e9_8() {
 }
 
 #[test]
-fn what_cannot_be_done_for_whoever_put_it_together_is_not_planned_anew_e9_8() {
+fn aggregation_stating_a_hard_failure_is_not_replanned_e9_8() {
     let sim = put_together("{\"status\": \"failed\", \"severity\": \"hard\", \"notes\": \"there is no green\"}");
     assert_eq!(
         (root(&sim).status, root(&sim).severity),
@@ -677,7 +677,7 @@ fn what_cannot_be_done_for_whoever_put_it_together_is_not_planned_anew_e9_8() {
 }
 
 #[test]
-fn the_same_plan_again_is_a_loop_although_some_of_it_went_well_e9_8() {
+fn repeated_plan_is_a_loop_despite_a_successful_step_e9_8() {
     let sim = goal("mend the clock", &json!({"criteria": ["it ticks"]}), |ask| {
         match ask.purpose {
             Purpose::Replan => said(
@@ -697,7 +697,7 @@ fn the_same_plan_again_is_a_loop_although_some_of_it_went_well_e9_8() {
 }
 
 #[test]
-fn what_is_left_of_a_plan_word_for_word_is_the_same_plan_again_e9_8() {
+fn replan_with_only_the_unchanged_failed_step_is_a_loop_e9_8() {
     let tiles = |title: &str| json!({"id": "roof", "title": title, "criteria": ["it holds"]});
     let sim = |again: Value, grouped: bool| {
         goal("build a house", &json!({}), move |ask| {
@@ -732,7 +732,7 @@ fn what_is_left_of_a_plan_word_for_word_is_the_same_plan_again_e9_8() {
 }
 
 #[test]
-fn a_step_of_another_plan_that_fails_hard_holds_back_what_follows_it_e9_4() {
+fn hard_failure_of_a_replanned_step_skips_its_reader_e9_4() {
     let failing = |n: u32| {
         let reads = format!("{{{{ results.a{n}.output }}}}");
         json!([

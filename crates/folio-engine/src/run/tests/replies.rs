@@ -49,7 +49,7 @@ fn claimed(notes: &str) -> ModelAnswer {
 }
 
 #[test]
-fn what_is_wrong_with_a_result_is_told_at_once_and_asked_for_again_e9_13() {
+fn invalid_result_is_asked_for_again_with_every_mistake_e9_13() {
     let wrong = json!({"notes": 5, "status": "great", "severity": "bad", "evidence": "none", "criteria": ["c1", {"zz": 1}], "output": 7});
     let always = wrong.clone();
     let sim = |again: Value| {
@@ -95,7 +95,7 @@ fn what_is_wrong_with_a_result_is_told_at_once_and_asked_for_again_e9_13() {
 }
 
 #[test]
-fn what_a_step_says_of_its_criteria_may_have_the_form_of_a_judge_e9_13() {
+fn step_may_report_criteria_in_the_form_of_judge_verdicts_e9_13() {
     let sim = |said_of_it: Value| {
         goal("build the fence", &json!({}), move |ask| match ask.purpose {
             Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
@@ -116,7 +116,7 @@ fn what_a_step_says_of_its_criteria_may_have_the_form_of_a_judge_e9_13() {
 }
 
 #[test]
-fn a_plan_that_was_cut_off_gets_more_room_and_its_steps_are_never_taken_in_part_e9_13() {
+fn truncated_plan_is_asked_for_again_with_more_tokens_e9_13() {
     let (reason, steps) = (r#""reason":"it has parts""#, r#""steps":"#);
     // Written by hand, so that its keys stand where the text is cut.
     let step = |id: &str| format!(r#"{{"criteria":["x"],"id":"{id}","title":"{id} of the fence"}}"#);
@@ -159,7 +159,7 @@ fn a_plan_that_was_cut_off_gets_more_room_and_its_steps_are_never_taken_in_part_
 }
 
 #[test]
-fn an_output_that_was_cut_off_is_not_the_output_e9_13() {
+fn truncated_output_is_dropped_from_the_result_e9_13() {
     let sim = |answer: fn(&str) -> ModelAnswer| {
         goal("build the fence", &json!({}), move |ask| match ask.purpose {
             Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
@@ -181,7 +181,7 @@ fn an_output_that_was_cut_off_is_not_the_output_e9_13() {
 }
 
 #[test]
-fn what_a_judge_had_no_room_to_say_is_not_said_e9_6() {
+fn truncated_judge_verdicts_are_not_used_e9_6() {
     let extra = json!({"criteria": ["it stands", "it is red"]});
     let whole =
         r#"{"verdicts":[{"criterion":"c1","finding":"met"},{"criterion":"c2","finding":"unmet","gap":"blue"}]}"#;
@@ -202,7 +202,7 @@ fn what_a_judge_had_no_room_to_say_is_not_said_e9_6() {
 }
 
 #[test]
-fn what_is_cut_off_with_all_the_room_that_there_is_counts_in_part_and_says_so_e9_13() {
+fn reply_truncated_at_the_largest_limit_is_partial_e9_13() {
     let model = |answer: fn(&str) -> ModelAnswer| {
         move |ask: &AskAction| match ask.purpose {
             Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
@@ -228,7 +228,7 @@ fn what_is_cut_off_with_all_the_room_that_there_is_counts_in_part_and_says_so_e9
 }
 
 #[test]
-fn the_first_call_of_a_decision_that_was_cut_off_inside_it_is_not_made_e9_13() {
+fn truncated_first_call_of_a_decision_is_not_made_e9_13() {
     let whole = r#"{"decision":"execute","reason":"r","low_complexity":true,"resources_available":true,"criteria_testable":true,"action":{"tool":"write","args":{"text":"#;
     let sim = goal("say hello", &json!({}), move |ask| match ask.purpose {
         Purpose::Decide => cut_off(&format!("{whole}\"half of it")),
@@ -239,7 +239,7 @@ fn the_first_call_of_a_decision_that_was_cut_off_inside_it_is_not_made_e9_13() {
 }
 
 #[test]
-fn a_draft_before_the_answer_does_not_hide_it_e9_13() {
+fn draft_before_the_final_answer_is_ignored_e9_13() {
     let draft = r#"First draft: {"status": "failed", "notes": "not yet"}, with {"steps": 4}."#;
     let model = move |ask: &AskAction| match ask.purpose {
         Purpose::Decide if task_named(ask) == "build the fence" => said(&plan_in_four()),
@@ -257,7 +257,7 @@ fn a_draft_before_the_answer_does_not_hide_it_e9_13() {
 }
 
 #[test]
-fn of_notes_that_are_too_long_nothing_is_lost_unseen_e9_13() {
+fn overlong_notes_are_cut_visibly_or_moved_to_output_e9_13() {
     let finished = |output: Value| {
         let sim = goal("say much", &json!({}), move |_| {
             execute("finish", json!({"notes": "long ".repeat(2_000), "output": output}))
@@ -278,7 +278,7 @@ fn of_notes_that_are_too_long_nothing_is_lost_unseen_e9_13() {
 }
 
 #[test]
-fn calls_that_are_never_made_beside_finish_are_named_and_the_task_is_not_done_e9_13() {
+fn calls_made_beside_finish_are_named_as_not_executed_e9_13() {
     let model = |stop: Stop| {
         move |ask: &AskAction| {
             let call = |id: &str, tool: &str, args: Value| Wanted {
@@ -333,7 +333,7 @@ fn asking(questions: &'static [&'static str]) -> Sim {
 }
 
 #[test]
-fn questions_that_differ_in_a_sign_are_two_e9_14() {
+fn questions_differing_in_a_sign_are_asked_separately_e9_14() {
     let mut sim = asking(&[
         "Who knows C++ and is older than -5 days?",
         "Who knows C# and is older than 5 days?",
@@ -351,7 +351,7 @@ fn questions_that_differ_in_a_sign_are_two_e9_14() {
 }
 
 #[test]
-fn an_answer_of_a_person_is_told_once_and_as_far_as_there_is_room_e9_14() {
+fn long_answer_of_a_person_is_shown_once_and_shortened_e9_14() {
     let mut sim = asking(&["What is in the letter?", "Who wrote it?"]);
     let (node, _) = goes_on(&mut sim).unwrap();
     says(&mut sim, node, &"dear ".repeat(10_000));
@@ -375,7 +375,7 @@ fn an_answer_of_a_person_is_told_once_and_as_far_as_there_is_room_e9_14() {
 }
 
 #[test]
-fn who_asks_what_was_answered_elsewhere_has_not_asked_in_vain_unless_it_asks_the_same_again_e9_14() {
+fn repeating_an_already_answered_question_is_a_loop_e9_14() {
     let driven = |again: bool| {
         let mut equipment = equipment();
         equipment.has_person = true;
@@ -409,7 +409,7 @@ fn who_asks_what_was_answered_elsewhere_has_not_asked_in_vain_unless_it_asks_the
 }
 
 #[test]
-fn all_answers_of_people_have_a_bound_together_e9_14() {
+fn answers_of_people_in_a_prompt_are_bounded_in_total_e9_14() {
     let mut equipment = equipment();
     equipment.has_person = true;
     let mut sim = goal_with("look for people", &json!({}), equipment, |ask| {
@@ -442,7 +442,7 @@ fn all_answers_of_people_have_a_bound_together_e9_14() {
 }
 
 #[test]
-fn a_result_says_which_model_did_not_do_its_part_e9_13() {
+fn result_notes_say_which_model_request_failed_and_why_e9_13() {
     let away = || ModelAnswer::Failed(ModelFailure::new(ModelFailureKind::Unauthorised, "the key is refused"));
     let refusing = || {
         replied(Reply {
@@ -521,7 +521,7 @@ fn a_result_says_which_model_did_not_do_its_part_e9_13() {
 }
 
 #[test]
-fn a_result_says_why_there_was_no_other_plan_e9_13() {
+fn result_notes_say_why_no_new_plan_was_made_e9_13() {
     let sim = goal("paint the fence", &json!({}), |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
             (Purpose::Decide, "paint the fence") => plan_of(json!([
@@ -546,7 +546,7 @@ fn a_result_says_why_there_was_no_other_plan_e9_13() {
 }
 
 #[test]
-fn a_criterion_that_is_said_not_to_be_met_says_so_also_where_nobody_says_why_e9_6() {
+fn unmet_criterion_without_a_stated_gap_is_noted_as_such_e9_6() {
     let sim = goal("paint the fence", &json!({}), |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
             (Purpose::Decide, "paint the fence") => plan_of(json!([
@@ -578,7 +578,7 @@ fn a_criterion_that_is_said_not_to_be_met_says_so_also_where_nobody_says_why_e9_
 }
 
 #[test]
-fn what_says_that_it_is_done_and_is_not_says_why_it_does_not_count_e9_4() {
+fn notes_say_why_a_claimed_success_does_not_count_e9_4() {
     let sim = goal("paint the fence", &json!({}), |ask| {
         match (ask.purpose, task_named(ask).as_str()) {
             (Purpose::Decide, "paint the fence") => plan_of(json!([
@@ -611,7 +611,7 @@ fn what_says_that_it_is_done_and_is_not_says_why_it_does_not_count_e9_4() {
 }
 
 #[test]
-fn what_a_tool_does_not_take_is_told_before_it_is_called_and_three_rounds_of_that_are_a_loop_e9_13() {
+fn three_rounds_of_invalid_tool_arguments_are_a_loop_e9_13() {
     let mut equipment = equipment();
     let echo = KnownTool {
         required: vec!["text".to_owned()],
@@ -651,7 +651,7 @@ fn what_a_tool_does_not_take_is_told_before_it_is_called_and_three_rounds_of_tha
 }
 
 #[test]
-fn an_answer_that_was_mended_says_so_and_stands_as_it_was_given_e9_13() {
+fn repaired_reply_is_marked_and_kept_verbatim_e9_13() {
     let whole = r#"{"notes": "it stands"}"#;
     let open = whole.strip_suffix('}').unwrap();
     let fenced = format!("Here it is:\n```json\n{whole}\n```");
@@ -692,7 +692,7 @@ fn an_answer_that_was_mended_says_so_and_stands_as_it_was_given_e9_13() {
 }
 
 #[test]
-fn a_task_that_would_have_the_plan_of_one_around_it_is_done_directly_e9_3() {
+fn task_whose_plan_repeats_an_enclosing_plan_is_done_directly_e9_3() {
     let step = |id: &str, title: &str| json!({"id": id, "title": title, "criteria": ["done"], "satisfies": ["c1"]});
     let first = json!([step("a", "wash windows"), step("b", "sweep floors")]);
     let second = json!([step("c", "fetch ladders"), step("d", "polish glass")]);

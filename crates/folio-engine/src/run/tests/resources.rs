@@ -35,7 +35,7 @@ fn end(sim: &mut Sim, slug: &str) {
 }
 
 #[test]
-fn of_two_calls_that_write_the_same_the_second_waits_for_the_first_e9_15() {
+fn calls_writing_one_resource_run_one_after_the_other_e9_15() {
     let mut sim = group(&[("a", "board"), ("b", "board"), ("c", "desk"), ("d", "")]);
     sim.derive();
     assert_eq!(under_way(&sim), ["a", "c", "d"]);
@@ -50,7 +50,7 @@ fn of_two_calls_that_write_the_same_the_second_waits_for_the_first_e9_15() {
 }
 
 #[test]
-fn a_folder_and_what_is_inside_of_it_are_not_written_at_one_time_e9_15() {
+fn folder_and_its_contents_are_never_written_together_e9_15() {
     let mut sim = group(&[
         ("one", "/repo/a"),
         ("two", "/repo/b"),
@@ -71,7 +71,7 @@ fn a_folder_and_what_is_inside_of_it_are_not_written_at_one_time_e9_15() {
 }
 
 #[test]
-fn who_waits_takes_no_place_of_those_that_may_be_under_way_e9_15() {
+fn call_waiting_for_a_resource_takes_no_concurrency_slot_e9_15() {
     let mut sim = group(&[("a", "x"), ("b", "x"), ("c", "x"), ("d", "y")]);
     sim.concurrency = 2;
     sim.derive();
@@ -79,7 +79,7 @@ fn who_waits_takes_no_place_of_those_that_may_be_under_way_e9_15() {
 }
 
 #[test]
-fn between_two_attempts_nothing_is_kept_from_others_e9_15() {
+fn resource_is_free_between_two_attempts_e9_15() {
     let plan = "steps: [{id: all, parallel: [
         {id: a, retry: {max_attempts: 2, delay: 10s}, do: {tool: flaky, args: {to: x}}},
         {id: b, do: {tool: echo, args: {to: x}}}]}]";
@@ -98,7 +98,7 @@ fn between_two_attempts_nothing_is_kept_from_others_e9_15() {
 }
 
 #[test]
-fn what_was_being_written_when_the_driver_died_is_written_by_nobody_else_before_it_has_ended_e9_15() {
+fn resource_of_an_interrupted_call_stays_taken_after_resume_e9_15() {
     let mut sim = group(&[("a", "x"), ("b", "x"), ("c", "y")]);
     sim.derive();
     assert_eq!(under_way(&sim), ["a", "c"]);
@@ -114,7 +114,7 @@ fn what_was_being_written_when_the_driver_died_is_written_by_nobody_else_before_
 }
 
 #[test]
-fn a_call_that_is_stopped_gives_back_what_it_had_e9_15() {
+fn cancelled_call_releases_its_resource_when_it_ends_e9_15() {
     let mut sim = group(&[("a", "x"), ("b", "x")]);
     sim.derive();
     let node = sim.run.node_at("all/a").unwrap().id;
@@ -129,7 +129,7 @@ fn a_call_that_is_stopped_gives_back_what_it_had_e9_15() {
 }
 
 #[test]
-fn a_journal_that_says_nothing_of_what_is_written_is_read_e9_15() {
+fn started_event_without_writes_is_still_read_e9_15() {
     let text = r#"{"event": "started", "node": "0123456789abcdef", "attempt": 1, "call": "echo"}"#;
     let Event::Started { writes, .. } = serde_json::from_str(text).unwrap() else {
         panic!("it is a start");
@@ -169,7 +169,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn whatever_calls_write_all_of_them_are_made_and_no_two_write_the_same_at_one_time_e9_15(
+    fn conflicting_calls_all_run_but_never_at_the_same_time_e9_15(
         names in prop::collection::vec("(a|b|a/x|a/y|a/x/z|/|/a)( (b|c|a/y))?", 1..12),
         tools in prop::collection::vec(prop_oneof![4 => Just("echo"), 1 => Just("flaky")], 12),
         concurrency in 1_usize..5,
@@ -194,7 +194,7 @@ proptest! {
 }
 
 #[test]
-fn who_has_what_an_earlier_step_waits_for_goes_on_when_its_driver_died_e9_15() {
+fn interrupted_call_holding_a_needed_resource_goes_on_after_resume_e9_15() {
     let step = |id: &str, needs: &str, to: &str| {
         format!("{{id: {id}, needs: [{needs}], do: {{tool: echo, args: {{to: '{to}'}}}}}}")
     };
@@ -212,7 +212,7 @@ fn who_has_what_an_earlier_step_waits_for_goes_on_when_its_driver_died_e9_15() {
 }
 
 #[test]
-fn of_many_that_wait_for_the_same_only_the_first_is_looked_up_e9_15() {
+fn waiting_calls_look_up_a_shared_resource_only_once_e9_15() {
     let members: Vec<_> = (0..60).map(|number| format!("m{number}")).collect();
     let members: Vec<_> = members.iter().map(|id| (id.as_str(), "folder/x")).collect();
     let mut sim = group(&members);

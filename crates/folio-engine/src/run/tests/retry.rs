@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_failed_attempt_is_made_again_after_its_delay_and_not_before() {
+fn failed_attempt_is_retried_only_after_its_delay() {
     let mut sim = Sim::new("steps: [{id: a, do: {tool: flaky, args: {}}, retry: {max_attempts: 3, delay: 2s}}]");
     sim.derive();
     sim.end_one();
@@ -22,7 +22,7 @@ fn a_failed_attempt_is_made_again_after_its_delay_and_not_before() {
 }
 
 #[test]
-fn when_every_attempt_failed_the_task_has() {
+fn task_fails_when_all_its_attempts_failed() {
     let sim = Sim::new("steps: [{id: a, do: {tool: fail, args: {}}, retry: {max_attempts: 3}}]").driven_on();
     let result = sim.run.node_at("a").unwrap().result.unwrap();
     assert_eq!((result.status, result.attempts), (Outcome::Failed, 3));
@@ -31,13 +31,13 @@ fn when_every_attempt_failed_the_task_has() {
 }
 
 #[test]
-fn what_cannot_help_is_not_tried_again() {
+fn denied_call_is_not_retried() {
     let sim = Sim::new("steps: [{id: a, do: {tool: deny, args: {}}, retry: {max_attempts: 3}}]").driven_on();
     assert_eq!(sim.run.node_at("a").unwrap().attempt, 1);
 }
 
 #[test]
-fn a_call_in_flight_is_owed_again_after_a_crash_as_the_same_attempt_e9_9() {
+fn interrupted_call_is_owed_again_as_the_same_attempt_e9_9() {
     let mut sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {x: 1}}}]");
     sim.derive();
     let resumed = Sim::resumed(&sim.journal);
@@ -50,14 +50,14 @@ fn a_call_in_flight_is_owed_again_after_a_crash_as_the_same_attempt_e9_9() {
 }
 
 #[test]
-fn a_call_that_is_under_way_is_not_named_again() {
+fn call_in_flight_is_not_due_again() {
     let mut sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]");
     sim.derive();
     assert_eq!(sim.run.due(sim.now, 4), []);
 }
 
 #[test]
-fn what_waited_for_a_moment_that_is_over_is_begun_at_once_after_a_crash_e9_9() {
+fn overdue_retry_begins_at_once_after_resume_e9_9() {
     let mut sim = Sim::new("steps: [{id: a, do: {tool: flaky, args: {}}, retry: {max_attempts: 3, delay: 2s}}]");
     sim.derive();
     sim.end_one();
@@ -74,7 +74,7 @@ fn what_waited_for_a_moment_that_is_over_is_begun_at_once_after_a_crash_e9_9() {
 }
 
 #[test]
-fn what_a_failed_call_gave_is_its_output_as_far_as_it_may_have_one_e9_4() {
+fn failed_call_keeps_its_output_within_the_size_limit_e9_4() {
     for (limit, output, more) in [
         (1_000, json!({"exit_code": 7}), ""),
         (
@@ -104,7 +104,7 @@ fn what_a_failed_call_gave_is_its_output_as_far_as_it_may_have_one_e9_4() {
 }
 
 #[test]
-fn nobody_waits_for_an_attempt_that_comes_when_the_time_is_over_e9_10() {
+fn retry_due_after_the_deadline_is_given_up_at_once_e9_10() {
     let retry = "retry: {max_attempts: 3, delay: 1h}";
     for plan in [
         format!("steps: [{{id: a, budget: {{deadline: 2s}}, do: {{tool: fail, args: {{}}}}, {retry}}}]"),

@@ -68,7 +68,7 @@ fn ids_shown(ask: &AskAction) -> Vec<&str> {
 }
 
 #[test]
-fn a_thousand_results_are_read_in_parts_and_no_prompt_is_larger_than_its_bound_e9_16() {
+fn thousand_results_are_rolled_up_within_the_prompt_bound_e9_16() {
     let sim = many(1_000, &json!({}), equipment()).driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
     // The list and a thousand items, twelve at a time; then what stands for them, and once more.
@@ -111,7 +111,7 @@ fn a_thousand_results_are_read_in_parts_and_no_prompt_is_larger_than_its_bound_e
 }
 
 #[test]
-fn as_many_results_as_may_be_read_at_once_need_no_roll_up_e9_16() {
+fn results_within_the_fan_in_need_no_roll_up_e9_16() {
     let sim = many(11, &json!({}), equipment()).driven_on();
     assert_eq!(roll_ups(&sim).len(), 0);
     assert_eq!(ids_shown(asked_to(&sim, Purpose::Aggregate)[0]).len(), 12);
@@ -124,14 +124,14 @@ fn as_many_results_as_may_be_read_at_once_need_no_roll_up_e9_16() {
 }
 
 #[test]
-fn a_budget_says_how_many_results_are_read_at_once_e9_16() {
+fn fan_in_budget_sets_the_size_of_roll_up_parts_e9_16() {
     let sim = many(8, &json!({"budget": {"fan_in": 3}}), equipment()).driven_on();
     // Nine results in three parts.
     assert_eq!(roll_ups(&sim).len(), 3);
 }
 
 #[test]
-fn a_small_window_reads_fewer_at_once_e9_16() {
+fn small_context_window_shrinks_the_roll_up_parts_e9_16() {
     let mut small = equipment();
     small.planner.window = 1_600;
     small.planner.answer_tokens = 200;
@@ -147,7 +147,7 @@ fn a_small_window_reads_fewer_at_once_e9_16() {
 }
 
 #[test]
-fn what_the_budget_has_no_room_for_is_put_together_without_a_model_and_the_end_keeps_its_part_e9_16() {
+fn roll_up_beyond_the_budget_is_made_without_a_model_e9_16() {
     // One to decide, eight of nine roll-ups, and what is kept for the end.
     let sim = many(100, &json!({"budget": {"model_calls": 10}}), equipment()).driven_on();
     let made: Vec<(Outcome, Option<StopReason>)> = roll_ups(&sim)
@@ -165,7 +165,7 @@ fn what_the_budget_has_no_room_for_is_put_together_without_a_model_and_the_end_k
 }
 
 #[test]
-fn a_roll_up_that_cannot_be_read_is_a_list_of_what_is_there_e9_16() {
+fn unreadable_roll_up_is_partial_without_failing_the_run_e9_16() {
     let sim = many_with(20, &json!({}), equipment(), |_| said("much ado"));
     let sim = sim.driven_on();
     for view in roll_ups(&sim) {
@@ -180,7 +180,7 @@ fn a_roll_up_that_cannot_be_read_is_a_list_of_what_is_there_e9_16() {
 }
 
 #[test]
-fn what_failed_is_told_in_the_part_that_it_is_in_and_spoils_nothing_else_e9_16() {
+fn failed_result_makes_only_its_own_roll_up_partial_e9_16() {
     let mut sim = goal_with(
         "Try all",
         &json!({"budget": {"fan_in": 4}}),
@@ -211,7 +211,7 @@ fn what_failed_is_told_in_the_part_that_it_is_in_and_spoils_nothing_else_e9_16()
 }
 
 #[test]
-fn roll_ups_are_on_the_page_of_the_task_and_cost_what_they_cost_e9_16() {
+fn roll_ups_appear_on_the_task_page_and_cost_e9_16() {
     let sim = many(30, &json!({}), equipment()).driven_on();
     let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
     let mut pages = String::new();
@@ -235,7 +235,7 @@ fn roll_ups_are_on_the_page_of_the_task_and_cost_what_they_cost_e9_16() {
 }
 
 #[test]
-fn every_prefix_of_a_journal_with_roll_ups_goes_on_to_the_same_end_e9_16() {
+fn resume_after_any_event_ends_with_the_same_roll_ups_e9_16() {
     let extra = json!({"budget": {"fan_in": 3}});
     let sim = many(10, &extra, equipment()).driven_on();
     let ends = |sim: &Sim| -> Vec<(String, Value)> {
@@ -252,7 +252,7 @@ fn every_prefix_of_a_journal_with_roll_ups_goes_on_to_the_same_end_e9_16() {
 }
 
 #[test]
-fn a_run_that_is_stopped_stops_its_roll_ups_e9_16() {
+fn cancel_during_roll_ups_ends_the_run_without_aggregation_e9_16() {
     let mut sim = many(30, &json!({}), equipment());
     while asked_to(&sim, Purpose::RollUp).len() < 2 {
         sim.derive();
@@ -268,7 +268,7 @@ fn a_run_that_is_stopped_stops_its_roll_ups_e9_16() {
 }
 
 #[test]
-fn parts_that_are_not_those_of_the_results_are_refused_e9_16() {
+fn roll_up_event_with_wrong_parts_is_refused_e9_16() {
     let sim = many(30, &json!({}), equipment()).driven_on();
     let at = sim
         .journal

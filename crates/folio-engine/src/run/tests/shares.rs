@@ -53,7 +53,7 @@ fn shared() -> Sim {
 }
 
 #[test]
-fn a_share_comes_to_limits_when_its_task_begins_and_can_only_narrow_e9_1() {
+fn budget_share_becomes_limits_at_task_start_and_only_narrows_e9_1() {
     let sim = shared().driven_on();
     let of = |path: &str| {
         let limit = limit(&sim, path);
@@ -98,7 +98,7 @@ fn a_share_comes_to_limits_when_its_task_begins_and_can_only_narrow_e9_1() {
 }
 
 #[test]
-fn a_model_is_told_what_the_share_of_its_task_comes_to_e9_2() {
+fn model_is_told_the_limits_of_its_budget_share_e9_2() {
     let sim = shared().driven_on();
     let told = |path: &str| {
         let node = sim.run.node_at(path).unwrap().id;
@@ -120,7 +120,7 @@ fn a_model_is_told_what_the_share_of_its_task_comes_to_e9_2() {
 }
 
 #[test]
-fn what_has_begun_keeps_its_share_and_what_has_not_has_one_of_what_holds_then_e9_1() {
+fn raised_limit_changes_only_shares_of_pending_tasks_e9_1() {
     let mut sim = shared();
     while limited(&sim, "quarter").is_none() {
         let action = sim.run.due(sim.now, 1).into_iter().next().unwrap();
@@ -140,7 +140,7 @@ fn what_has_begun_keeps_its_share_and_what_has_not_has_one_of_what_holds_then_e9
 }
 
 #[test]
-fn a_share_ends_its_task_and_nothing_beside_it_e9_10() {
+fn exhausted_share_ends_its_task_but_not_its_neighbours_e9_10() {
     let mut sim = Sim::new(
         "budget: {model_calls: 30}\nsteps:\n- {id: busy, title: walk, atomic: true, budget_share: 0.2}\n- {id: calm, title: paint, atomic: true}",
     );
@@ -160,7 +160,7 @@ fn a_share_ends_its_task_and_nothing_beside_it_e9_10() {
 }
 
 #[test]
-fn all_shares_that_are_none_are_told_at_once_e9_1() {
+fn all_invalid_budget_shares_are_reported_together_e9_1() {
     let plan = "steps:\n  - {id: a, title: a, budget_share: 0}\n  - {id: b, title: b, budget_share: 1.5}\n  - {id: c, title: c, budget_share: half}\n  - {id: d, title: d, budget_share: 1}";
     let PlanErrors(errors) = plan::parse(plan, &Known::default()).unwrap_err();
     let told: Vec<(u32, &str)> = errors

@@ -63,7 +63,7 @@ impl Sim {
 }
 
 #[test]
-fn a_call_that_nobody_allowed_waits_for_a_yes_and_only_what_needs_it_waits_e9_14() {
+fn unapproved_call_waits_and_blocks_only_its_dependents_e9_14() {
     let mut sim = sim(TWO);
     sim.settled();
     assert_eq!(sim.waits(), ["group-1/ask"]);
@@ -89,7 +89,7 @@ fn a_call_that_nobody_allowed_waits_for_a_yes_and_only_what_needs_it_waits_e9_14
 }
 
 #[test]
-fn a_yes_may_hold_for_the_same_arguments_or_the_tool_e9_14() {
+fn approval_may_cover_the_same_arguments_or_the_whole_tool_e9_14() {
     let mut same = sim(TWO);
     same.settled();
     same.yes("group-1/ask", Some(Always::Arguments));
@@ -125,7 +125,7 @@ fn a_yes_may_hold_for_the_same_arguments_or_the_tool_e9_14() {
 }
 
 #[test]
-fn a_yes_to_a_tool_is_none_to_what_it_does_not_cover_e9_14() {
+fn approval_of_a_tool_excludes_calls_needing_their_own_e9_14() {
     let write = |to: &str| format!("{{id: {to}, do: {{tool: write, args: {{to: {to}}}}}}}");
     let plan = format!(
         "steps: [{{parallel: [{}, {}, {}]}}]",
@@ -155,7 +155,7 @@ fn a_yes_to_a_tool_is_none_to_what_it_does_not_cover_e9_14() {
 }
 
 #[test]
-fn a_yes_is_held_until_what_it_was_for_is_done_e9_14() {
+fn approval_is_held_until_its_call_has_ended_e9_14() {
     let mut once = sim(TWO);
     once.settled();
     assert!(!once.run.holds_leave());
@@ -170,7 +170,7 @@ fn a_yes_is_held_until_what_it_was_for_is_done_e9_14() {
 }
 
 #[test]
-fn a_yes_for_a_tool_leaves_what_was_stopped_meanwhile_as_it_is_e9_14() {
+fn approval_of_a_tool_does_not_revive_a_cancelled_call_e9_14() {
     let write = |id: &str| format!("{{id: {id}, do: {{tool: write, args: {{to: {id}}}}}}}");
     let mut sim = sim(&format!(
         "steps: [{{parallel: [{}, {}, {}]}}]",
@@ -195,7 +195,7 @@ fn a_yes_for_a_tool_leaves_what_was_stopped_meanwhile_as_it_is_e9_14() {
 }
 
 #[test]
-fn a_no_is_a_hard_failure_of_a_plans_task_e9_14() {
+fn rejected_call_fails_its_plan_task_hard_e9_14() {
     let mut sim = sim(TWO);
     sim.settled();
     sim.no("group-1/ask");
@@ -210,7 +210,7 @@ fn a_no_is_a_hard_failure_of_a_plans_task_e9_14() {
 }
 
 #[test]
-fn where_nobody_is_there_a_call_that_waits_is_refused_e9_14() {
+fn waiting_call_is_denied_when_resumed_without_a_person_e9_14() {
     let mut sim = sim(TWO);
     sim.settled();
     let sim = Sim::resumed(&sim.journal).driven_on();
@@ -220,7 +220,7 @@ fn where_nobody_is_there_a_call_that_waits_is_refused_e9_14() {
 }
 
 #[test]
-fn a_model_is_told_of_a_no_and_goes_on_e9_14() {
+fn model_is_told_of_a_rejected_call_and_goes_on_e9_14() {
     let equipment = Equipment {
         has_person: true,
         ..equipment()
@@ -295,7 +295,7 @@ impl Sim {
 }
 
 #[test]
-fn a_plan_waits_for_a_yes_and_none_of_its_steps_begins_e9_14() {
+fn gated_plan_begins_no_step_before_its_approval_e9_14() {
     let mut sim = gated("root", nested);
     sim.settled();
     assert_eq!(sim.waits(), [""]);
@@ -321,7 +321,7 @@ fn a_plan_waits_for_a_yes_and_none_of_its_steps_begins_e9_14() {
 }
 
 #[test]
-fn which_plans_wait_depends_on_the_gate_e9_14() {
+fn plan_gate_decides_which_plans_wait_for_approval_e9_14() {
     let waits = |gate: &str| {
         let mut sim = gated(gate, nested);
         let mut seen = Vec::new();
@@ -350,7 +350,7 @@ fn which_plans_wait_depends_on_the_gate_e9_14() {
 }
 
 #[test]
-fn an_edit_of_a_plan_that_waits_approves_what_was_edited_e9_14() {
+fn editing_a_waiting_plan_approves_the_edited_version_e9_14() {
     let mut sim = gated("root", nested);
     sim.settled();
     let shown = sim.run.shown_plan(sim.root_id()).unwrap();
@@ -381,7 +381,7 @@ fn another(ask: &AskAction) -> ModelAnswer {
 }
 
 #[test]
-fn a_rejected_plan_leads_to_one_other_that_knows_why_and_then_it_is_done_directly_e9_8() {
+fn rejected_plan_leads_to_one_replan_and_then_direct_work_e9_8() {
     let mut sim = gated("root", another);
     sim.settled();
     sim.reject_plan(sim.root_id());
@@ -422,7 +422,7 @@ fn a_rejected_plan_leads_to_one_other_that_knows_why_and_then_it_is_done_directl
 }
 
 #[test]
-fn where_no_other_plan_is_left_a_rejected_one_is_the_last_e9_8() {
+fn rejected_plan_without_replans_left_leads_to_direct_work_e9_8() {
     let mut sim = gated("root", another);
     sim.run.limits.replans_max = 0;
     sim.settled();
@@ -432,7 +432,7 @@ fn where_no_other_plan_is_left_a_rejected_one_is_the_last_e9_8() {
 }
 
 #[test]
-fn a_plan_that_waits_where_nobody_is_fails_softly_e9_14() {
+fn waiting_plan_without_a_person_ends_with_needs_input_e9_14() {
     let mut sim = gated("root", nested);
     sim.settled();
     let sim = Sim::resumed_with(&sim.journal, equipment(), Arc::new(nested)).driven_on();
@@ -440,7 +440,7 @@ fn a_plan_that_waits_where_nobody_is_fails_softly_e9_14() {
 }
 
 #[test]
-fn a_raised_limit_lets_a_task_go_on_that_has_not_handed_back_e9_10() {
+fn raised_limit_continues_a_task_during_its_hand_back_e9_10() {
     let model = |ask: &AskAction| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"n": 1})),
         Purpose::Work if ask.messages.len() < 6 => models::wants(&[("echo", json!({"n": ask.call}))]),
@@ -492,7 +492,7 @@ fn a_raised_limit_lets_a_task_go_on_that_has_not_handed_back_e9_10() {
 }
 
 #[test]
-fn a_limit_that_was_raised_may_be_reached_again_e9_10() {
+fn raised_limit_can_be_reached_again_e9_10() {
     let model = |ask: &AskAction| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"n": 1})),
         Purpose::Work => models::wants(&[("echo", json!({"n": ask.call}))]),
@@ -520,7 +520,7 @@ fn a_limit_that_was_raised_may_be_reached_again_e9_10() {
 }
 
 #[test]
-fn nodes_and_time_are_limits_of_the_run_and_others_of_whoever_has_them_e9_10() {
+fn impossible_limit_changes_are_refused_and_valid_ones_apply_e9_10() {
     let mut sim = Sim::new(TWO);
     sim.derive();
     let node = sim.run.node_at("again").unwrap().id;
@@ -560,7 +560,7 @@ fn nodes_and_time_are_limits_of_the_run_and_others_of_whoever_has_them_e9_10() {
 }
 
 #[test]
-fn an_output_that_is_larger_than_the_budget_allows_ends_its_task_e9_10() {
+fn output_larger_than_output_bytes_ends_its_task_e9_10() {
     let sim = Sim::new("budget: {output_bytes: 20}\nsteps:\n  - {id: small, do: {tool: echo, args: {a: 1}}}\n  - {id: large, do: {tool: echo, args: {a: 'a text that is too long'}}}")
         .driven_on();
     assert_eq!(sim.status("small"), Outcome::Ok);
@@ -569,7 +569,7 @@ fn an_output_that_is_larger_than_the_budget_allows_ends_its_task_e9_10() {
 }
 
 #[test]
-fn what_two_tasks_ask_at_the_same_time_is_asked_once_e9_14() {
+fn same_question_of_two_tasks_is_asked_once_e9_14() {
     let mut equipment = equipment();
     equipment.has_person = true;
     let mut sim = goal_with("paint", &json!({}), equipment, |ask| {
@@ -607,7 +607,7 @@ fn what_two_tasks_ask_at_the_same_time_is_asked_once_e9_14() {
 }
 
 #[test]
-fn what_a_person_has_allowed_waits_for_nobodys_answer_while_something_else_keeps_it_e9_19() {
+fn approved_call_waiting_for_a_resource_needs_no_input_e9_19() {
     let mut sim = sim(TWO);
     sim.run.know_writes(Some(Arc::new(|_, _| vec!["desk".to_owned()])));
     sim.derive();
@@ -624,7 +624,7 @@ fn what_a_person_has_allowed_waits_for_nobodys_answer_while_something_else_keeps
 }
 
 #[test]
-fn of_what_has_not_begun_nobody_is_asked_any_more_once_something_beside_it_failed_hard_e9_5() {
+fn hard_failure_skips_calls_waiting_for_approval_or_a_resource_e9_5() {
     const PLAN: &str = "- parallel:
     - {id: ask, do: {tool: write, args: {to: a}}}
     - {id: allowed, do: {tool: write, args: {to: b}}}
@@ -642,7 +642,7 @@ fn of_what_has_not_begun_nobody_is_asked_any_more_once_something_beside_it_faile
 }
 
 #[test]
-fn a_journal_in_which_an_allowed_call_began_after_something_beside_it_failed_hard_is_folded_as_it_was_e9_9() {
+fn old_journal_with_call_begun_after_hard_failure_folds_e9_9() {
     let mut sim = sim(TWO);
     sim.derive();
     sim.yes("group-1/ask", None);

@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_transition_is_one_of_the_table_and_what_is_refused_leaves_no_trace_e9_19(
+    fn only_table_transitions_happen_and_refused_events_change_nothing_e9_19(
         seed: u64, cut: prop::sample::Index, rolls in prop::collection::vec(any::<(u64, u64, u64)>(), 60)
     ) {
         let sim = stormed(&json!({"budget": {"nodes": 60, "depth": 3}}), seed, 3, true);

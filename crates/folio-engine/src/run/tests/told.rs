@@ -5,7 +5,7 @@ use super::*;
 use crate::talk::Purpose;
 
 #[test]
-fn a_model_in_a_written_plan_sees_the_results_before_it_and_gives_its_own_e9_2() {
+fn model_step_reads_earlier_results_and_gives_its_own_output_e9_2() {
     let mut sim = Sim::new(
         "version: 1\ntitle: t\nsteps:\n- {id: a, do: {tool: echo, args: {n: 7}}}\n- {id: b, title: think, description: \"about {{ results.a.output.n }}\"}\n- {id: c, do: {tool: echo, args: {x: \"{{ results.b.output.said }}\"}}}",
     );
@@ -19,7 +19,7 @@ fn a_model_in_a_written_plan_sees_the_results_before_it_and_gives_its_own_e9_2()
 }
 
 #[test]
-fn a_model_is_told_of_the_limits_that_its_task_has_e9_2() {
+fn model_is_told_the_budget_of_its_task_e9_2() {
     let mut sim = Sim::new(
         "version: 1\ntitle: t\nsteps:\n- {id: free, title: think}\n- {id: tight, title: think less, budget: {tokens: 90000, model_calls: 3}}",
     );
@@ -48,7 +48,7 @@ fn describing(args: &Value, description: &str) -> Sim {
 }
 
 #[test]
-fn of_a_result_that_a_text_names_a_model_has_the_two_ends_and_the_way_to_the_rest_e9_2() {
+fn long_result_in_a_prompt_keeps_only_both_ends_e9_2() {
     let long = format!("BEGIN {} END", "middle ".repeat(20_000));
     let sim = describing(
         &json!({"text": long, "n": 7}),
@@ -72,7 +72,7 @@ fn of_a_result_that_a_text_names_a_model_has_the_two_ends_and_the_way_to_the_res
 }
 
 #[test]
-fn of_many_results_that_a_text_puts_together_a_model_has_no_more_than_fits_e9_2() {
+fn results_joined_by_a_template_are_shortened_to_fit_e9_2() {
     let lines: Vec<String> = (0..5_000).map(|n| format!("line {n} of the file")).collect();
     let sim = describing(
         &json!({"lines": lines}),
@@ -87,7 +87,7 @@ fn of_many_results_that_a_text_puts_together_a_model_has_no_more_than_fits_e9_2(
 }
 
 #[test]
-fn inputs_and_what_its_author_wrote_stand_in_whole_beside_a_long_result_e9_2() {
+fn inputs_and_author_text_stay_whole_beside_a_long_result_e9_2() {
     let (letter, words) = ("a word ".repeat(5_000), "as it was written ".repeat(2_000));
     let plan = json!({"version": 1, "title": "t", "inputs": {"letter": "string"}, "steps": [
         {"id": "fetch", "do": {"tool": "echo", "args": {"text": "middle ".repeat(20_000)}}},
@@ -103,7 +103,7 @@ fn inputs_and_what_its_author_wrote_stand_in_whole_beside_a_long_result_e9_2() {
 }
 
 #[test]
-fn what_a_text_names_of_the_inputs_a_model_has_in_whole_e9_2() {
+fn long_input_named_by_a_description_is_shown_whole_e9_2() {
     let plan = "version: 1\ntitle: t\ninputs: {letter: string}\nsteps:\n- {id: think, title: think, description: \"{{ inputs.letter }}\"}";
     let letter = "a word ".repeat(10_000);
     let mut sim = Sim::with_inputs(plan, json!({"letter": letter}));
@@ -114,7 +114,7 @@ fn what_a_text_names_of_the_inputs_a_model_has_in_whole_e9_2() {
 }
 
 #[test]
-fn the_same_look_that_fails_is_made_twice_and_then_told_of_seed_000() {
+fn failing_read_is_repeated_once_and_then_refused_seed_000() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("fail", json!({"text": "x"})),
         Purpose::Work if ask.call < 5 => wants(&[("fail", json!({"text": "x"}))]),
@@ -129,7 +129,7 @@ fn the_same_look_that_fails_is_made_twice_and_then_told_of_seed_000() {
 }
 
 #[test]
-fn who_says_nothing_has_a_result_that_says_so_e9_13() {
+fn empty_model_answer_is_noted_in_the_result_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "x"})),
         _ => said(""),

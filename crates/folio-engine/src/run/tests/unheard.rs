@@ -6,7 +6,7 @@ use crate::run::UsedUp;
 use crate::talk::Purpose;
 
 #[test]
-fn who_wants_to_be_left_alone_beyond_the_deadline_is_not_waited_for_and_that_is_said_e9_15() {
+fn retry_after_beyond_the_run_deadline_is_not_waited_for_e9_15() {
     let mut sim = goal("say hello", &json!({}), |_| {
         ModelAnswer::Failed(ModelFailure {
             retry_after: Some(Duration::from_secs(7_200)),
@@ -21,7 +21,7 @@ fn who_wants_to_be_left_alone_beyond_the_deadline_is_not_waited_for_and_that_is_
 }
 
 #[test]
-fn a_failure_costs_what_it_says_and_what_was_set_aside_if_it_had_begun_e9_10() {
+fn failed_model_call_costs_its_reported_or_set_aside_usage_e9_10() {
     let said = Spend {
         tokens_in: 40,
         tokens_out: 2,
@@ -50,7 +50,7 @@ fn a_failure_costs_what_it_says_and_what_was_set_aside_if_it_had_begun_e9_10() {
 }
 
 #[test]
-fn what_was_wrong_with_the_last_answer_is_told_where_nothing_is_put_into_words_e9_13() {
+fn notes_name_the_last_rejection_when_no_summary_was_written_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("dance", json!({})),
         _ => wants(&[("dance", json!({}))]),
@@ -63,7 +63,7 @@ fn what_was_wrong_with_the_last_answer_is_told_where_nothing_is_put_into_words_e
 }
 
 #[test]
-fn what_was_done_before_a_loop_is_told_with_its_result_e9_13() {
+fn result_after_a_loop_lists_the_finished_calls_e9_13() {
     let sim = goal("say hello", &json!({}), |ask| match ask.purpose {
         Purpose::Decide => execute("echo", json!({"text": "x"})),
         _ => wants(&[("echo", json!({"text": "x"}))]),
@@ -77,7 +77,7 @@ fn what_was_done_before_a_loop_is_told_with_its_result_e9_13() {
 }
 
 #[test]
-fn a_limit_that_leaves_nothing_says_so_and_what_was_to_be_done_e9_10() {
+fn notes_name_the_limit_that_left_a_task_undone_e9_10() {
     for (budget, what) in [
         (json!({"model_calls": 0}), "model calls"),
         (json!({"tokens": 0}), "tokens"),
@@ -97,7 +97,7 @@ fn a_limit_that_leaves_nothing_says_so_and_what_was_to_be_done_e9_10() {
 }
 
 #[test]
-fn whoever_does_not_answer_within_the_timeout_of_its_task_is_not_asked_again_e9_15() {
+fn request_exceeding_the_task_timeout_is_not_retried_e9_15() {
     let asked = |kind: ModelFailureKind| {
         let steps = json!([{"id": "hello", "title": "say hello", "timeout": "2s"}]);
         let sim = goal("be kind", &json!({"steps": steps}), move |ask| match ask.purpose {
@@ -115,7 +115,7 @@ fn whoever_does_not_answer_within_the_timeout_of_its_task_is_not_asked_again_e9_
 }
 
 #[test]
-fn who_wants_to_be_left_alone_beyond_the_time_of_the_task_is_not_waited_for_either_e9_10() {
+fn retry_after_beyond_the_task_deadline_is_not_waited_for_e9_10() {
     let steps = json!([{"id": "hello", "title": "say hello", "budget": {"deadline": "2m"}}]);
     let mut sim = goal("be kind", &json!({"steps": steps}), |_| {
         ModelAnswer::Failed(ModelFailure {

@@ -24,7 +24,7 @@ fn written(criterion: &Value) -> Value {
 const WORDS: &str = "{{ result.output.text }} is how {{ results.who.output.name }} writes it";
 
 #[test]
-fn a_person_is_asked_about_a_criterion_with_what_it_names_filled_in_e9_14() {
+fn question_about_a_criterion_has_its_template_filled_in_e9_14() {
     let human = json!({"id": "c1", "text": WORDS, "check": "human"});
     let mut sim = attended(&written(&human), "met");
     let (node, asked) = goes_on(&mut sim).unwrap();
@@ -36,7 +36,7 @@ fn a_person_is_asked_about_a_criterion_with_what_it_names_filled_in_e9_14() {
 }
 
 #[test]
-fn a_judge_reads_a_criterion_with_what_it_names_filled_in_e9_6() {
+fn judge_prompt_has_criterion_templates_filled_in_e9_6() {
     let sim = attended(&written(&json!({"id": "c1", "text": WORDS})), "unmet").driven_on();
     let read = read_by(&sim, 0);
     assert!(read.contains("c1: hello is how Ann writes it"), "{read}");
@@ -48,7 +48,7 @@ fn a_judge_reads_a_criterion_with_what_it_names_filled_in_e9_6() {
 }
 
 #[test]
-fn a_criterion_of_the_plan_reads_the_results_of_its_steps_e9_6() {
+fn criterion_of_the_plan_can_read_step_results_e9_6() {
     let mut extra = written(&json!({"id": "w", "text": "it is short", "check": {"regex": "hello"}}));
     extra["criteria"] = json!([{"id": "c1", "text": "{{ results.who.output.name }} is greeted"}]);
     let sim = attended(&extra, "unmet").driven_on();
@@ -62,7 +62,7 @@ fn a_criterion_of_the_plan_reads_the_results_of_its_steps_e9_6() {
 }
 
 #[test]
-fn a_command_that_checks_is_asked_about_with_the_words_filled_in_e9_6() {
+fn approval_question_for_a_check_command_fills_in_the_criterion_e9_6() {
     let command = json!({"id": "c1", "text": WORDS, "check": {"command": {"argv": ["true"]}}});
     let mut sim = attended(&written(&command), "met");
     sim.run
@@ -75,7 +75,7 @@ fn a_command_that_checks_is_asked_about_with_the_words_filled_in_e9_6() {
 }
 
 #[test]
-fn whoever_does_it_once_more_reads_what_is_missing_with_its_words_filled_in_e9_6() {
+fn second_attempt_is_told_the_filled_in_unmet_criterion_e9_6() {
     let extra = json!({"steps": [
         {"id": "who", "do": {"tool": "echo", "args": {"name": "Ann"}}},
         {"id": "a", "title": "greet", "atomic": true, "criteria": [{"id": "c1", "text": "{{ result.output.said }} is for {{ results.who.output.name }}"}]},
@@ -91,7 +91,7 @@ fn whoever_does_it_once_more_reads_what_is_missing_with_its_words_filled_in_e9_6
 }
 
 #[test]
-fn what_a_criterion_names_is_cut_where_it_is_long_and_stands_as_it_is_where_it_is_missing_e9_6() {
+fn long_criterion_values_are_cut_and_missing_ones_unfilled_e9_6() {
     let long = json!({"steps": [{
         "id": "a", "do": {"tool": "echo", "args": {"text": "long ".repeat(900)}},
         "criteria": [{"id": "c1", "text": "{{ result.output.text }} is long", "check": "human"}],

@@ -34,7 +34,7 @@ fn entry(item: &Item, handle: u64) -> Entry {
 }
 
 #[test]
-fn a_book_is_json_with_sorted_keys_as_in_seed_003() {
+fn book_is_written_as_json_with_sorted_keys_as_in_seed_003() {
     let mut pinned = entry(&item("b"), 2);
     pinned.fields.pin_rank = Some(7);
     let book = Book::of(&[pinned, entry(&item("a"), 1)], NOW);
@@ -45,7 +45,7 @@ fn a_book_is_json_with_sorted_keys_as_in_seed_003() {
 }
 
 #[test]
-fn an_item_is_read_by_itself_and_a_pin_without_an_item_is_told() {
+fn malformed_book_items_and_dangling_pins_are_reported_singly() {
     let good = serde_json::to_value(item("a")).unwrap();
     let text = serde_json::json!({
         "items": [good, {"id": "x", "kind": "note"}, 7, good, {"colour": "red"}],
@@ -76,7 +76,7 @@ fn an_item_is_read_by_itself_and_a_pin_without_an_item_is_told() {
 }
 
 #[test]
-fn what_a_scratchbook_cannot_hold_is_put_right_and_told() {
+fn book_values_over_limits_are_corrected_with_warnings() {
     let odd = Item {
         title: "  two\nlines ".to_owned(),
         kind: "note".to_owned(),
@@ -112,7 +112,7 @@ fn what_a_scratchbook_cannot_hold_is_put_right_and_told() {
 }
 
 #[test]
-fn a_phase_that_is_too_long_is_cut_and_told_and_goes_back_as_it_came() {
+fn overlong_phase_is_cut_with_a_warning_and_exported_unchanged() {
     let odd = Item {
         phase: Some("線".repeat(200)),
         ..item("a")
@@ -124,7 +124,7 @@ fn a_phase_that_is_too_long_is_cut_and_told_and_goes_back_as_it_came() {
 }
 
 #[test]
-fn what_is_changed_here_goes_back_as_it_is_here_and_the_rest_as_it_came() {
+fn exported_item_keeps_original_values_of_unchanged_fields() {
     let odd = Item {
         title: "two\nlines".to_owned(),
         tags: vec!["a b".to_owned()],
@@ -174,7 +174,7 @@ fn any_item() -> impl Strategy<Value = Item> {
 
 proptest! {
     #[test]
-    fn every_item_goes_back_as_it_came(item in any_item()) {
+    fn imported_book_item_is_exported_unchanged(item in any_item()) {
         let back = item_of(&entry(&item, 1), NOW);
         prop_assert_eq!(&back, &item);
         // And here again, as the same entry.
@@ -182,7 +182,7 @@ proptest! {
     }
 
     #[test]
-    fn a_name_leads_back_to_its_thread_and_no_two_are_the_same_m7_4_38(a in "\\PC{1,120}", b in "\\PC{1,120}") {
+    fn thread_file_names_are_unique_and_reversible_m7_4_38(a in "\\PC{1,120}", b in "\\PC{1,120}") {
         let (a, b) = (ThreadKey(a), ThreadKey(b));
         let name = file_name(&a).unwrap();
         prop_assert_eq!(thread_of(&name), Some(a.clone()));
@@ -193,7 +193,7 @@ proptest! {
 }
 
 #[test]
-fn threads_that_look_alike_have_files_of_their_own_m7_4_38() {
+fn similar_thread_names_get_distinct_file_names_m7_4_38() {
     let name = |key: &str| file_name(&ThreadKey(key.to_owned())).unwrap();
     insta::assert_snapshot!(
         ["a/b", "a_b", "a%2Fb", "A", "a", ".a.", "..", "線程", "/home/ada/x"].map(name).join("\n"),

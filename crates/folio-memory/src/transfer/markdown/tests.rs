@@ -105,7 +105,7 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn lines_come_back_from_a_folder_as_they_were(
+    fn transfer_lines_round_trip_through_a_markdown_folder(
         titles in prop::collection::vec(text(), 1..4),
         entries in prop::collection::vec((any::<prop::sample::Index>(), text(), text(), prop::collection::vec("[a-z]{1,5}", 0..3),
                                           prop::option::of(text())), 0..8),
@@ -132,7 +132,7 @@ proptest! {
 }
 
 #[test]
-fn a_page_reads_as_markdown() {
+fn exported_page_is_readable_markdown() {
     let lines = [
         space(),
         page(2, "What we found"),
@@ -154,7 +154,7 @@ fn a_page_reads_as_markdown() {
 }
 
 #[test]
-fn what_somebody_wrote_where_no_text_is_is_told() {
+fn text_that_belongs_to_no_entry_is_reported() {
     let files = written(&[space(), page(1, "Oaks")]);
     let of_page = &files["pages/p1-oaks.md"];
     assert_eq!(written_below(of_page), None);
@@ -168,7 +168,7 @@ fn what_somebody_wrote_where_no_text_is_is_told() {
 }
 
 #[test]
-fn what_is_no_section_is_told() {
+fn invalid_markdown_section_is_refused_with_the_reason() {
     for (text, why) in [
         ("<!-- folio:entry nonsense -->\n", "the comment cannot be read"),
         ("<!-- folio:page {\"title\":true} -->\ntext\n", "there is no heading"),
@@ -188,7 +188,7 @@ fn what_is_no_section_is_told() {
 }
 
 #[test]
-fn a_folder_whose_lines_end_with_cr_lf_and_that_begins_with_a_mark_reads_as_it_was() {
+fn markdown_with_crlf_or_byte_order_mark_parses_unchanged() {
     let mut fields = EntryFields::new(EntryKind::Note, Owner::user(), Trust::User);
     fields.title = "one".to_owned();
     fields.body = "first\n\nlast\n".to_owned();
@@ -223,7 +223,7 @@ fn a_folder_whose_lines_end_with_cr_lf_and_that_begins_with_a_mark_reads_as_it_w
 }
 
 #[test]
-fn a_file_tells_line_by_line_what_it_has_before_its_sections_and_which_page_it_is_of() {
+fn places_find_sections_page_and_preceding_text_line_by_line() {
     let page = PageId::derived(&["p"]);
     let section = format!("{BEGIN}page {{\"id\":\"{page}\",\"role\":\"note\",\"n\":3}}{END}\n# One\n");
     for (before, has_text) in [("", false), ("\u{feff}", false), (" \n\n", false), ("mine\n", true)] {

@@ -69,7 +69,7 @@ fn some_pages() -> Vec<PageTail> {
 }
 
 #[test]
-fn every_page_has_its_line_then_what_is_newest_then_more_of_tails_m7_8_v10() {
+fn roll_up_shows_each_page_with_its_newest_entries_m7_8_v10() {
     insta::assert_snapshot!(rollup(&some_pages(), 400, &Vocabulary::O200k).text, @r"
     p3 [scratchpad_exec/ok] List files (list-files; last change e9)
       e5 Began
@@ -84,7 +84,7 @@ fn every_page_has_its_line_then_what_is_newest_then_more_of_tails_m7_8_v10() {
 }
 
 #[test]
-fn a_roll_up_keeps_its_budget_with_whole_lines_and_says_what_is_missing_m7_8_v10() {
+fn roll_up_fits_its_budget_in_whole_lines_with_receipt_m7_8_v10() {
     let pages = some_pages();
     let whole: Vec<String> = rollup(&pages, 10_000, &Estimate)
         .text
@@ -118,7 +118,7 @@ fn a_roll_up_keeps_its_budget_with_whole_lines_and_says_what_is_missing_m7_8_v10
 }
 
 #[test]
-fn the_first_page_has_its_line_wherever_it_fits_and_a_part_of_it_where_not_m7_8_v10() {
+fn roll_up_cuts_the_first_page_line_only_if_necessary_m7_8_v10() {
     let pages = some_pages();
     let heading = pages[0].heading();
     let fits = Estimate.count(&heading);
@@ -139,7 +139,7 @@ fn the_first_page_has_its_line_wherever_it_fits_and_a_part_of_it_where_not_m7_8_
 }
 
 #[test]
-fn what_has_room_is_told_without_a_word_about_more_m7_8_v10() {
+fn roll_up_with_enough_room_is_shown_whole_m7_8_v10() {
     let pages = some_pages();
     for pages in [&pages[..1], &pages[2..], &pages[..]] {
         let whole = rollup(pages, 10_000, &Estimate);
@@ -155,7 +155,7 @@ fn what_has_room_is_told_without_a_word_about_more_m7_8_v10() {
 }
 
 #[test]
-fn strangers_are_not_quoted_on_a_page_where_a_model_is_told_what_it_is_m7_8_v11() {
+fn roll_up_in_a_system_prompt_quotes_no_external_text_m7_8_v11() {
     let mut from_outside = some_pages().remove(0);
     from_outside.tail[1].fields.trust = Trust::ToolExternal;
     let beside = from_outside.candidate_for(Audience::Message);
@@ -190,7 +190,7 @@ fn told(page: &PageTail) -> PageLines {
 }
 
 #[test]
-fn pages_that_are_kept_tell_what_pages_that_are_read_tell_m7_8_v10() {
+fn kept_page_lines_equal_those_read_from_entries_m7_8_v10() {
     for page in some_pages() {
         let mut kept = PageLines::of_new(&PageFields {
             status: "open".to_owned(),
@@ -210,7 +210,7 @@ fn pages_that_are_kept_tell_what_pages_that_are_read_tell_m7_8_v10() {
 }
 
 #[test]
-fn what_a_planner_is_told_seed_000() {
+fn planner_block_shows_main_and_executor_scratchpads_seed_000() {
     let main = tail(
         page(2, PageRole::ScratchpadRoot, "Review", "open"),
         &[
@@ -246,7 +246,7 @@ fn what_a_planner_is_told_seed_000() {
 }
 
 #[test]
-fn a_planner_is_told_what_failed_before_what_runs_and_what_ended_well_last_e9_16() {
+fn planner_block_lists_failed_then_running_then_successful_pages_e9_16() {
     let executor = |handle: u64, title: &str, status: &str| {
         let entries = [(10 + handle, EntryKind::Log, "Ended", "as it did")];
         told(&tail(page(handle, PageRole::ScratchpadExec, title, status), &entries))
@@ -281,7 +281,7 @@ fn a_planner_is_told_what_failed_before_what_runs_and_what_ended_well_last_e9_16
 }
 
 #[test]
-fn of_pages_for_which_there_is_no_room_it_is_told_how_they_stand_e9_16() {
+fn planner_block_counts_omitted_pages_by_status_e9_16() {
     let executor = |handle: u64, status: &str| {
         let title = format!("Step {handle}");
         told(&tail(page(handle, PageRole::ScratchpadExec, &title, status), &[]))

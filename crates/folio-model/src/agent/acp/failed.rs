@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn its_own_words_are_one_line_and_no_json() {
+    fn acp_error_text_is_one_line_without_json() {
         let of = |message: &str, data: Value| in_words(&Error::new(-32603, message).data(data));
         assert_eq!(
             of("Internal error", json!({"details": "boom\nagain", "n": [1]})),

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_that_was_made_up_is_not_sent() {
+    fn generated_call_ids_are_not_sent_to_gemini() {
         for (id, is_sent) in [
             ("", false),
             ("call_1", false),

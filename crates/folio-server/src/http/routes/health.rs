@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_is_gone_or_does_not_answer_is_not_ready() {
+    async fn readiness_fails_when_the_store_is_gone_or_stalls() {
         assert_eq!(
             broken(|store| store.fail(1, Fault::Gone)).await,
             "503 store_unavailable"

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_can_be_asked_for_each_status_that_a_run_can_have_and_for_no_other() {
+    fn status_filter_accepts_exactly_the_run_statuses() {
         let asked = schemars::schema_for!(Status);
         let asked: Vec<_> = asked.get("enum").unwrap().as_array().unwrap().iter().collect();
         assert_eq!(asked, Run::STATUSES);

@@ -56,7 +56,7 @@ fn backup_of(target: &Target) -> PathBuf {
 }
 
 #[test]
-fn a_step_that_changes_data_keeps_a_copy_of_the_file_as_it_was() {
+fn data_changing_migration_backs_up_the_original_file() {
     let folder = tempfile::tempdir().unwrap();
     let target = old_file(folder.path());
     let conn = target.prepare_with(&steps(&[ADDING, CHANGING])).unwrap();
@@ -70,7 +70,7 @@ fn a_step_that_changes_data_keeps_a_copy_of_the_file_as_it_was() {
 }
 
 #[test]
-fn a_step_that_only_adds_keeps_no_copy() {
+fn additive_migration_makes_no_backup() {
     let folder = tempfile::tempdir().unwrap();
     let target = old_file(folder.path());
     target.prepare_with(&steps(&[ADDING])).unwrap();
@@ -78,7 +78,7 @@ fn a_step_that_only_adds_keeps_no_copy() {
 }
 
 #[test]
-fn a_step_that_fails_leaves_the_file_at_its_format() {
+fn failed_migration_leaves_the_file_at_its_old_format() {
     let folder = tempfile::tempdir().unwrap();
     let target = old_file(folder.path());
     target.prepare_with(&steps(&[ADDING, BROKEN])).unwrap_err();
@@ -97,7 +97,7 @@ fn a_step_that_fails_leaves_the_file_at_its_format() {
 }
 
 #[test]
-fn two_processes_that_migrate_at_once_take_every_step_once() {
+fn two_processes_migrating_at_once_apply_each_step_once() {
     let folder = tempfile::tempdir().unwrap();
     let target = old_file(folder.path());
     let steps = steps(&[CHANGING]);

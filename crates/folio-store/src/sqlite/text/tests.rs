@@ -105,7 +105,7 @@ fn commit(change: Change) -> Commit {
 }
 
 #[tokio::test]
-async fn what_was_removed_is_not_found_and_leaves_the_index() {
+async fn removed_entry_is_not_found_and_leaves_the_word_index() {
     let file = File::new().await;
     assert!(file.has("secretword"));
     remove(&file.conn, Place::of(SPACE, 1)).unwrap();
@@ -117,7 +117,7 @@ async fn what_was_removed_is_not_found_and_leaves_the_index() {
 }
 
 #[tokio::test]
-async fn others_write_while_what_was_removed_leaves_the_index() {
+async fn commits_proceed_between_steps_of_the_word_index_cleanup() {
     let file = File::new().await;
     for number in 0..1_500 {
         let words: Vec<_> = (0..60).map(|word| format!("word{number}x{word}")).collect();
@@ -135,7 +135,7 @@ async fn others_write_while_what_was_removed_leaves_the_index() {
 }
 
 #[tokio::test]
-async fn an_index_by_other_rules_is_made_anew() {
+async fn word_index_of_another_version_is_rebuilt_on_search() {
     let file = File::new().await;
     let sql = format!("DELETE FROM {}; UPDATE text_index SET version = 0", table(SPACE));
     file.conn.execute_batch(&sql).unwrap();
@@ -143,7 +143,7 @@ async fn an_index_by_other_rules_is_made_anew() {
 }
 
 #[tokio::test]
-async fn an_add_writes_nothing_to_the_index_and_a_search_all_of_it() {
+async fn word_index_is_updated_by_searches_and_not_by_adds() {
     let file = File::new().await;
     assert_eq!(file.indexed(), Some(Seq(3)));
     file.commit(note("a third")).await;
@@ -156,7 +156,7 @@ async fn an_add_writes_nothing_to_the_index_and_a_search_all_of_it() {
 }
 
 #[tokio::test]
-async fn the_doctor_finds_words_that_are_not_those_of_the_entries() {
+async fn check_reports_a_word_index_that_differs_from_its_entries() {
     let file = File::new().await;
     file.commit(note("not yet indexed")).await;
     let change = Change::PatchEntry {
@@ -180,7 +180,7 @@ async fn the_doctor_finds_words_that_are_not_those_of_the_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_that_is_far_behind_catches_up_by_itself() {
+async fn word_index_far_behind_catches_up_without_a_search() {
     let file = File::new().await;
     let adds: Vec<_> = (0..FAR)
         .map(|number| {

@@ -43,7 +43,7 @@ async fn filled(path: &std::path::Path) -> Arc<SqliteStore> {
 }
 
 #[tokio::test]
-async fn what_is_everywhere_finds_and_the_other_words_rank() {
+async fn hits_are_ranked_by_the_given_words_then_by_age() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     let store = filled(&path).await;

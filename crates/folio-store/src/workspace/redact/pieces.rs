@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_across_the_end_of_a_piece_is_taken_out_m7_6_48() {
+    fn secret_across_a_piece_boundary_is_redacted_m7_6_48() {
         // Assembled at run time, so that no scanner takes this file for a leak.
         let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
         let password = ["\"password\": \"", "s3cr3t-Horse-99\""].concat();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_secret_goes_by_unchanged_m7_6_48() {
+    fn pieces_without_a_secret_pass_unchanged_m7_6_48() {
         let mut bytes: Vec<u8> = (0..3 * PIECE_BYTES / 8)
             .flat_map(|n| format!("{n:07}\n").into_bytes())
             .collect();

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_at_where_nothing_can_be() {
+    fn harmless_text_yields_no_suspect_parts() {
         for form in 0..4 {
             let text = filler(form, 100_000);
             let suspects = Suspects::of(&text);
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sample_is_found_in_a_long_text_m7_6_48() {
+    fn every_secret_sample_is_found_in_a_long_text_m7_6_48() {
         for form in 0..4 {
             for sample in samples() {
                 let text = format!("{} {sample} {}", filler(form, 70_000), filler(form, 70_000));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_where_a_text_is_halved_m7_6_48() {
+    fn sample_across_the_split_of_a_long_text_is_found_m7_6_48() {
         for form in 0..4 {
             let before = filler(form, HALVED_FROM / 2);
             let near = before.floor_char_boundary(before.len() - 2 * AROUND_BYTES);
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_system_gives_no_thread_all_is_looked_at_in_this_one_m7_6_48() {
+    fn text_is_scanned_on_the_calling_thread_without_new_threads_m7_6_48() {
         let half = filler(0, HALVED_FROM);
         for sample in samples().into_iter().take(8) {
             let text = format!("{half} {sample} {half} {sample} .");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sample_is_found_in_a_short_text_m7_6_48() {
+    fn every_secret_sample_is_found_in_a_short_text_m7_6_48() {
         for sample in samples() {
             for (before, behind) in [("", ""), ("x ", " y"), ("\"", "\""), ("日 ", " ."), ("a=1, ", "\n")] {
                 let text = format!("{before}{sample}{behind}");
@@ -374,7 +374,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn a_short_text_gives_what_looking_at_all_of_it_gives_m7_6_48(
+        fn suspect_scan_of_a_short_text_equals_a_full_scan_m7_6_48(
             parts in proptest::collection::vec((0..46_usize, 0..4_u8, 0..60_usize, "[ \"\n,:.=@0-9a-f-]{0,3}"), 0..4),
             around in "\\PC{0,20}",
         ) {
@@ -391,7 +391,7 @@ mod tests {
         }
 
         #[test]
-        fn a_long_text_gives_what_looking_at_all_of_it_gives_m7_6_48(
+        fn suspect_scan_of_a_long_text_equals_a_full_scan_m7_6_48(
             parts in proptest::collection::vec((0..46_usize, 0..4_u8, 0..6_000_usize, "[ \"\n,]"), 1..30),
         ) {
             let samples = samples();

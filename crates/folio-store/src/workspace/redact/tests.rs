@@ -23,7 +23,7 @@ fn github_token() -> String {
 }
 
 #[test]
-fn keys_tokens_and_passwords_are_replaced_by_their_kind() {
+fn keys_tokens_and_passwords_are_redacted_with_their_kind() {
     let random = "0123456789abcdefghijABCDEFGHIJ012345";
     let cases = [
         (format!("see {}.", github_token()), "see [redacted:github_token]."),
@@ -87,7 +87,7 @@ fn keys_tokens_and_passwords_are_replaced_by_their_kind() {
 }
 
 #[test]
-fn a_private_key_is_replaced_whole_even_if_it_is_cut_off() {
+fn private_key_is_redacted_whole_even_if_truncated() {
     let key = format!(
         "-----BEGIN RSA PRIVATE {}-----\n{}\n",
         "KEY",
@@ -104,7 +104,7 @@ fn a_private_key_is_replaced_whole_even_if_it_is_cut_off() {
 }
 
 #[test]
-fn what_only_looks_like_a_secret_stays() {
+fn text_that_only_resembles_a_secret_is_not_redacted() {
     let fine = [
         "mail me@example.com from 10.0.0.1 or call +1 (415) 555-0132",
         "the marker -----BEGIN RSA PRIVATE KEY----- alone is no key",
@@ -124,7 +124,7 @@ fn what_only_looks_like_a_secret_stays() {
 }
 
 #[test]
-fn redacting_twice_is_redacting_once() {
+fn redacting_text_twice_changes_nothing_more() {
     for text in ["https://a:b1@h", "password=abcdefgh12345", &github_token()] {
         let once = clean(text);
         let mut cleaner = Cleaner::default();
@@ -133,7 +133,7 @@ fn redacting_twice_is_redacting_once() {
 }
 
 #[test]
-fn a_key_of_an_object_says_that_its_value_is_a_secret() {
+fn value_under_a_secret_object_key_is_redacted() {
     let mut value =
         json!({"db_password": "abcdefgh12345", "password": "none", "n": 1, "pages": {"next_token": "abcdefgh12345"}});
     Cleaner::default().value(&mut value, "metadata");
@@ -151,7 +151,7 @@ fn a_key_of_an_object_says_that_its_value_is_a_secret() {
 }
 
 #[test]
-fn a_key_of_a_write_that_holds_a_secret_is_hashed_m7_6_48() {
+fn idempotency_key_with_a_secret_is_hashed_m7_6_48() {
     let key_of = |key: &str, mode| {
         let mut commit = commit_of(Record::of(Vec::new()), Vec::new());
         commit.idempotency_key = Some(key.to_owned());
@@ -170,7 +170,7 @@ fn a_key_of_a_write_that_holds_a_secret_is_hashed_m7_6_48() {
 }
 
 #[test]
-fn text_between_bytes_that_are_no_text_is_cleaned_too() {
+fn secret_between_non_utf8_bytes_is_redacted() {
     let mut bytes = vec![0xff, 0xfe];
     bytes.extend(github_token().bytes());
     bytes.push(0xff);
@@ -196,7 +196,7 @@ fn commit_of(record: Record, blobs: Vec<Blob>) -> Commit {
 }
 
 #[test]
-fn no_field_of_an_entry_carries_a_secret_to_the_disk() {
+fn text_fields_of_an_added_entry_are_redacted_with_warnings() {
     let token = github_token();
     let mut fields = EntryFields::new(EntryKind::Observation, Owner::agent(), Trust::User);
     fields.title.clone_from(&token);
@@ -235,7 +235,7 @@ fn no_field_of_an_entry_carries_a_secret_to_the_disk() {
 }
 
 #[test]
-fn events_follow_a_body_to_its_new_hash() {
+fn event_names_the_new_hash_of_a_redacted_body() {
     let token = github_token();
     let body = Blob::new(format!("\"{token}\"").into_bytes());
     let mut result = NodeResult::new(Outcome::Ok, &token);
@@ -290,7 +290,7 @@ fn events_follow_a_body_to_its_new_hash() {
 }
 
 #[test]
-fn a_clean_value_is_left_where_it_is() {
+fn event_value_without_a_secret_is_not_copied() {
     let value = Arc::new(json!({ "files": ["a", "b"] }));
     let mut result = NodeResult::new(Outcome::Ok, "");
     result.output = Output::of(Arc::clone(&value));
@@ -324,7 +324,7 @@ fn personal(text: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn personal_data_is_found_by_its_shape_and_its_check_digits_m7_6_48() {
+fn personal_data_is_detected_by_format_and_check_digits_m7_6_48() {
     let cases = [
         ("write to jane.doe+news@mail.example.org today", "email"),
         ("Café: user@example.com.", "email"),
@@ -349,7 +349,7 @@ fn personal_data_is_found_by_its_shape_and_its_check_digits_m7_6_48() {
 }
 
 #[test]
-fn what_only_looks_like_personal_data_is_not_flagged_m7_6_48() {
+fn text_that_only_resembles_personal_data_is_not_flagged_m7_6_48() {
     let fine = [
         "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b on 2025-11-05T10:30:00.123456789Z",
         "listening on 127.0.0.1:8080, 10.0.0.12, 192.168.1.4, ::1 and fe80::1",
@@ -366,7 +366,7 @@ fn what_only_looks_like_personal_data_is_not_flagged_m7_6_48() {
 }
 
 #[test]
-fn a_space_chooses_what_is_replaced_m7_6_48() {
+fn redaction_mode_decides_what_is_replaced_m7_6_48() {
     let text = format!("{} of jane@example.org", github_token());
     let with = |mode| {
         let mut cleaner = Cleaner::new(mode);
@@ -389,7 +389,7 @@ fn a_space_chooses_what_is_replaced_m7_6_48() {
 }
 
 #[test]
-fn what_is_found_of_persons_is_noted_on_the_entry_and_never_by_whoever_wrote_it_m7_6_48() {
+fn pii_field_is_set_by_detection_never_by_the_writer_m7_6_48() {
     let mut fields = EntryFields::new(EntryKind::Note, Owner::agent(), Trust::User);
     fields.pii = vec![Pii::Iban];
     fields.context = Some(json!({ "who": { "mail": "jane@example.org" } }));
@@ -416,7 +416,7 @@ fn what_is_found_of_persons_is_noted_on_the_entry_and_never_by_whoever_wrote_it_
 }
 
 #[test]
-fn the_programs_own_keys_go_whatever_they_look_like_and_whatever_a_space_wants_m7_6_48() {
+fn own_secrets_are_redacted_in_every_redaction_mode_m7_6_48() {
     for secret in ["plain-words-of-a-proxy", "plain-words", "short", "a+b(c)[d]|e"] {
         keep_out(secret);
     }
@@ -450,7 +450,7 @@ fn the_programs_own_keys_go_whatever_they_look_like_and_whatever_a_space_wants_m
 }
 
 #[test]
-fn what_a_variable_holds_goes_if_its_name_or_its_look_says_that_it_is_a_secret_m7_6_48() {
+fn environment_variable_is_redacted_if_name_or_value_is_secretive_m7_6_48() {
     let drawn = "Zq3vT9xW1mK7pL2nR8sD4fG6";
     for (name, value, is_kept_out) in [
         ("MENDER_KEY", "open-the-mender", true),
@@ -470,7 +470,7 @@ fn what_a_variable_holds_goes_if_its_name_or_its_look_says_that_it_is_a_secret_m
 }
 
 #[test]
-fn what_is_stored_does_not_depend_on_the_order_of_keys() {
+fn cleaned_json_does_not_depend_on_key_order() {
     let stored = |text: &str| {
         let mut value: Value = serde_json::from_str(text).unwrap();
         Cleaner::default().value(&mut value, "context");
@@ -482,7 +482,7 @@ fn what_is_stored_does_not_depend_on_the_order_of_keys() {
 }
 
 #[test]
-fn a_tag_and_an_owner_that_a_placeholder_makes_too_long_are_not_kept_m7_6_48() {
+fn tag_or_owner_too_long_after_redaction_is_replaced_m7_6_48() {
     let mut cleaner = Cleaner::default();
     let key = "AKIAIOSFODNN7EXAMPLQ";
     let mut tags = [
@@ -500,7 +500,7 @@ fn a_tag_and_an_owner_that_a_placeholder_makes_too_long_are_not_kept_m7_6_48() {
 }
 
 #[test]
-fn whose_something_is_makes_it_no_personal_data_unless_that_is_taken_out() {
+fn owner_address_is_not_flagged_but_redacted_in_pii_mode() {
     let mut owner = Owner::parse("user:bob@example.com").unwrap();
     let mut cleaner = Cleaner::default();
     cleaner.owner(&mut owner);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[tokio::test]
-async fn the_book_of_a_thread_shows_pins_first_and_other_threads_nothing() {
+async fn scratchbook_lists_pins_first_and_only_its_own_thread() {
     let f = fixture();
     let first = f.todo("first").await;
     f.todo("second").await;
@@ -23,7 +23,7 @@ async fn the_book_of_a_thread_shows_pins_first_and_other_threads_nothing() {
 }
 
 #[tokio::test]
-async fn completing_twice_is_completing_once_m7_5_41() {
+async fn completing_an_item_twice_makes_one_revision_m7_5_41() {
     let f = fixture();
     let item = Ref::Id(f.todo("x").await.id);
     let done = f.workspace.complete_item(&person(), item).await.unwrap().entry;
@@ -38,7 +38,7 @@ async fn completing_twice_is_completing_once_m7_5_41() {
 }
 
 #[tokio::test]
-async fn what_runs_and_logs_write_is_not_marked_as_done_m7_5_41() {
+async fn log_entry_cannot_be_completed_m7_5_41() {
     let f = fixture();
     let page = PageInput {
         title: "Notes".to_owned(),
@@ -62,7 +62,7 @@ async fn what_runs_and_logs_write_is_not_marked_as_done_m7_5_41() {
 }
 
 #[tokio::test]
-async fn an_observation_is_not_updated_as_an_item() {
+async fn update_item_refuses_an_observation() {
     let f = fixture();
     let entry = Ref::Id(f.add("x").await.id);
     let patch = ItemPatch {
@@ -81,7 +81,7 @@ async fn an_observation_is_not_updated_as_an_item() {
 }
 
 #[tokio::test]
-async fn a_pin_keeps_an_entry_past_its_time_m7_1_7() {
+async fn pinned_observation_outlives_its_lifetime_until_unpinned_m7_1_7() {
     let f = fixture();
     let entry = f
         .workspace

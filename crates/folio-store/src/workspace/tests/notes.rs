@@ -17,7 +17,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_query_is_noted_with_its_filters_and_what_it_found_m7_10() {
+async fn query_note_records_filters_and_result_counts_m7_10() {
     let f = fixture();
     f.add("likes Burgundy").await;
     let turn = TurnId::derived(&["t"]);
@@ -49,7 +49,7 @@ async fn a_query_is_noted_with_its_filters_and_what_it_found_m7_10() {
 }
 
 #[tokio::test]
-async fn what_was_put_right_is_noted_with_the_given_and_the_used_value_m7_1_4() {
+async fn warning_note_records_the_given_and_the_used_value_m7_1_4() {
     let f = fixture();
     let odd = input(json!({"content": "x", "ttl_minutes": -5, "confidence": 7}));
     let written = f.workspace.add_observation(&person(), odd, None).await.unwrap();
@@ -69,7 +69,7 @@ async fn what_was_put_right_is_noted_with_the_given_and_the_used_value_m7_1_4() 
 }
 
 #[tokio::test]
-async fn a_note_keeps_the_beginning_of_a_long_text_m7_10() {
+async fn trace_note_truncates_and_redacts_a_long_text_m7_10() {
     let f = fixture();
     // Put together at run time, so that no scanner takes this file for a leak.
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
@@ -94,7 +94,7 @@ async fn a_note_keeps_the_beginning_of_a_long_text_m7_10() {
 }
 
 #[tokio::test]
-async fn a_denial_is_noted() {
+async fn denied_operation_leaves_a_trace_note() {
     let f = fixture();
     let entry = f.add("x").await;
     let tool = Actor::new(Role::Tool, "wine_search");
@@ -119,7 +119,7 @@ async fn a_denial_is_noted() {
 }
 
 #[tokio::test]
-async fn what_fails_is_noted_with_its_code() {
+async fn failed_operation_leaves_a_trace_note_with_its_error_code() {
     let f = fixture();
     let (memory, ada) = (&f.workspace, person());
     let entry = Ref::Id(f.add("x").await.id);
@@ -183,7 +183,7 @@ async fn what_fails_is_noted_with_its_code() {
 }
 
 #[tokio::test]
-async fn what_somebody_noted_in_words_of_its_own_is_told_in_one_form() {
+async fn trace_normalizes_custom_status_and_detail_of_a_note() {
     let f = fixture();
     for (status, detail) in [
         ("waiting", json!("for the store")),
@@ -211,7 +211,7 @@ async fn what_somebody_noted_in_words_of_its_own_is_told_in_one_form() {
 }
 
 #[tokio::test]
-async fn a_model_does_not_read_the_trace_m7_10() {
+async fn client_may_not_read_the_trace_m7_10() {
     let f = fixture();
     f.add("x").await;
     let model = f.workspace.asked_by(&Actor::new(Role::Client, "a_model"));
@@ -225,7 +225,7 @@ async fn a_model_does_not_read_the_trace_m7_10() {
 }
 
 #[tokio::test]
-async fn secrets_do_not_reach_the_trace() {
+async fn secrets_in_trace_notes_are_redacted() {
     let f = fixture();
     let secret = "ghp_012345678901234567890123456789012345";
     let query = EntryQuery {
@@ -240,7 +240,7 @@ async fn secrets_do_not_reach_the_trace() {
 }
 
 #[tokio::test]
-async fn the_trace_is_filtered_by_turn_entry_and_component_from_both_sources() {
+async fn trace_filters_apply_to_both_log_and_notes() {
     let f = fixture();
     let turn = TurnId::derived(&["t"]);
     let tool = Actor {
@@ -282,7 +282,7 @@ async fn the_trace_is_filtered_by_turn_entry_and_component_from_both_sources() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn notes_are_written_after_a_second_or_when_there_are_many_and_nobody_waits() {
+async fn trace_notes_are_flushed_after_a_second_or_when_many() {
     let f = fixture();
     let note = || f.workspace.note(f.workspace.noted("router", "route"));
     note();

@@ -6,7 +6,7 @@ use folio_memory::{EntryId, NewEntry};
 use super::*;
 
 #[tokio::test]
-async fn the_first_observation_brings_the_scratch_page_with_it_and_later_ones_do_not() {
+async fn only_the_first_observation_adds_the_scratch_page() {
     let f = fixture();
     let first = f.add("one").await;
     let second = f.add("two").await;
@@ -42,14 +42,14 @@ async fn the_first_observation_brings_the_scratch_page_with_it_and_later_ones_do
 }
 
 #[tokio::test]
-async fn what_is_answered_is_what_is_stored() {
+async fn returned_entry_equals_the_stored_entry() {
     let f = fixture();
     let written = f.add("one").await;
     assert_eq!(f.workspace.entry(Ref::Id(written.id)).await.unwrap(), written);
 }
 
 #[tokio::test]
-async fn the_source_is_who_wrote_and_never_what_was_sent_m7_3_31() {
+async fn source_and_trust_are_stamped_from_the_actor_m7_3_31() {
     let f = fixture();
     let tool = Actor::new(Role::Tool, "wine_search");
     let written = f
@@ -68,7 +68,7 @@ async fn the_source_is_who_wrote_and_never_what_was_sent_m7_3_31() {
 }
 
 #[tokio::test]
-async fn the_same_key_twice_adds_once_and_says_so() {
+async fn repeated_idempotency_key_adds_once_and_reports_a_replay() {
     let f = fixture();
     let key = || Some("k".to_owned());
     let first = f
@@ -87,7 +87,7 @@ async fn the_same_key_twice_adds_once_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_secret_does_not_reach_the_store_and_the_writer_is_told() {
+async fn secret_in_an_observation_is_redacted_with_a_warning() {
     let f = fixture();
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let written = f
@@ -113,7 +113,7 @@ async fn a_secret_does_not_reach_the_store_and_the_writer_is_told() {
 }
 
 #[tokio::test]
-async fn what_was_asked_for_is_kept_unless_it_held_a_secret() {
+async fn request_is_stored_with_its_commit_unless_secrets_were_redacted() {
     let f = fixture();
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     for (key, content, is_kept) in [("a", "open", true), ("b", token.as_str(), false)] {
@@ -129,7 +129,7 @@ async fn what_was_asked_for_is_kept_unless_it_held_a_secret() {
 }
 
 #[tokio::test]
-async fn a_lifetime_of_zero_is_recorded_and_never_queried_m7_1_3() {
+async fn observation_with_zero_lifetime_is_stored_but_never_listed_m7_1_3() {
     let f = fixture();
     let gone = f
         .workspace
@@ -140,7 +140,7 @@ async fn a_lifetime_of_zero_is_recorded_and_never_queried_m7_1_3() {
 }
 
 #[tokio::test]
-async fn a_patch_without_a_precondition_wins_over_a_rival_and_keeps_what_the_rival_did_m7_4_33() {
+async fn patch_without_expected_version_merges_with_a_concurrent_patch_m7_4_33() {
     let f = fixture();
     let entry = f.add("x").await;
     let rival = Change::PatchEntry {
@@ -173,7 +173,7 @@ async fn a_patch_without_a_precondition_wins_over_a_rival_and_keeps_what_the_riv
 }
 
 #[tokio::test]
-async fn however_much_waits_for_its_time_what_is_behind_it_is_put_away_m7_6_49() {
+async fn tidying_archives_due_entries_behind_many_that_are_not_due_m7_6_49() {
     let f = fixture();
     let quota = serde_json::from_value(json!({"quota": {"live_observations": 100_000}})).unwrap();
     f.workspace.set_policy(&person(), quota, None, None).await.unwrap();
@@ -216,7 +216,7 @@ async fn however_much_waits_for_its_time_what_is_behind_it_is_put_away_m7_6_49()
 }
 
 #[tokio::test]
-async fn one_at_a_time_looks_whether_a_space_is_full_m7_6_46() {
+async fn live_observations_are_counted_by_one_writer_at_a_time_m7_6_46() {
     let f = fixture();
     let quota = serde_json::from_value(json!({"quota": {"live_observations": 1}})).unwrap();
     f.workspace.set_policy(&person(), quota, None, None).await.unwrap();
@@ -228,7 +228,7 @@ async fn one_at_a_time_looks_whether_a_space_is_full_m7_6_46() {
 }
 
 #[tokio::test]
-async fn what_is_pinned_while_a_full_space_is_tidied_stays_m7_6_46() {
+async fn entry_pinned_during_quota_tidying_is_not_archived_m7_6_46() {
     let f = fixture();
     let (pinned, other) = (f.add("older").await, f.add("newer").await);
     let quota = serde_json::from_value(json!({"quota": {"live_observations": 1}})).unwrap();
@@ -258,7 +258,7 @@ async fn what_is_pinned_while_a_full_space_is_tidied_stays_m7_6_46() {
 }
 
 #[tokio::test]
-async fn a_stale_version_is_refused_unless_the_wish_is_granted_already_m7_4_34() {
+async fn update_with_a_stale_version_fails_unless_already_applied_m7_4_34() {
     let f = fixture();
     let entry = Ref::Id(f.add("x").await.id);
     let patch = |status: &str| ObservationPatch {
@@ -284,7 +284,7 @@ async fn a_stale_version_is_refused_unless_the_wish_is_granted_already_m7_4_34()
 }
 
 #[tokio::test]
-async fn archived_is_final_and_archiving_twice_is_archiving_once_m7_5_39() {
+async fn archived_observation_is_final_and_archiving_is_idempotent_m7_5_39() {
     let f = fixture();
     let entry = Ref::Id(f.add("x").await.id);
     let reason = Some("done with it".to_owned());
@@ -316,7 +316,7 @@ async fn archived_is_final_and_archiving_twice_is_archiving_once_m7_5_39() {
 }
 
 #[tokio::test]
-async fn a_tool_changes_only_what_it_wrote_itself() {
+async fn tool_may_resolve_only_its_own_observations_and_archive_none() {
     let f = fixture();
     let (mine, other) = (Actor::new(Role::Tool, "mine"), Actor::new(Role::Tool, "other"));
     let entry = Ref::Id(
@@ -338,7 +338,7 @@ async fn a_tool_changes_only_what_it_wrote_itself() {
 }
 
 #[tokio::test]
-async fn active_observations_come_by_class_and_skip_what_is_settled_m7_2_14() {
+async fn active_observations_are_ordered_by_class_and_omit_settled_m7_2_14() {
     let f = fixture();
     for (content, kind, confidence) in [
         ("note", "observation", 0.9),
@@ -362,7 +362,7 @@ async fn active_observations_come_by_class_and_skip_what_is_settled_m7_2_14() {
 }
 
 #[tokio::test]
-async fn an_alert_is_active_however_many_newer_observations_there_are() {
+async fn alert_stays_first_among_many_newer_active_observations() {
     let f = fixture();
     f.workspace
         .add_observation(&person(), input(json!({"content": "alert", "type": "alert"})), None)
@@ -377,7 +377,7 @@ async fn an_alert_is_active_however_many_newer_observations_there_are() {
 }
 
 #[tokio::test]
-async fn a_commit_for_another_space_is_refused() {
+async fn workspace_refuses_a_commit_for_another_space() {
     let f = fixture();
     let commit = Commit {
         space: SpaceName::parse("other").unwrap(),
@@ -392,7 +392,7 @@ async fn a_commit_for_another_space_is_refused() {
 }
 
 #[tokio::test]
-async fn a_tool_that_may_not_add_for_ever_gets_the_lifetime_of_the_type_and_is_told_m7_1_5() {
+async fn unlimited_lifetime_from_a_tool_is_replaced_with_a_warning_m7_1_5() {
     let f = fixture();
     let for_ever = || input(json!({"content": "x", "ttl_minutes": null}));
     let tool = Actor::new(Role::Tool, "wine_search");

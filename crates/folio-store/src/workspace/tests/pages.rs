@@ -1,7 +1,7 @@
 use super::*;
 
 #[tokio::test]
-async fn pages_make_a_tree_and_read_as_markdown() {
+async fn pages_form_a_tree_and_render_as_markdown() {
     let f = fixture();
     let page = async |title: &str, parent: Option<&folio_memory::Page>| {
         let parent = parent.map(|parent| Ref::Handle(parent.handle));
@@ -52,7 +52,7 @@ async fn pages_make_a_tree_and_read_as_markdown() {
 }
 
 #[tokio::test]
-async fn what_is_past_its_time_is_on_no_page_m7_1_1() {
+async fn expired_entries_are_not_shown_on_pages_m7_1_1() {
     let f = fixture();
     let observed = |content: &str, minutes: u32| input(json!({"content": content, "ttl_minutes": minutes}));
     for (content, minutes) in [("gone", 0), ("stays", 1)] {
@@ -75,7 +75,7 @@ async fn what_is_past_its_time_is_on_no_page_m7_1_1() {
 }
 
 #[tokio::test]
-async fn a_page_entry_needs_something_in_it_and_a_page() {
+async fn appending_needs_text_of_allowed_length_and_an_existing_page() {
     let f = fixture();
     let page = f
         .workspace

@@ -21,7 +21,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_policy_holds_at_once_for_everybody() {
+async fn new_policy_applies_at_once_in_other_workspaces() {
     let f = fixture();
     let another = f.another();
     assert_eq!(another.policy().await.unwrap().strict_types, StrictTypes::Tools);
@@ -31,7 +31,7 @@ async fn a_policy_holds_at_once_for_everybody() {
 }
 
 #[tokio::test]
-async fn only_people_set_a_policy_and_only_one_that_makes_sense() {
+async fn policy_must_be_valid_and_set_by_a_human() {
     let f = fixture();
     let planner = Actor::new(Role::Planner, "p");
     let by_planner = f
@@ -45,7 +45,7 @@ async fn only_people_set_a_policy_and_only_one_that_makes_sense() {
 }
 
 #[tokio::test]
-async fn a_secret_in_a_policy_does_not_reach_the_store() {
+async fn secret_in_a_policy_is_redacted() {
     let f = fixture();
     let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let mut document = SpacePolicy::default();
@@ -63,7 +63,7 @@ async fn a_secret_in_a_policy_does_not_reach_the_store() {
 }
 
 #[tokio::test]
-async fn the_first_use_of_a_type_registers_it_with_a_warning_and_later_ones_know_it_m7_3_22() {
+async fn first_use_of_an_unknown_type_registers_and_warns_m7_3_22() {
     let f = fixture();
     let weather = || input(json!({"content": "x", "type": "weather"}));
     let first = f.workspace.add_observation(&person(), weather(), None).await.unwrap();
@@ -75,7 +75,7 @@ async fn the_first_use_of_a_type_registers_it_with_a_warning_and_later_ones_know
 }
 
 #[tokio::test]
-async fn a_tool_in_a_space_that_is_not_open_names_registered_types_only_m7_3_22() {
+async fn strict_types_refuse_unregistered_and_honor_registered_types_m7_3_22() {
     let f = fixture();
     let tool = Actor::new(Role::Tool, "t");
     let weather = || input(json!({"content": "x", "type": "weather"}));
@@ -97,7 +97,7 @@ async fn a_tool_in_a_space_that_is_not_open_names_registered_types_only_m7_3_22(
 }
 
 #[tokio::test]
-async fn a_write_goes_by_the_policy_that_another_process_set_m7_3_22() {
+async fn write_follows_a_policy_set_by_another_process_m7_3_22() {
     let f = fixture();
     let tool = Actor::new(Role::Tool, "t");
     let weather = || input(json!({"content": "x", "type": "weather"}));
@@ -122,7 +122,7 @@ async fn a_write_goes_by_the_policy_that_another_process_set_m7_3_22() {
 }
 
 #[tokio::test]
-async fn a_refusal_goes_by_the_policy_that_another_process_set() {
+async fn permission_check_follows_a_policy_set_by_another_process() {
     let f = fixture();
     let another = f.another();
     another.policy().await.unwrap();

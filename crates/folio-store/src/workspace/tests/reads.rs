@@ -5,7 +5,7 @@ use folio_memory::tokens::Estimate;
 use super::*;
 
 #[tokio::test]
-async fn words_that_are_not_looked_for_let_nothing_more_through_m7_2_12() {
+async fn query_for_too_many_words_is_refused_unless_matching_any_m7_2_12() {
     let f = fixture();
     let words: Vec<String> = (0..64).map(|n| format!("word{n}")).collect();
     let (most, more) = (words.join(" "), format!("{} nowhere", words.join(" ")));
@@ -32,7 +32,7 @@ async fn words_that_are_not_looked_for_let_nothing_more_through_m7_2_12() {
 }
 
 #[tokio::test]
-async fn the_lines_of_a_list_are_those_that_its_cursor_stands_behind_m7_2_15() {
+async fn scratch_read_lines_match_its_items_during_concurrent_writes_m7_2_15() {
     let f = fixture();
     for number in 0..10 {
         f.add(&format!("number {number}: {}", "something was seen ".repeat(6)))

@@ -1,7 +1,7 @@
 use super::*;
 
 #[tokio::test]
-async fn the_trace_names_what_was_done_to_what_by_whom() {
+async fn trace_line_names_component_operation_entry_type_and_actor() {
     let f = fixture();
     let tool = Actor::new(Role::Tool, "wine_recommender");
     let insight = input(json!({"content": "likes Burgundy", "type": "contextual_insight"}));
@@ -63,7 +63,7 @@ async fn the_trace_names_what_was_done_to_what_by_whom() {
 }
 
 #[tokio::test]
-async fn the_trace_says_how_sure_an_observation_became_and_why() {
+async fn trace_shows_confidence_context_and_reason_of_an_update() {
     let f = fixture();
     let insight = input(json!({"content": "likes Burgundy", "confidence": 0.4, "context": {"user": "u1"}}));
     let entry = f

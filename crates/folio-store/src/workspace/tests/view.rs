@@ -16,7 +16,7 @@ fn at_once(f: &Fixture, changes: Vec<Change>) -> Commit {
 }
 
 #[tokio::test]
-async fn what_changes_while_a_view_is_made_stands_in_it_m7_8_v2() {
+async fn item_changed_while_a_view_is_built_is_shown_once_m7_8_v2() {
     for has_marks in [false, true] {
         for questions in 0..16 {
             let f = fixture();

@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_remark_is_short_and_has_no_secret() {
+    fn import_remark_is_truncated_and_redacted() {
         // Assembled at run time, so that no scanner takes this file for a leak.
         let token = ["ghp", "_0123456789abcdefghijABCDEFGHIJ012345"].concat();
         let mut report = Imported::default();

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_that_write_run_or_read_elsewhere_are_refused() {
+    fn git_flags_that_write_execute_or_read_elsewhere_are_denied() {
         for (command, arg) in [
             ("log", "--output=/tmp/x"),
             ("log", "--outpu=/tmp/x"),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_out_are_refused_on_both_sides_of_the_dashes() {
+    fn git_paths_outside_the_root_are_refused_around_double_dash() {
         for args in [
             &["/etc/passwd", "/etc/hosts"][..],
             &["--", "/etc/passwd", "/etc/hosts"],
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_can_never_become_a_flag() {
+    fn git_flag_values_are_attached_and_cannot_act_as_flags() {
         assert_eq!(
             allowed("log", &["--author", "--output=x", "-n", "5", "-n7", "-3"]).unwrap()[3..],
             ["--author=--output=x", "-n5", "-n7", "-3"]
@@ -246,19 +246,19 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_not_checked() {
+    fn git_signature_format_placeholders_are_refused() {
         assert!(allowed("log", &["--format=%H %G?"]).is_err());
         assert!(allowed("log", &["--pretty", "%G?"]).is_err());
     }
 
     #[test]
-    fn lists_stay_lists() {
+    fn git_branch_and_tag_always_get_the_list_flag() {
         assert_eq!(allowed("branch", &["new-one"]).unwrap(), ["--list", "new-one"]);
         assert_eq!(allowed("tag", &[]).unwrap(), ["--list"]);
     }
 
     #[test]
-    fn a_short_log_always_has_a_revision() {
+    fn git_shortlog_gets_head_when_no_revision_is_given() {
         assert_eq!(allowed("shortlog", &["-sn"]).unwrap(), ["-sn", "HEAD"]);
         assert_eq!(
             allowed("shortlog", &["-s", "--", "src"]).unwrap(),

@@ -23,7 +23,7 @@ fn files() -> Value {
 }
 
 #[test]
-fn a_template_is_filled_in_with_data_and_the_value() {
+fn text_template_renders_data_and_value_without_escaping() {
     assert_eq!(
         done(json!({
             "op": "template",
@@ -44,7 +44,7 @@ fn a_template_is_filled_in_with_data_and_the_value() {
 }
 
 #[test]
-fn a_template_makes_no_more_than_it_may_on_its_way() {
+fn template_intermediate_values_and_expression_length_are_limited() {
     let doubled = format!(
         "{{% set x = 'a' %}}{}{{{{ x|length }}}}",
         "{% set x = x ~ x %}".repeat(40)
@@ -71,7 +71,7 @@ fn a_template_makes_no_more_than_it_may_on_its_way() {
 }
 
 #[test]
-fn what_is_wrong_with_a_template_is_said() {
+fn template_errors_name_the_line_and_the_cause() {
     assert_eq!(
         failed(json!({"op": "template", "template": "a\n{{ nope }}"})),
         "text template: cannot be filled in: line 2: `nope` is undefined"
@@ -92,7 +92,7 @@ fn what_is_wrong_with_a_template_is_said() {
 }
 
 #[test]
-fn one_thing_is_noted_as_one() {
+fn text_notes_use_singular_and_plural_units() {
     for (value, note) in [
         (json!("x"), "1 character"),
         (json!([1]), "1 item"),
@@ -104,7 +104,7 @@ fn one_thing_is_noted_as_one() {
 }
 
 #[test]
-fn things_are_counted() {
+fn text_count_counts_characters_words_bytes_lines_items_and_fields() {
     assert_eq!(done(json!({"op": "count", "value": [1, 2]})), 2);
     assert_eq!(done(json!({"op": "count", "value": {"a": 1}})), 1);
     assert_eq!(done(json!({"op": "count", "value": "zwei Wörter\n"})), 12);
@@ -122,7 +122,7 @@ fn things_are_counted() {
 }
 
 #[test]
-fn texts_are_taken_apart_and_put_together() {
+fn text_split_lines_join_concat_and_slice_return_expected_values() {
     assert_eq!(
         done(json!({"op": "split", "value": "a, b", "by": ", "})),
         json!(["a", "b"])
@@ -154,7 +154,7 @@ fn texts_are_taken_apart_and_put_together() {
 }
 
 #[test]
-fn the_ends_of_something_long_are_shown_with_what_is_left_out() {
+fn text_head_tail_keeps_both_ends_and_counts_omitted_items() {
     assert_eq!(
         done(json!({"op": "head_tail", "value": [1, 2, 3, 4, 5], "head": 1, "tail": 2})),
         json!({"head": [1], "tail": [4, 5], "left_out": 2})
@@ -170,7 +170,7 @@ fn the_ends_of_something_long_are_shown_with_what_is_left_out() {
 }
 
 #[test]
-fn lists_are_ordered_by_a_field_and_items_without_it_come_last() {
+fn text_sort_top_and_unique_by_field_put_missing_values_last() {
     let paths = |args: Value| {
         let mut args = args;
         args["value"] = files();
@@ -198,7 +198,7 @@ fn lists_are_ordered_by_a_field_and_items_without_it_come_last() {
 }
 
 #[test]
-fn items_are_kept_by_an_expression_or_by_a_field() {
+fn text_filter_keeps_items_by_expression_or_field() {
     let kept = |args: Value| {
         let mut args = args;
         args["op"] = json!("filter");
@@ -223,7 +223,7 @@ fn items_are_kept_by_an_expression_or_by_a_field() {
 }
 
 #[test]
-fn items_become_fields_objects_or_texts() {
+fn text_map_returns_fields_objects_or_rendered_templates() {
     assert_eq!(
         done(json!({"op": "map", "value": files(), "field": "info.lang"})),
         json!(["Rust", "Python", "Rust", null])
@@ -244,7 +244,7 @@ fn items_become_fields_objects_or_texts() {
 }
 
 #[test]
-fn groups_are_counted_with_the_largest_first() {
+fn text_group_count_orders_groups_by_descending_count() {
     assert_eq!(
         done(json!({"op": "group_count", "value": files(), "by": "info.lang"})),
         json!([{"key": "Rust", "count": 2}, {"key": null, "count": 1}, {"key": "Python", "count": 1}])
@@ -256,7 +256,7 @@ fn groups_are_counted_with_the_largest_first() {
 }
 
 #[test]
-fn numbers_are_added() {
+fn text_sum_adds_numbers_and_reports_overflow_and_non_numbers() {
     assert_eq!(done(json!({"op": "sum", "value": files(), "by": "bytes"})), 143.5);
     assert_eq!(done(json!({"op": "sum", "value": [1, null, -3]})), -2);
     assert_eq!(done(json!({"op": "sum", "value": [u64::MAX, -1]})), u64::MAX - 1);
@@ -276,7 +276,7 @@ fn numbers_are_added() {
 }
 
 #[test]
-fn json_is_read_and_what_is_not_json_is_explained() {
+fn text_json_parse_returns_the_value_or_explains_the_error() {
     assert_eq!(
         done(json!({"op": "json_parse", "value": "{\"a\": [1]}"})),
         json!({"a": [1]})
@@ -286,7 +286,7 @@ fn json_is_read_and_what_is_not_json_is_explained() {
 }
 
 #[test]
-fn a_value_can_be_returned_as_it_is() {
+fn text_echo_returns_its_value_unchanged() {
     assert_eq!(
         done(json!({"op": "echo", "value": {"a": [1, 2]}})),
         json!({"a": [1, 2]})
@@ -318,7 +318,7 @@ fn any_op() -> impl Strategy<Value = &'static str> {
 
 proptest! {
     #[test]
-    fn no_operation_panics_whatever_it_is_given(
+    fn text_operations_never_panic_on_arbitrary_arguments(
         op in any_op(),
         value in any_value(),
         other in any_value(),
@@ -342,7 +342,7 @@ proptest! {
     }
 
     #[test]
-    fn sorting_gives_the_same_items_in_order(items in prop::collection::vec(any_value(), 0..12)) {
+    fn text_sort_is_idempotent_and_keeps_the_item_count(items in prop::collection::vec(any_value(), 0..12)) {
         let sorted = done(json!({"op": "sort", "value": items}));
         let again = done(json!({"op": "sort", "value": sorted}));
         prop_assert_eq!(&sorted, &again);
@@ -350,14 +350,14 @@ proptest! {
     }
 
     #[test]
-    fn what_is_split_can_be_joined_again(text in ".{0,60}", by in "[a-z,;]{1,2}") {
+    fn text_split_and_join_round_trip(text in ".{0,60}", by in "[a-z,;]{1,2}") {
         let parts = done(json!({"op": "split", "value": text, "by": by}));
         prop_assert_eq!(done(json!({"op": "join", "value": parts, "by": by})), text);
     }
 }
 
 #[test]
-fn whole_numbers_that_would_lose_digits_stay_texts() {
+fn json_parse_keeps_oversized_integers_as_strings() {
     assert_eq!(
         done(json!({"op": "json_parse", "value": "{\"id\": 12345678901234567890123, \"n\": [1, 1e3]}"})),
         json!({"id": "12345678901234567890123", "n": [1, 1e3]})
@@ -367,7 +367,7 @@ fn whole_numbers_that_would_lose_digits_stay_texts() {
 }
 
 #[test]
-fn null_can_be_looked_for() {
+fn text_filter_equals_null_matches_null_fields() {
     let value = json!([{"a": null, "n": 1}, {"a": 1}, {"b": 2}]);
     assert_eq!(
         done(json!({"op": "filter", "value": value, "field": "a", "equals": null})),

@@ -4,7 +4,7 @@
 use super::personal;
 
 #[test]
-fn an_address_or_a_number_counts_if_its_form_or_a_word_says_what_it_is_m7_6_49() {
+fn addresses_and_phone_numbers_count_by_format_or_context_word_m7_6_49() {
     let cases = [
         ("93.184.216.34", "ip_address"),
         ("connection from 93.184.216.34 closed", "ip_address"),
@@ -38,7 +38,7 @@ fn an_address_or_a_number_counts_if_its_form_or_a_word_says_what_it_is_m7_6_49()
 }
 
 #[test]
-fn versions_sections_offsets_and_numbers_of_things_do_not_count_m7_6_49() {
+fn versions_sections_and_part_numbers_are_no_personal_data_m7_6_49() {
     let fine = [
         "See section 4.12.1.3 of the standard, and 4.12.1.35 of it",
         "Assembly version=1.0.0.0 but file version 2.1.0.0, Culture=neutral",

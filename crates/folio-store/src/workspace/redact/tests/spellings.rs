@@ -13,7 +13,7 @@ fn hex(digits: usize) -> String {
 }
 
 #[test]
-fn a_secret_goes_however_its_name_is_written_m7_6_48() {
+fn assigned_secret_is_redacted_in_every_spelling_of_its_name_m7_6_48() {
     let chosen = concat!("S3cret", "P4ss99");
     let basic = concat!("dXNlcjpw", "YXNzd29yZDEyMw==");
     // What stands before the secret, and what behind it.
@@ -71,7 +71,7 @@ fn a_secret_goes_however_its_name_is_written_m7_6_48() {
 }
 
 #[test]
-fn a_token_goes_by_how_it_begins_m7_6_48() {
+fn token_with_a_known_prefix_is_redacted_m7_6_48() {
     let tokens = [
         ["GOCSPX", "-", &DRAWN[..28]],
         ["hvs", ".", &DRAWN.repeat(2)],
@@ -137,7 +137,7 @@ fn a_token_goes_by_how_it_begins_m7_6_48() {
 }
 
 #[test]
-fn what_begins_like_a_token_or_stands_behind_a_name_like_one_stays_m7_6_48() {
+fn names_paths_and_placeholders_are_not_redacted_as_tokens_m7_6_48() {
     let fine = [
         // Names in code and in lists of files.
         "hf_hub_download_model_v2_from_cache, npm_config_registry_cache_v2_dir",
@@ -169,7 +169,7 @@ fn what_begins_like_a_token_or_stands_behind_a_name_like_one_stays_m7_6_48() {
 }
 
 #[test]
-fn capitals_and_long_numbers_are_no_words_of_a_name_m7_6_48() {
+fn value_with_capitals_or_long_numbers_is_redacted_as_secret_m7_6_48() {
     for (before, secret) in [
         ("secret=", ["Prod_", "Winter_2024"].concat()),
         ("secret: ", ["My_Summer", "/Trip_2019"].concat()),
@@ -191,7 +191,7 @@ fn capitals_and_long_numbers_are_no_words_of_a_name_m7_6_48() {
 }
 
 #[test]
-fn words_that_somebody_chose_are_a_password_m7_6_48() {
+fn passphrase_of_plain_words_is_redacted_under_a_password_name_m7_6_48() {
     let phrase = ["correct-horse", "-battery-staple-7"].concat();
     for (before, behind) in [
         ("passphrase: \"", "\""),
@@ -215,7 +215,7 @@ fn words_that_somebody_chose_are_a_password_m7_6_48() {
 }
 
 #[test]
-fn an_address_with_a_secret_in_it_and_a_password_with_a_slash_go_m7_6_48() {
+fn secret_url_and_password_with_a_slash_are_redacted_m7_6_48() {
     let slash = ["/Sup3r", "S3cret"].concat();
     for (before, secret, behind) in [
         ("webhook_secret=", format!("https://h.example.org/in/{}", hex(24)), ""),
@@ -256,7 +256,7 @@ fn an_address_with_a_secret_in_it_and_a_password_with_a_slash_go_m7_6_48() {
 }
 
 #[test]
-fn a_key_of_an_object_is_read_however_its_words_are_put_together_m7_6_48() {
+fn secret_object_key_is_recognized_in_any_word_style_m7_6_48() {
     let gone = "[redacted:assigned_secret]";
     for key in [
         "secretKey",
@@ -291,7 +291,7 @@ fn a_key_of_an_object_is_read_however_its_words_are_put_together_m7_6_48() {
 }
 
 #[test]
-fn keys_that_come_to_the_same_keep_what_stands_under_them() {
+fn object_keys_redacted_to_the_same_text_are_numbered() {
     let mut votes = json!({"eve@z.example.org": 3, "anna@x.example.org": 1, "bob@y.example.org": 2, "[redacted:email] 2": 4, "n": 5});
     let wanted = json!({
         "[redacted:email]": 1, "[redacted:email] 2": 4, "[redacted:email] 3": 2, "[redacted:email] 4": 3, "n": 5,

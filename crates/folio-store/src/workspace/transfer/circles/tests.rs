@@ -22,7 +22,7 @@ fn searched(circles: &Circles, link: (EntryId, EntryId)) -> (bool, u32) {
 }
 
 #[test]
-fn a_chain_is_added_to_in_a_few_steps_from_either_end() {
+fn cycle_check_for_a_chain_takes_few_steps_either_way() {
     let forward: Vec<_> = (0..20_000).map(|number| (number, number + 1)).collect();
     let onto: Vec<_> = (0..20_000).map(|number| (number + 1, number)).collect();
     for links in [forward, onto] {
@@ -37,7 +37,7 @@ fn a_chain_is_added_to_in_a_few_steps_from_either_end() {
 }
 
 #[test]
-fn a_hub_is_added_to_in_a_few_steps() {
+fn cycle_check_for_a_hub_takes_few_steps() {
     let mut circles = Circles::default();
     for number in 1..20_000 {
         let link = if number % 2 == 0 {
@@ -52,7 +52,7 @@ fn a_hub_is_added_to_in_a_few_steps() {
 }
 
 #[test]
-fn a_circle_as_long_as_they_are_looked_for_is_found() {
+fn cycle_of_maximum_searched_length_is_found() {
     let mut circles = Circles::default();
     let last = CIRCLE_MAX as u64 - 1;
     for number in 0..last {
@@ -63,7 +63,7 @@ fn a_circle_as_long_as_they_are_looked_for_is_found() {
 }
 
 #[test]
-fn what_took_the_place_of_others_is_found_in_a_few_steps_however_many_there_were() {
+fn long_supersession_chain_is_shortened_to_its_newest_entry() {
     let mut successors = Successors::default();
     successors.learn(entry(0), None);
     for number in 1..100_000 {
@@ -90,7 +90,7 @@ fn reaches(links: &BTreeSet<(u64, u64)>, from: u64, to: u64) -> bool {
 
 proptest! {
     #[test]
-    fn exactly_what_leads_in_a_circle_is_found(links in prop::collection::vec((0_u64..9, 0_u64..9), 0..40)) {
+    fn cycle_check_reports_exactly_the_links_that_close_a_cycle(links in prop::collection::vec((0_u64..9, 0_u64..9), 0..40)) {
         let (mut circles, mut taken) = (Circles::default(), BTreeSet::new());
         for (src, dst) in links {
             let (found, _) = searched(&circles, (entry(src), entry(dst)));
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn exactly_what_leads_back_is_found(
+    fn supersession_check_reports_exactly_the_links_that_lead_back(
         order in Just((0_u64..9).collect::<Vec<_>>()).prop_shuffle(),
         successors in prop::collection::vec(prop::option::of(0_u64..9), 9),
         here in prop::collection::vec(prop::option::of(0_u64..9), 9),
