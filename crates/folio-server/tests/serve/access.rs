@@ -366,19 +366,38 @@ async fn criterion_command_runs_only_with_a_persons_approval_e9_14() {
 #[tokio::test]
 async fn mcp_request_acts_in_the_role_of_its_token() {
     let (house, token) = open_to_all(Role::Tool).await;
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-        "name": "scratch_add", "arguments": {"kind": "note", "title": "x"},
-        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
-                  "io.modelcontextprotocol/clientInfo": {"name": "somebody", "version": "1"},
-                  "io.modelcontextprotocol/clientCapabilities": {}},
-    }});
-    let answer = ask(&house, "POST", "/mcp", Some(&token), Some(call)).await;
-    assert_ne!(answer.status, 401, "{answer:?}");
-    assert_eq!(
-        house.workspace().head().await.unwrap().0,
-        0,
-        "a tool has no scratchbook: {answer:?}"
-    );
+    let shown = format!("Authorization: Bearer {token}");
+    let call = async |tool: &str, arguments: Value| {
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "name": tool, "arguments": arguments,
+            "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                      "io.modelcontextprotocol/clientInfo": {"name": "somebody", "version": "1"},
+                      "io.modelcontextprotocol/clientCapabilities": {}},
+        }});
+        let (body, name) = (body.to_string(), format!("Mcp-Name: {tool}"));
+        let length = format!("Content-Length: {}", body.len());
+        let lines = [
+            "POST /mcp HTTP/1.1",
+            "Host: memory.example",
+            "Connection: close",
+            &length,
+            &shown,
+            "Content-Type: application/json",
+            "Accept: application/json, text/event-stream",
+            "MCP-Protocol-Version: 2026-07-28",
+            "Mcp-Method: tools/call",
+            &name,
+        ];
+        let answer = client::send(SocketAddr::from(([127, 0, 0, 1], house.at.port())), &lines, &body).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.body
+    };
+    let added = call("scratch_add", json!({"kind": "note", "title": "x"})).await;
+    assert!(added.contains("\"trust\":\"tool_internal\""), "{added}");
+    let head = house.workspace().head().await.unwrap();
+    let refused = call("scratch_pin", json!({"id": "e1"})).await;
+    assert!(refused.contains("role_denied"), "{refused}");
+    assert_eq!(house.workspace().head().await.unwrap(), head);
 }
 
 #[tokio::test]

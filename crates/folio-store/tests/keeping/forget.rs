@@ -576,5 +576,9 @@ async fn forget_under_an_idempotency_key_is_applied_once_m7_6_50() {
 async fn scrub_of_an_in_memory_store_finds_no_residue_m7_6_50() {
     let store = SqliteStore::open(&OpenOptions::in_memory()).unwrap();
     let residue = store.scrub(&SpaceName::main(), vec![WORDS.to_owned()]).await.unwrap();
-    assert_eq!(residue.found, Vec::<String>::new());
+    assert_eq!(
+        residue.found,
+        Vec::<String>::new(),
+        "there is no file in which something could be left"
+    );
 }

@@ -79,14 +79,14 @@ fn rejected_replan_keeps_the_results_of_the_previous_plan_e9_8() {
     for path in ["door", "again", "again/down"] {
         assert_eq!(sim.status(path), Outcome::Skipped, "{path}");
     }
-    // From whatever event on, it comes to the same.
+    // No earlier event ends the run.
     for cut in 1..sim.journal.len() {
         let equipment = Equipment {
             has_person: true,
             ..equipment()
         };
-        let run = Sim::resumed_with(&sim.journal[..cut], equipment, Arc::clone(&sim.model)).run;
-        assert!(run.result().is_none(), "cut at {cut}");
+        let resumed = Sim::resumed_with(&sim.journal[..cut], equipment, Arc::clone(&sim.model));
+        assert!(resumed.run.result().is_none(), "cut at {cut}");
     }
 }
 
