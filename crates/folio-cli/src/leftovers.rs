@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use folio::SpaceName;
-use folio::engine::run::SoFar;
+use folio::engine::run::RunSummary;
 use folio::memory::{RunId, Seq, Timestamp};
 use folio::runner::{Busy, BusyRun, Driven, Runner, RunnerError};
 use folio::store::{ErrorKind, RunRow};
@@ -124,7 +124,7 @@ impl Leftovers {
         let is_alone = waiting == Waiting::GivenUp && !runner.has_person();
         for row in rows {
             let so_far = said.get(&row.id).copied().unwrap_or_default();
-            if so_far.is_left_alone() {
+            if so_far.needs_manual_resume() {
                 leftovers.leave_alone(runner, &row, output);
             } else if is_alone && so_far.asks > 0 {
                 output.note(format_args!(
@@ -239,7 +239,7 @@ impl Leftovers {
             return;
         };
         for row in rows {
-            if said.get(&row.id).is_some_and(SoFar::is_left_alone) {
+            if said.get(&row.id).is_some_and(RunSummary::needs_manual_resume) {
                 self.leave_alone(runner, &row, output);
             } else if let Some(busy) = self.place() {
                 seen.remove(&row.id);
@@ -334,7 +334,7 @@ pub(crate) fn left_alone(row: &RunRow) -> String {
         "{0} is not resumed automatically: its process ended {1} times in a row while the same work was under way. \
          `folio show {0}` shows what; `folio resume {0}` tries again, `folio cancel {0}` ends it",
         row.handle,
-        SoFar::BROKEN_OFF_MAX
+        RunSummary::BROKEN_OFF_MAX
     )
 }
 

@@ -195,7 +195,7 @@ impl<'r> Folded<'r> {
                 .push(format!("the row says {}, the journal {status}", row.status));
         }
         let said = workspace.store().runs_so_far(workspace.space(), vec![id]).await?;
-        if said.first().is_some_and(|(_, said)| *said != self.run.so_far()) {
+        if said.first().is_some_and(|(_, said)| *said != self.run.summary()) {
             let line = "what lists show differs from the journal: what it used up, whether it is paused, or how many answers it waits for";
             found.row.push(line.to_owned());
         }

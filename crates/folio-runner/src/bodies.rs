@@ -114,6 +114,6 @@ impl Bodies {
 
     /// Makes `run` drop the outputs beyond the limit that can be read again.
     pub(crate) fn let_go(&self, run: &Run) {
-        run.let_go_of_outputs(self.most, |hash| self.unwritten.contains(hash));
+        run.evict_outputs(self.most, |hash| self.unwritten.contains(hash));
     }
 }

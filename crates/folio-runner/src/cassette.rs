@@ -322,7 +322,8 @@ impl Runner {
             if walk.run.equipment().is_none() {
                 let has_person = setting.has_person;
                 if has_person {
-                    walk.run.ask_first(Some(grants::asks_first(registry, &walk.run)));
+                    walk.run
+                        .set_approval_policy(Some(grants::asks_first(registry, &walk.run)));
                 }
                 // The models of the run differ from those of the runner.
                 let equipment = Equipped::default().of(&walk.models, registry, has_person, &walk.run, &policy);

@@ -103,7 +103,7 @@ impl Until {
             Self::Ended => None,
             Self::Idle(patience) | Self::IdleOrAsked(patience) => Some(patience),
             Self::Asked(patience) => {
-                let asks = !run.questions().is_empty() || !run.waiting().is_empty();
+                let asks = !run.questions().is_empty() || !run.pending_approvals().is_empty();
                 Some(patience).filter(|_| asks)
             }
         }

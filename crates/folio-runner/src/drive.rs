@@ -251,12 +251,12 @@ impl Drive {
         let (shared, run) = (&self.shared, &mut self.run);
         let registry = &shared.registry;
         if self.has_person {
-            run.ask_first(Some(grants::asks_first(registry, run)));
+            run.set_approval_policy(Some(grants::asks_first(registry, run)));
         }
-        run.know_elsewhere(Some(self.locks.elsewhere()));
+        run.set_written_elsewhere(Some(self.locks.elsewhere()));
         let looking = registry.clone();
-        run.know_looks(Some(Arc::new(move |tool| grants::only_looks(&looking, tool))));
-        run.know_writes(Some(grants::writes_of(registry, &self.context, &shared.workspace, run)));
+        run.set_read_only_tools(Some(Arc::new(move |tool| grants::only_looks(&looking, tool))));
+        run.set_declared_writes(Some(grants::writes_of(registry, &self.context, &shared.workspace, run)));
         if let Some(models) = &shared.options.models {
             run.equip(
                 shared
@@ -512,7 +512,7 @@ impl Drive {
                     Some(_) => drop(self.under_way.calls.remove(node)),
                     None => drop(self.under_way.checks.remove(node)),
                 }
-                let verified = |run: &Run| run.verified(*node, found);
+                let verified = |run: &Run| run.check_findings_event(*node, found);
                 let event = self.bodies.at_hand(&self.run, verified).await?;
                 self.record_any(event).await
             }

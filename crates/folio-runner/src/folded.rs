@@ -269,7 +269,7 @@ mod tests {
     async fn anew(runner: &Runner, run: RunId) -> (String, Seq, u64) {
         let mut watch = runner.watch(run);
         watch.catch_up().await.unwrap();
-        (format!("{:?}", watch.run().so_far()), watch.head(), watch.events())
+        (format!("{:?}", watch.run().summary()), watch.head(), watch.events())
     }
 
     #[tokio::test]
@@ -277,20 +277,20 @@ mod tests {
         let (runner, run) = submitted().await;
         for is_paused in [true, false, true] {
             let before = runner.load(run).await.unwrap();
-            let (head, so_far) = (before.head(), before.is_paused_whole());
+            let (head, so_far) = (before.head(), before.is_run_paused());
             if is_paused {
                 runner.pause(run, None, &ada()).await.unwrap();
             } else {
                 runner.go_on(run, None, &ada()).await.unwrap();
             }
             // Whoever has it is not shown what came since.
-            assert_eq!((before.head(), before.is_paused_whole()), (head, so_far));
+            assert_eq!((before.head(), before.is_run_paused()), (head, so_far));
             drop(before);
             assert_eq!(heads(&runner), [(run, head)]);
             let now = runner.load(run).await.unwrap();
             assert_eq!(heads(&runner), []);
-            assert_eq!(now.is_paused_whole(), is_paused);
-            let told = (format!("{:?}", now.so_far()), now.head(), now.events());
+            assert_eq!(now.is_run_paused(), is_paused);
+            let told = (format!("{:?}", now.summary()), now.head(), now.events());
             assert_eq!(told, anew(&runner, run).await);
         }
     }

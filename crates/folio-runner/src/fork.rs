@@ -3,7 +3,7 @@
 //! there.
 
 use folio_engine::event::FORMAT;
-use folio_engine::run::{ForkAt, ForkError, Forking, JournalError, Moment, Search, Searched};
+use folio_engine::run::{ForkAt, ForkBuilder, ForkError, ForkSearch, ForkSearchOutcome, JournalError, Moment};
 use folio_engine::{Event, Run, projection};
 use folio_memory::id::RunHandle;
 use folio_memory::trace::WARNING;
@@ -100,7 +100,7 @@ impl Runner {
         let by = actor.to_string();
         let telling = Telling {
             source,
-            forking: Forking::new(moment, id, first, now),
+            forking: ForkBuilder::new(moment, id, first, now),
             begins,
             title: Some(title),
             key: self.key(),
@@ -137,7 +137,7 @@ impl Runner {
         };
         let folder = self.shared.options.run_folders.as_deref();
         let folder = folder.map(|folders| folders.join(source.to_string()));
-        let mut search = Search::new(source, at, self.templates());
+        let mut search = ForkSearch::new(source, at, self.templates());
         loop {
             let mut first = None;
             let mut then = Then::of(folder.clone());
@@ -157,8 +157,8 @@ impl Runner {
                 }
             }
             match search.end().map_err(refused)? {
-                Searched::Earlier(again) => search = *again,
-                Searched::Found(moment) => {
+                ForkSearchOutcome::Earlier(again) => search = *again,
+                ForkSearchOutcome::Found(moment) => {
                     let first = first.ok_or_else(|| unreadable(JournalError::Start))?;
                     return Ok(Seen {
                         is_beyond_usual: grants::are_beyond_usual(&moment.run),
@@ -185,7 +185,7 @@ impl Runner {
 /// The journal of a run, to be rewritten for a fork.
 struct Telling {
     source: RunId,
-    forking: Forking,
+    forking: ForkBuilder,
     /// The change that begins its turn.
     begins: Option<Change>,
     title: Option<String>,
@@ -211,7 +211,7 @@ impl Telling {
                 if self.forking.is_over() {
                     break;
                 }
-                let Some(told) = self.forking.tell(at, &event).map_err(unreadable)? else {
+                let Some(told) = self.forking.rewrite_event(at, &event).map_err(unreadable)? else {
                     continue;
                 };
                 let writes = bodies
@@ -249,7 +249,7 @@ impl Telling {
             events,
             status: title.is_some().then(|| Run::RUNNING.to_owned()),
             title,
-            so_far: Some(self.forking.run().so_far()),
+            so_far: Some(self.forking.run().summary()),
         };
         Commit {
             space: workspace.space().clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use folio_engine::Event;
 use folio_engine::plan::{InputKind, Plan};
-use folio_engine::run::{Asks, AsksFirst, Judging, PlanMode, WritesOf};
+use folio_engine::run::{ApprovalPolicy, Judging, PlanMode, RequiredApproval, WritesOf};
 use folio_engine::{NodeId, Run};
 use folio_memory::causes::with_causes;
 use folio_store::Workspace;
@@ -117,7 +117,7 @@ pub(crate) fn are_beyond_usual(run: &Run) -> bool {
     shell_of(run) != ShellPolicy::default()
         || !allowed_tools_of(run).is_empty()
         || !recorded_hosts(run, HOSTS).is_empty()
-        || run.holds_leave()
+        || run.has_outstanding_approval()
 }
 
 /// Whether one of `allowed` names `tool` or, as `SERVER.*`, its family.
@@ -141,7 +141,7 @@ pub fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), Tool
 }
 
 /// Which calls wait for a person's approval: those of tools that require it, unless the run's submitter allowed them.
-pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
+pub(crate) fn asks_first(registry: &Registry, run: &Run) -> ApprovalPolicy {
     let (registry, shell, hosts) = (registry.clone(), shell_of(run), hosts_of(run));
     let allowed = allowed_tools_of(run);
     Arc::new(move |tool, args| {
@@ -157,7 +157,7 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> AsksFirst {
             || allows_tool(&allowed, tool);
         match (asks || is_agent) && !is_allowed {
             // Allowing the tool allows only public hosts (decision 0078).
-            true if tool == HTTP_GET && !HostList::everywhere().allows_call(args) => Asks::ItsOwn,
+            true if tool == HTTP_GET && !HostList::everywhere().allows_call(args) => RequiredApproval::ItsOwn,
             asks => asks.into(),
         }
     })

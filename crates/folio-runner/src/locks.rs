@@ -157,7 +157,11 @@ fn meets(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> Option
 impl RunLocks {
     /// The locks of `run`. Takes those names of its calls in flight that are free.
     pub(crate) fn of(locks: &Arc<Locks>, run: &Run) -> Self {
-        let written: Vec<String> = run.written().into_iter().map(|(name, _)| name.to_owned()).collect();
+        let written: Vec<String> = run
+            .held_resource_names()
+            .into_iter()
+            .map(|(name, _)| name.to_owned())
+            .collect();
         let own = Self {
             locks: Arc::clone(locks),
             run: run.id(),
@@ -222,7 +226,7 @@ impl RunLocks {
         if names.is_empty() {
             return;
         }
-        let written = run.written();
+        let written = run.held_resource_names();
         let stored = self.stored();
         let is_had = |name: &String| {
             written.iter().any(|(had, _)| had == name) || stored.as_ref().is_some_and(|stored| stored.contains(name))
@@ -242,7 +246,7 @@ impl RunLocks {
         if names.is_empty() && stored.as_ref().is_some_and(Vec::is_empty) {
             return None;
         }
-        let written = run.written();
+        let written = run.held_resource_names();
         let had = names.iter().filter(|name| written.iter().any(|(had, _)| had == name));
         let mut had: Vec<String> = had.cloned().collect();
         had.sort_unstable();

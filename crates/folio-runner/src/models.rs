@@ -334,12 +334,12 @@ impl RunnerModels {
     pub(crate) fn asked_by(&self, ask: &AskAction) -> &RunnerModel {
         let named = ask.executor.as_ref().and_then(|name| self.executors.get(name));
         let usual = named.map_or_else(|| self.of(ask.purpose.role()), |named| &named.model);
-        usual.after(ask.passed)
+        usual.after(ask.skipped_models)
     }
 
     /// The address of the model that is asked for `node` of `run` now.
     pub(crate) fn asked_for(&self, run: &Run, node: NodeId, purpose: Purpose) -> Option<&str> {
-        let (named, passed) = run.whose_turn(node)?;
+        let (named, passed) = run.next_assignee(node)?;
         let usual = match purpose.role() {
             ModelRole::Executor => self.executor_named(named),
             role => self.of(role),

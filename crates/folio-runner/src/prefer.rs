@@ -44,7 +44,7 @@ impl Preferences {
     pub(crate) fn due(&self, run: &Run, slots: usize, now: Timestamp) -> Vec<Action> {
         let due = run.due(now, slots);
         // If there is a place for all of them, the order does not matter.
-        if slots == 0 || due.iter().filter(|action| action.takes_place()).count() < slots {
+        if slots == 0 || due.iter().filter(|action| action.uses_call_slot()).count() < slots {
             return due;
         }
         self.first(run, run.due(now, slots.saturating_add(AMONG)), slots, now)
@@ -57,9 +57,9 @@ impl Preferences {
         for action in due {
             match action {
                 Action::Call(call) => calls.push(Some(call)),
-                other if other.takes_place() && free == 0 => {}
+                other if other.uses_call_slot() && free == 0 => {}
                 other => {
-                    free -= usize::from(other.takes_place());
+                    free -= usize::from(other.uses_call_slot());
                     ordered.push(other);
                 }
             }

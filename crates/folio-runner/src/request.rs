@@ -103,7 +103,7 @@ impl Runner {
                 events: vec![event.clone()],
                 status: None,
                 title: None,
-                so_far: Some(folded.so_far()),
+                so_far: Some(folded.summary()),
             };
             let commit = Commit {
                 space: workspace.space().clone(),

@@ -416,7 +416,7 @@ impl Runner {
             events,
             status: Some(Run::RUNNING.to_owned()),
             title: Some(title),
-            so_far: Some(run.so_far()),
+            so_far: Some(run.summary()),
         };
         let commit = Commit {
             space: workspace.space().clone(),

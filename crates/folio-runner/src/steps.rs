@@ -107,7 +107,7 @@ impl Batch {
             _ => {}
         }
         if let Event::Finished { node, .. } = &event
-            && let Some((executor, question)) = run.left_asking(*node)
+            && let Some((executor, question)) = run.program_question(*node)
         {
             self.called_off.push((executor.map(str::to_owned), question.to_owned()));
         }

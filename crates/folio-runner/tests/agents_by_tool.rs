@@ -134,7 +134,7 @@ impl House {
         let driving = tokio::spawn(async move { driver.drive(run).await });
         let node = loop {
             let loaded = yes.load(run).await.unwrap();
-            if let Some((node, _)) = loaded.waiting().first() {
+            if let Some((node, _)) = loaded.pending_approvals().first() {
                 break *node;
             }
             tokio::task::yield_now().await;

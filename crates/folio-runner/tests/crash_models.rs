@@ -322,7 +322,7 @@ async fn steered(runner: &Runner, run: &Run, outside: Outside) -> Result<(), fol
         let answer = question.options.first().map_or("blue", String::as_str);
         return runner.answer(id, *node, answer, &Actor::new(Role::Human, "ada")).await;
     }
-    let Some((node, _)) = run.waiting().first().copied() else {
+    let Some((node, _)) = run.pending_approvals().first().copied() else {
         return Ok(());
     };
     match outside {

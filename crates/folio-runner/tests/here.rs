@@ -74,10 +74,10 @@ async fn every_commit_says_how_far_the_run_is(house: &House, run: RunId) {
             for event in &append.events {
                 folded.apply(row.at, event).expect("an event of its journal");
             }
-            assert_eq!(append.so_far, Some(folded.so_far()), "commit {}", row.seq);
+            assert_eq!(append.so_far, Some(folded.summary()), "commit {}", row.seq);
         }
     }
     let told = workspace.store().runs_so_far(workspace.space(), vec![run]).await;
-    assert_eq!(told.expect("what lists tell"), [(run, folded.so_far())]);
+    assert_eq!(told.expect("what lists tell"), [(run, folded.summary())]);
     assert!(folded.result().is_some());
 }

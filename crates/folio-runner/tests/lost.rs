@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use folio_engine::plan;
-use folio_engine::run::Asked;
+use folio_engine::run::RequestRef;
 use folio_engine::{NodeResult, Outcome, StopReason};
 use folio_memory::{Actor, Role, RunId, SpaceName};
 use folio_runner::{LostCall, LostCalls, NewRun, Runner, RunnerError, RunnerOptions};
@@ -186,9 +186,9 @@ async fn person_is_asked_when_a_guarded_tool_cannot_reconcile_e9_12() {
         });
         let ada = Actor::new(Role::Human, "ada");
         let asked = loop {
-            if let Some((node, waiting)) = second.load(run).await.unwrap().waiting().first() {
+            if let Some((node, waiting)) = second.load(run).await.unwrap().pending_approvals().first() {
                 let mark = Some(waiting.mark());
-                break Asked { node: *node, mark };
+                break RequestRef { node: *node, mark };
             }
             tokio::task::yield_now().await;
         };
@@ -196,7 +196,7 @@ async fn person_is_asked_when_a_guarded_tool_cannot_reconcile_e9_12() {
         let node = asked.node;
         let mark = asked.mark.as_ref().unwrap().strip_suffix("-again").map(str::to_owned);
         assert!(mark.is_some(), "{asked}");
-        let late = Asked { node, mark };
+        let late = RequestRef { node, mark };
         for said in [
             second.approve(run, late.clone(), None, &ada).await,
             second.reject(run, late, "", &ada).await,

@@ -5,7 +5,7 @@ mod models_support;
 use std::sync::Arc;
 
 use folio_engine::projection;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::id::Ref;
 use folio_memory::{Actor, Change, FieldChange, Role};
 use folio_model::ScriptedModel;
@@ -68,7 +68,7 @@ async fn replay_of_a_model_run_names_changes_outside_its_journal() {
         events: Vec::new(),
         status: None,
         title: None,
-        so_far: Some(SoFar::default()),
+        so_far: Some(RunSummary::default()),
     };
     let write = Write {
         run: Some(append),

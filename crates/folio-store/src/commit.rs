@@ -4,7 +4,7 @@ use std::fmt;
 
 use data_encoding::HEXLOWER;
 use folio_engine::Event;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::canonical::digest_of;
 use folio_memory::history::FieldConflict;
 use folio_memory::id::RunHandle;
@@ -231,7 +231,7 @@ pub struct RunAppend {
     /// What lists show of the run from now on. It can be derived from the journal, and is stored so that lists need not
     /// fold that. Older versions, which did not write it, leave it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub so_far: Option<SoFar>,
+    pub so_far: Option<RunSummary>,
 }
 
 /// The SHA-256 of a body, as 64 hexadecimal digits.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use folio_engine::Event;
 use folio_engine::event::FORMAT;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, FieldChange, RunId, Seq, Timestamp, text};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -325,14 +325,14 @@ pub(crate) fn run_of(text: &str) -> Option<RunId> {
 }
 
 /// What a record's text says of its run for lists, without reading the rest, whichever version wrote it.
-pub(crate) fn so_far_of(text: &str) -> Option<SoFar> {
+pub(crate) fn so_far_of(text: &str) -> Option<RunSummary> {
     #[derive(Deserialize)]
     struct OnlyRun {
         run: Option<OnlySoFar>,
     }
     #[derive(Deserialize)]
     struct OnlySoFar {
-        so_far: Option<SoFar>,
+        so_far: Option<RunSummary>,
     }
     let record: OnlyRun = serde_json::from_str(text).ok()?;
     record.run?.so_far

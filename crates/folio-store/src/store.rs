@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_engine::{Event, Run};
 use folio_memory::id::{EntryRef, PageRef, RunHandle, RunRef, TurnRef};
 use folio_memory::{
@@ -419,7 +419,7 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
-    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError>;
+    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError>;
 
     /// The events of a run after `since`: those of at least one commit, if there is one, and no more once their records
     /// have `bytes`.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
     Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
@@ -392,7 +392,7 @@ impl Store for FaultyStore {
         self.reach(READING)?.run_heads(space, runs).await
     }
 
-    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError> {
+    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError> {
         self.reach(READING)?.runs_so_far(space, runs).await
     }
 

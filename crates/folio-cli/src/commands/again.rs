@@ -116,7 +116,7 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         let (row, run) = runner.seen(id).await?;
         context
             .output
-            .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
+            .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
         return Ok(Exit::Done);
     }
     context.output.detail(format_args!("run: {handle} ({id})"));

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use folio::engine::event::Always;
-use folio::engine::run::{Asked, Waiting};
+use folio::engine::run::{PendingApproval, RequestRef};
 use folio::memory::id::RunRef;
 use folio::runner::Runner;
 use folio::store::RunRow;
@@ -90,27 +90,27 @@ async fn said(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Ex
     let (row, run) = runner.seen(row.id).await?;
     context
         .output
-        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
+        .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 
 /// The run, and what in it `target` refers to.
-async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, Asked), Failure> {
+async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, RequestRef), Failure> {
     let row = runner.row(target.run).await?;
     if let Some(name) = &target.node {
         let node = node_called(runner, &row, name).await?;
         let mark = target.mark.clone();
-        return Ok((row, Asked { node, mark }));
+        return Ok((row, RequestRef { node, mark }));
     }
     let run = runner.load(row.id).await?;
-    match run.waiting().as_slice() {
+    match run.pending_approvals().as_slice() {
         [] => Err(Failure::new(
             Exit::NotFound,
             "no_approval",
             format!("nothing in run {} waits for approval", row.handle),
         )
         .hint("`folio questions` lists everything that waits for approval")),
-        [(node, _)] => Ok((row, Asked::from(*node))),
+        [(node, _)] => Ok((row, RequestRef::from(*node))),
         more => Err(Failure::usage(
             "question_not_named",
             format!("{1} things in run {0} wait for approval", row.handle, more.len()),
@@ -124,12 +124,12 @@ async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, Asked), Fa
 
 /// Checks that a call waits there, so that similar calls may need no approval from now on. If it does not wait any
 /// more, approving it reports that.
-async fn is_call(runner: &Runner, row: &RunRow, asked: &Asked) -> Result<(), Failure> {
+async fn is_call(runner: &Runner, row: &RunRow, asked: &RequestRef) -> Result<(), Failure> {
     let run = runner.load(row.id).await?;
-    let what = match run.waiting_at(asked.node) {
-        Some(Waiting::Plan(_)) => "a plan waits there",
-        Some(Waiting::Check(_)) => "the command of a criterion waits there",
-        Some(Waiting::Call(_)) | None => return Ok(()),
+    let what = match run.pending_approval_at(asked.node) {
+        Some(PendingApproval::Plan(_)) => "a plan waits there",
+        Some(PendingApproval::Check(_)) => "the command of a criterion waits there",
+        Some(PendingApproval::Call(_)) | None => return Ok(()),
     };
     let wrong = Failure::usage("usage", format!("--always is for calls, and {what}"));
     Err(wrong.hint("leave --always out"))

@@ -37,7 +37,7 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
         let (row, run) = runner.seen(row.id).await?;
         context
             .output
-            .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
+            .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
         return Ok(Exit::Done);
     }
     if let Some(node) = node {
@@ -52,7 +52,7 @@ pub(crate) async fn run(context: &Context<'_>, cancel: Cancel) -> Result<Exit, F
     let (row, run) = runner.seen(row.id).await?;
     context
         .output
-        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
+        .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use folio::engine::event::Question;
-use folio::engine::run::Waiting;
+use folio::engine::run::PendingApproval;
 use folio::engine::{NodeId, Run};
 use folio::memory::counted::counted;
 use folio::memory::id::{Ref, RunId, RunRef};
@@ -172,11 +172,11 @@ fn questions_where(row: &RunRow, run: &Run, which: impl Fn(&Question) -> bool) -
 
 /// What waits for approval in a run.
 fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
-    let shape = |(node, waiting): (NodeId, Waiting<'_>)| {
+    let shape = |(node, waiting): (NodeId, PendingApproval<'_>)| {
         let (kind, question, call, plan_version) = match waiting {
-            Waiting::Check(question) => ("check", question.text.clone(), None, None),
-            Waiting::Call(approval) => ("call", approval.in_words(), Some(approval.clone()), None),
-            Waiting::Plan(version) => {
+            PendingApproval::Check(question) => ("check", question.text.clone(), None, None),
+            PendingApproval::Call(approval) => ("call", approval.in_words(), Some(approval.clone()), None),
+            PendingApproval::Plan(version) => {
                 let steps = run.steps(node);
                 let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();
                 (
@@ -205,7 +205,7 @@ fn waiting(row: &RunRow, run: &Run) -> Vec<QuestionShape> {
             plan_version,
         }
     };
-    run.waiting().into_iter().map(shape).collect()
+    run.pending_approvals().into_iter().map(shape).collect()
 }
 
 /// Carries out `folio questions`.
@@ -261,7 +261,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
     let (row, run) = runner.seen(row.id).await?;
     context
         .output
-        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
+        .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 
@@ -293,7 +293,7 @@ pub(crate) async fn pause(context: &Context<'_>, arguments: Pause) -> Result<Exi
     context.output.note(paused_in_words(&row, &run, node));
     context
         .output
-        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
+        .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 
@@ -303,7 +303,7 @@ pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exi
     if !row.has_ended() {
         let (_, run) = runner.seen(row.id).await?;
         let part = node.and_then(|node| run.node(node));
-        if part.map_or(!run.is_paused_whole(), |part| part.result.is_none() && !part.paused) {
+        if part.map_or(!run.is_run_paused(), |part| part.result.is_none() && !part.paused) {
             let what = part.map_or_else(String::new, |part| format!("{} of ", path_of(&part)));
             context.output.note(format_args!("{what}{} is not paused", row.handle));
         }
@@ -313,7 +313,7 @@ pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exi
     let (row, run) = runner.seen(row.id).await?;
     context
         .output
-        .report(&RunLine::of(&row, run.so_far(), runner.workspace().now()))?;
+        .report(&RunLine::of(&row, run.summary(), runner.workspace().now()))?;
     Ok(Exit::Done)
 }
 

@@ -1,7 +1,7 @@
 //! `folio resume`: resumes runs whose process is gone.
 
 use clap::Args;
-use folio::engine::run::SoFar;
+use folio::engine::run::RunSummary;
 use folio::memory::id::RunRef;
 use folio::runner::{Runner, needs_model};
 use folio::store::RunRow;
@@ -82,13 +82,13 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     let (mut worst, mut in_the_end) = (Exit::Done, None);
     for row in rows {
         let before = so_far(runner, &row).await?;
-        if before.is_left_alone() {
+        if before.needs_manual_resume() {
             context.output.note(left_alone(&row));
             worst = Exit::RunNotOk;
             continue;
         }
         let again = context.settings.repeated();
-        let is_alone = |so_far: SoFar| so_far.asks > 0 && !runner.has_person();
+        let is_alone = |so_far: RunSummary| so_far.asks > 0 && !runner.has_person();
         let waits = match (before.paused, is_alone(before)) {
             (true, _) => Some(format!(
                 "is paused; continue it with `folio continue {}{again}`",
@@ -131,7 +131,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
 }
 
 /// The present state of a run, as lists show it.
-async fn so_far(runner: &Runner, row: &RunRow) -> Result<SoFar, Failure> {
+async fn so_far(runner: &Runner, row: &RunRow) -> Result<RunSummary, Failure> {
     let workspace = runner.workspace();
     let so_far = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
     Ok(so_far.into_iter().next().map(|(_, so_far)| so_far).unwrap_or_default())

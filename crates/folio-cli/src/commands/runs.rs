@@ -111,7 +111,7 @@ async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<Ru
         watch.catch_up().await?;
         lines.push(RunLine::of(
             &row_as_of(watch.run(), row),
-            watch.run().so_far(),
+            watch.run().summary(),
             workspace.now(),
         ));
     }

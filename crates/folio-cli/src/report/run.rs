@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use folio::Timestamp;
 use folio::engine::plan::Step;
-use folio::engine::run::{NodeView, SoFar, Waiting};
+use folio::engine::run::{NodeView, PendingApproval, RunSummary};
 use folio::engine::{NodeId, NodeResult, NodeState, Outcome, Output as Value_, Run, StopReason};
 use folio::memory::counted::counted;
 use folio::memory::entry::MAX_INLINE_BYTES;
@@ -51,8 +51,8 @@ pub(crate) struct RunLine {
 
 impl RunLine {
     /// `row` as programs read it at `now`, with what lists show beside it.
-    pub(crate) fn of(row: &RunRow, so_far: SoFar, now: Timestamp) -> Self {
-        let SoFar {
+    pub(crate) fn of(row: &RunRow, so_far: RunSummary, now: Timestamp) -> Self {
+        let RunSummary {
             spent,
             paused,
             asks,
@@ -175,7 +175,7 @@ fn doing(run: &Run, driven: bool) -> String {
     let under_way = under_way(run, None);
     let asks = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
     let mut parts = Vec::new();
-    if run.is_paused_whole() {
+    if run.is_run_paused() {
         parts.push(PAUSED.to_owned());
     } else {
         let paused = paths_of(run, None, |view, _| mark_of(view) == Mark::Paused);
@@ -330,7 +330,7 @@ impl InFull {
                 .first()
                 .map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
             paid_twice: run.tree().iter().map(|view| view.repeated).sum(),
-            paused: run.is_paused_whole(),
+            paused: run.is_run_paused(),
             summary,
             held_up,
             now,
@@ -628,11 +628,11 @@ fn asked_in(run: &Run) -> HashMap<NodeId, String> {
         .questions()
         .into_iter()
         .map(|(node, question)| (node, question.text.clone()));
-    let waiting = run.waiting().into_iter().map(|(node, waiting)| {
+    let waiting = run.pending_approvals().into_iter().map(|(node, waiting)| {
         let words = match waiting {
-            Waiting::Check(question) => question.text.clone(),
-            Waiting::Call(approval) => approval.in_words(),
-            Waiting::Plan(version) => format!("its plan, version {version}"),
+            PendingApproval::Check(question) => question.text.clone(),
+            PendingApproval::Call(approval) => approval.in_words(),
+            PendingApproval::Plan(version) => format!("its plan, version {version}"),
         };
         (node, words)
     });
@@ -701,9 +701,9 @@ mod tests {
             driven: true,
             was_driven: true,
         };
-        let so_far = SoFar {
+        let so_far = RunSummary {
             asks: 2,
-            ..SoFar::default()
+            ..RunSummary::default()
         };
         let told = |row: &RunRow| {
             let mut text = String::new();

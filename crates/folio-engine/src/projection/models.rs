@@ -193,7 +193,7 @@ impl Projection<'_> {
         let Some(view) = self.run.node(node) else { return };
         let is_root = view.parent.is_none();
         if is_root && version > 1 && !awaits {
-            self.iteration_replaced(version - 1, self.run.plan_before_came_to(node));
+            self.iteration_replaced(version - 1, self.run.previous_plan_summary(node));
         }
         let steps = self.run.steps_of_plan(node, version);
         let titles: Vec<String> = steps.iter().map(|step| self.run.title(step.id)).collect();
@@ -282,7 +282,7 @@ impl Projection<'_> {
             return;
         };
         if view.parent.is_none() {
-            self.iteration_replaced(view.plan_version - 1, self.run.plan_before_came_to(node));
+            self.iteration_replaced(view.plan_version - 1, self.run.previous_plan_summary(node));
         }
         self.takes_place(&view, &HashSet::new());
     }

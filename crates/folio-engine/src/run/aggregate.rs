@@ -109,7 +109,7 @@ impl Run {
         // Commands do not run for a failed result: that it is not what was wanted is known already.
         result.verdicts = self.verdicts(index, criteria, &scope, result, value, &[]);
         let criteria = self.criteria_in_words(index, criteria, (&*result, value));
-        self.judge(index, &criteria, result);
+        self.apply_verdicts_to_status(index, &criteria, result);
         Ok(())
     }
 
@@ -136,8 +136,8 @@ impl Run {
         let any_ok = required().any(|result| matches!(result.status, Outcome::Ok | Outcome::Partial));
         let mut result = NodeResult::new(worst, self.roll_up_notes(index));
         if let Some(cancel) = node.cancel {
-            let stopped = self.stopped(index, cancel, "");
-            if cancel == Cancel::ByDeadline && (any_ok || self.has_some(index)) {
+            let stopped = self.stopped_result(index, cancel, "");
+            if cancel == Cancel::ByDeadline && (any_ok || self.has_completed_step(index)) {
                 result.status = Outcome::Partial;
             } else {
                 result.status = stopped.status;
@@ -148,7 +148,7 @@ impl Run {
             if worst > Outcome::Partial {
                 result.status = match worst {
                     _ if any_ok => Outcome::Partial,
-                    Outcome::Cancelled if self.has_some(index) => Outcome::Partial,
+                    Outcome::Cancelled if self.has_completed_step(index) => Outcome::Partial,
                     Outcome::Cancelled => Outcome::Cancelled,
                     _ => Outcome::Failed,
                 };
@@ -194,7 +194,7 @@ impl Run {
 
     /// Whether some step of the plan of node `index` was done, including those in its groups and lists, whatever
     /// happened to the rest.
-    pub(super) fn has_some(&self, index: usize) -> bool {
+    pub(super) fn has_completed_step(&self, index: usize) -> bool {
         let members: Vec<usize> = self.members(index).collect();
         let steps = self.without_groups(&members, true).into_iter();
         let mut required = steps.map(|step| &self.nodes[step]).filter(|node| !node.optional);
@@ -242,14 +242,14 @@ impl Run {
     ///
     /// `None` if the node is not waiting for checks.
     #[must_use]
-    pub fn verified(&self, node: NodeId, found: &[CheckFinding]) -> Option<Event> {
+    pub fn check_findings_event(&self, node: NodeId, found: &[CheckFinding]) -> Option<Event> {
         let index = self.index(node).ok()?;
         let has_begun = self.executing.contains(&index);
         if self.nodes[index].agent.is_none() || !(has_begun || self.ready.contains(&index)) {
             return None;
         }
         if has_begun && self.nodes[index].cancel.is_some() {
-            return Some(self.skipping(index));
+            return Some(self.skipped_event(index));
         }
         // What a criterion reads may have to be read again first; the checks are then due anew.
         let nothing = || has_begun.then(|| checked(node, Vec::new()));

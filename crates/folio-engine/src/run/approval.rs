@@ -86,7 +86,7 @@ pub fn micro_usd(text: &str) -> Option<u64> {
 
 /// Which approval a call has to wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
+pub enum RequiredApproval {
     /// None: the call needs no approval.
     Nothing,
     /// An approval of this call, or of all calls of its tool.
@@ -95,18 +95,18 @@ pub enum Asks {
     ItsOwn,
 }
 
-impl From<bool> for Asks {
+impl From<bool> for RequiredApproval {
     fn from(asks: bool) -> Self {
         if asks { Self::AnyYes } else { Self::Nothing }
     }
 }
 
 /// Which approval a call waits for, by its tool and its arguments. Provided by the driver of the run.
-pub type AsksFirst = Arc<dyn Fn(&str, &Value) -> Asks + Send + Sync>;
+pub type ApprovalPolicy = Arc<dyn Fn(&str, &Value) -> RequiredApproval + Send + Sync>;
 
 /// What a person has approved for a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Leave {
+pub enum GrantedApproval {
     /// Nothing: nobody approved anything.
     Nothing,
     /// All calls of its tool, without having seen the arguments.
@@ -117,18 +117,18 @@ pub enum Leave {
 
 /// The answer to a call that waited.
 #[derive(Debug, Clone)]
-pub(super) enum Said {
+pub(super) enum ApprovalAnswer {
     /// The call was approved, or its tool, if it waited beside another call of that tool.
-    Yes(Leave),
+    Yes(GrantedApproval),
     /// The call was rejected: by whom, and why.
     No(String, String),
 }
 
 /// A call that a person was asked to approve.
 #[derive(Debug)]
-pub(super) struct AskedAbout {
+pub(super) struct ApprovalRequest {
     pub(super) approval: Approval,
-    pub(super) said: Option<Said>,
+    pub(super) answer: Option<ApprovalAnswer>,
 }
 
 /// The name that a rejection carries where nobody is there.
@@ -146,22 +146,22 @@ impl Rule {
         self.tool == approval.tool && self.hash.as_ref().is_none_or(|hash| *hash == approval.hash)
     }
 
-    fn leave(&self) -> Leave {
+    fn leave(&self) -> GrantedApproval {
         match self.hash {
-            Some(_) => Leave::Call,
-            None => Leave::Tool,
+            Some(_) => GrantedApproval::Call,
+            None => GrantedApproval::Tool,
         }
     }
 }
 
 /// Whether the approval `leave` suffices for a call that needs `asks`.
-fn is_enough(leave: Leave, asks: Asks) -> bool {
-    leave == Leave::Call || asks != Asks::ItsOwn
+fn is_enough(leave: GrantedApproval, asks: RequiredApproval) -> bool {
+    leave == GrantedApproval::Call || asks != RequiredApproval::ItsOwn
 }
 
 /// Something that waits for a person's approval.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Waiting<'r> {
+pub enum PendingApproval<'r> {
     /// A call.
     Call(&'r Approval),
     /// A plan, by its version.
@@ -185,24 +185,24 @@ pub(super) fn approval_of(tool: &str, args: &Value) -> Approval {
 
 impl Run {
     /// Sets which calls wait for a person's approval. Without it, no call waits: nobody is there to approve it.
-    pub fn ask_first(&mut self, asks: Option<AsksFirst>) {
+    pub fn set_approval_policy(&mut self, asks: Option<ApprovalPolicy>) {
         self.asks_first = asks.map(AskFirst);
     }
 
     /// Everything that waits for a person's approval, in the order in which it was created.
     #[must_use]
-    pub fn waiting(&self) -> Vec<(NodeId, Waiting<'_>)> {
+    pub fn pending_approvals(&self) -> Vec<(NodeId, PendingApproval<'_>)> {
         let plans = self.gated.iter().map(|index| {
             let version = self.nodes[*index].plan.as_ref().map_or(0, |plan| plan.version);
-            (*index, Waiting::Plan(version))
+            (*index, PendingApproval::Plan(version))
         });
         let calls = self.asked_about.iter().filter_map(|(index, asked)| {
-            let waits = asked.said.is_none() && self.nodes[*index].state == NodeState::WaitingInput;
-            waits.then_some((*index, Waiting::Call(&asked.approval)))
+            let waits = asked.answer.is_none() && self.nodes[*index].state == NodeState::WaitingInput;
+            waits.then_some((*index, PendingApproval::Call(&asked.approval)))
         });
         let checks = self
             .permissions()
-            .map(|(index, question)| (index, Waiting::Check(question)));
+            .map(|(index, question)| (index, PendingApproval::Check(question)));
         let mut all: Vec<_> = plans.chain(calls).chain(checks).collect();
         all.sort_by_key(|(index, _)| *index);
         all.into_iter()
@@ -212,61 +212,63 @@ impl Run {
 
     /// What waits for approval at `node`.
     #[must_use]
-    pub fn waiting_at(&self, node: NodeId) -> Option<Waiting<'_>> {
-        self.waiting()
+    pub fn pending_approval_at(&self, node: NodeId) -> Option<PendingApproval<'_>> {
+        self.pending_approvals()
             .into_iter()
             .find_map(|(at, what)| (at == node).then_some(what))
     }
 
     /// Decides about a call that is due: returns it with its permission, or the event that requests approval or records
     /// a rejection.
-    pub(super) fn permitted(&self, index: usize, call: CallAction) -> Result<CallAction, Box<Event>> {
+    pub(super) fn check_call_permission(&self, index: usize, call: CallAction) -> Result<CallAction, Box<Event>> {
         let leave = self.permission(index, &call.tool, &call.args, !call.again)?;
-        Ok(CallAction { leave, ..call })
+        Ok(CallAction { granted: leave, ..call })
     }
 
     /// The same for a program that does a task by itself: it may do whatever a command may, so it needs the same
     /// approval (E9.17). Only a task that is to be worked on waits for it; for other purposes nobody is asked, and the
     /// program runs only if it was approved before, or a rule covers it.
-    pub(super) fn permitted_program(&self, index: usize, ask: AskAction) -> Result<AskAction, Box<Event>> {
+    pub(super) fn check_program_permission(&self, index: usize, ask: AskAction) -> Result<AskAction, Box<Event>> {
         let model = self.model_for(index, ask.purpose.role());
         let program = model.and_then(|(model, _)| model.program.as_ref());
         let Some(program) = program else { return Ok(ask) };
         let can_wait = matches!(self.nodes[index].state, NodeState::Executing | NodeState::WaitingInput);
         let may_ask = ask.purpose == Purpose::Work && can_wait;
         let leave = self.permission(index, &program.name, &program.shown, may_ask)?;
-        let allowed = leave != Leave::Nothing;
+        let allowed = leave != GrantedApproval::Nothing;
         Ok(AskAction { allowed, ..ask })
     }
 
     /// The permission for what node `index` is about to do, or the event that requests approval or records a rejection.
-    fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<Leave, Box<Event>> {
+    fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<GrantedApproval, Box<Event>> {
         // The journal decides first: what was approved once stays approved, whoever drives the run. The command line of
         // a program comes from settings that may have changed since; a changed one was not approved.
         let asked = self.asked_about.get(&index);
-        match asked.and_then(|asked| Some((&asked.approval, asked.said.as_ref()?))) {
-            Some((asked, Said::Yes(leave)))
+        match asked.and_then(|asked| Some((&asked.approval, asked.answer.as_ref()?))) {
+            Some((asked, ApprovalAnswer::Yes(leave)))
                 if asked.hash == approval_of(tool, args).hash && is_enough(*leave, self.asks_of(tool, args)) =>
             {
                 return Ok(*leave);
             }
-            Some((_, Said::No(by, reason))) => return Err(Box::new(self.said_no(index, by, reason))),
-            Some((_, Said::Yes(_))) | None => {}
+            Some((_, ApprovalAnswer::No(by, reason))) => {
+                return Err(Box::new(self.rejected_call_event(index, by, reason)));
+            }
+            Some((_, ApprovalAnswer::Yes(_))) | None => {}
         }
         let asks = self.asks_of(tool, args);
-        if asks == Asks::Nothing && self.rules.is_empty() {
-            return Ok(Leave::Nothing);
+        if asks == RequiredApproval::Nothing && self.rules.is_empty() {
+            return Ok(GrantedApproval::Nothing);
         }
         let approval = approval_of(tool, args);
         let covering = || self.rules.iter().filter(|rule| rule.covers(&approval));
-        if covering().any(|rule| rule.leave() == Leave::Call) {
-            return Ok(Leave::Call);
+        if covering().any(|rule| rule.leave() == GrantedApproval::Call) {
+            return Ok(GrantedApproval::Call);
         }
-        if covering().next().is_some() && is_enough(Leave::Tool, asks) {
-            return Ok(Leave::Tool);
+        if covering().next().is_some() && is_enough(GrantedApproval::Tool, asks) {
+            return Ok(GrantedApproval::Tool);
         }
-        if asks == Asks::Nothing || !may_ask {
-            return Ok(Leave::Nothing);
+        if asks == RequiredApproval::Nothing || !may_ask {
+            return Ok(GrantedApproval::Nothing);
         }
         Err(Box::new(Event::ApprovalAsked {
             node: self.nodes[index].id,
@@ -275,20 +277,20 @@ impl Run {
     }
 
     /// Whether a person is asked before a call that no plan names: the command of a criterion (E9.6).
-    pub(super) fn asks_before(&self, tool: &str, args: &Value) -> bool {
-        self.asks_of(tool, args) != Asks::Nothing
+    pub(super) fn needs_approval(&self, tool: &str, args: &Value) -> bool {
+        self.asks_of(tool, args) != RequiredApproval::Nothing
     }
 
-    fn asks_of(&self, tool: &str, args: &Value) -> Asks {
+    fn asks_of(&self, tool: &str, args: &Value) -> RequiredApproval {
         let asks = self.asks_first.as_ref().map(|AskFirst(asks)| asks(tool, args));
-        asks.unwrap_or(Asks::Nothing)
+        asks.unwrap_or(RequiredApproval::Nothing)
     }
 
     /// Whether a person has approved something that is still to be done, or a rule for such calls: a fork that
     /// continues from here would do it without asking.
     #[must_use]
-    pub fn holds_leave(&self) -> bool {
-        let is_allowed = |asked: &AskedAbout| matches!(asked.said, Some(Said::Yes(_)));
+    pub fn has_outstanding_approval(&self) -> bool {
+        let is_allowed = |asked: &ApprovalRequest| matches!(asked.answer, Some(ApprovalAnswer::Yes(_)));
         let commands = |node: &Node| {
             node.agent
                 .as_ref()
@@ -358,7 +360,7 @@ impl Run {
         }
     }
 
-    fn said_no(&self, index: usize, by: &str, reason: &str) -> Event {
+    fn rejected_call_event(&self, index: usize, by: &str, reason: &str) -> Event {
         let is_again = self.asked_about.get(&index).is_some_and(|asked| asked.approval.again);
         if is_again {
             let why = if reason.is_empty() {
@@ -389,7 +391,7 @@ impl Run {
     }
 
     /// The events that reject everything that waits for approval if nobody is there to give it.
-    pub(super) fn unapproved(&self) -> Vec<Event> {
+    pub(super) fn pending_rejection_events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         if self.has_nobody() {
             let rejected = |index: &usize| Event::PlanRejected {
@@ -401,11 +403,12 @@ impl Run {
             events.extend(self.gated.iter().map(rejected));
         }
         if self.asks_first.is_none() {
-            let calls = self
-                .asked_about
-                .iter()
-                .filter(|(index, asked)| asked.said.is_none() && self.nodes[**index].state == NodeState::WaitingInput);
-            events.extend(calls.map(|(index, _)| self.said_no(*index, NOBODY, "nobody is available to approve")));
+            let calls = self.asked_about.iter().filter(|(index, asked)| {
+                asked.answer.is_none() && self.nodes[**index].state == NodeState::WaitingInput
+            });
+            events.extend(
+                calls.map(|(index, _)| self.rejected_call_event(*index, NOBODY, "nobody is available to approve")),
+            );
         }
         events
     }
@@ -457,19 +460,21 @@ impl Run {
                 self.ready.remove(&index);
                 // The call is not under way any more, so it blocks nobody.
                 self.give_back_resources(index);
-                let asked = AskedAbout {
+                let asked = ApprovalRequest {
                     approval: (**approval).clone(),
-                    said: None,
+                    answer: None,
                 };
                 self.asked_about.insert(index, asked);
                 Ok(())
             }
             Event::CallApproved { node, always, .. } => self.call_approved(*node, *always),
-            Event::CallRejected { node, reason, by } => self.say(*node, Said::No(by.clone(), reason.clone())).map(drop),
+            Event::CallRejected { node, reason, by } => self
+                .record_approval_answer(*node, ApprovalAnswer::No(by.clone(), reason.clone()))
+                .map(drop),
             Event::PlanApproved { node, .. } => {
                 let index = self.gated_at(*node, "plan_approved")?;
                 self.step_to(*node, Move::Expand)?;
-                self.take_place(index);
+                self.replace_previous_plan(index);
                 if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
                     agent.until_now = None;
                 }
@@ -499,7 +504,7 @@ impl Run {
                 for member in members.into_iter().filter(|member| !before.contains(member)) {
                     self.supersede(member, *version);
                 }
-                self.take_back(index);
+                self.revert_plan(index);
                 if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
                     agent.plan_was_rejected(by, reason);
                 }
@@ -521,7 +526,7 @@ impl Run {
     }
 
     fn call_approved(&mut self, node: NodeId, always: Option<Always>) -> Result<(), JournalError> {
-        let approval = self.say(node, Said::Yes(Leave::Call))?;
+        let approval = self.record_approval_answer(node, ApprovalAnswer::Yes(GrantedApproval::Call))?;
         let Some(always) = always else { return Ok(()) };
         let rule = Rule {
             hash: (always == Always::Arguments).then_some(approval.hash),
@@ -531,26 +536,26 @@ impl Run {
         let covered: Vec<usize> = self
             .asked_about
             .iter()
-            .filter(|(_, asked)| asked.said.is_none() && !asked.approval.again && rule.covers(&asked.approval))
+            .filter(|(_, asked)| asked.answer.is_none() && !asked.approval.again && rule.covers(&asked.approval))
             .map(|(index, _)| *index)
             // A call that was stopped meanwhile does not wait.
             .filter(|index| self.nodes[*index].state == NodeState::WaitingInput)
             .collect();
         for index in covered {
             let node = self.nodes[index].id;
-            self.say(node, Said::Yes(rule.leave()))?;
+            self.record_approval_answer(node, ApprovalAnswer::Yes(rule.leave()))?;
         }
         self.rules.push(rule);
         Ok(())
     }
 
-    fn say(&mut self, node: NodeId, said: Said) -> Result<Approval, JournalError> {
+    fn record_approval_answer(&mut self, node: NodeId, said: ApprovalAnswer) -> Result<Approval, JournalError> {
         let index = self.index(node)?;
         let state = self.nodes[index].state;
-        let asked = self.asked_about.get_mut(&index).filter(|asked| asked.said.is_none());
+        let asked = self.asked_about.get_mut(&index).filter(|asked| asked.answer.is_none());
         match asked.filter(|_| state == NodeState::WaitingInput) {
             Some(asked) => {
-                asked.said = Some(said);
+                asked.answer = Some(said);
                 let approval = asked.approval.clone();
                 self.make_ready(index);
                 Ok(approval)
@@ -575,7 +580,7 @@ impl Run {
             return self.rolled_up(index, nobody);
         }
         if let Some(reason) = nobody {
-            return self.failing(index, reason, "its plan was not approved");
+            return self.failed_event(index, reason, "its plan was not approved");
         }
         Event::Decided {
             node: self.nodes[index].id,
@@ -596,7 +601,7 @@ impl Run {
 
 /// Wraps [`AsksFirst`] so that the state can be printed.
 #[derive(Clone)]
-pub(super) struct AskFirst(AsksFirst);
+pub(super) struct AskFirst(ApprovalPolicy);
 
 impl fmt::Debug for AskFirst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use folio_memory::canonical::hex;
 use sha2::{Digest, Sha256};
 
-use super::approval::Waiting;
+use super::approval::PendingApproval;
 use crate::event::Question;
 use crate::node::NodeId;
 
@@ -16,7 +16,7 @@ use crate::node::NodeId;
 /// A node that got its answer may ask something else a moment later; with a mark, an answer counts only for the
 /// question that was shown. Written `NODE` or `NODE.MARK`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestRef {
     /// The node that asks.
     pub node: NodeId,
     /// Identifies the question, as [`Waiting::mark`] and [`Question::mark`] return it. Without it, whatever the node
@@ -24,21 +24,21 @@ pub struct Asked {
     pub mark: Option<String>,
 }
 
-impl Asked {
+impl RequestRef {
     /// Whether this refers to the question with that mark.
     #[must_use]
-    pub fn means(&self, mark: &str) -> bool {
+    pub fn matches_mark(&self, mark: &str) -> bool {
         self.mark.as_deref().is_none_or(|meant| meant == mark)
     }
 }
 
-impl From<NodeId> for Asked {
+impl From<NodeId> for RequestRef {
     fn from(node: NodeId) -> Self {
         Self { node, mark: None }
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for RequestRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.node)?;
         match &self.mark {
@@ -48,7 +48,7 @@ impl fmt::Display for Asked {
     }
 }
 
-impl FromStr for Asked {
+impl FromStr for RequestRef {
     type Err = <NodeId as FromStr>::Err;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -63,7 +63,7 @@ impl FromStr for Asked {
     }
 }
 
-impl Waiting<'_> {
+impl PendingApproval<'_> {
     /// Identifies what waits: a call by its hash, a plan by its version, the command of a criterion by
     /// [`Question::mark`]. A different thing at the same node has a different mark, and so has a call that may be made
     /// again.
@@ -105,11 +105,11 @@ mod tests {
             ..first.clone()
         };
         let marks = [
-            Waiting::Call(&first).mark(),
-            Waiting::Call(&other).mark(),
-            Waiting::Call(&again).mark(),
-            Waiting::Plan(1).mark(),
-            Waiting::Plan(2).mark(),
+            PendingApproval::Call(&first).mark(),
+            PendingApproval::Call(&other).mark(),
+            PendingApproval::Call(&again).mark(),
+            PendingApproval::Plan(1).mark(),
+            PendingApproval::Plan(2).mark(),
         ];
         let unlike: std::collections::BTreeSet<_> = marks.iter().collect();
         assert_eq!(unlike.len(), marks.len(), "{marks:?}");
@@ -119,15 +119,15 @@ mod tests {
     fn question_reference_parses_back_from_its_text() {
         let node = NodeId::root(RunId::derived(&["a run"]));
         for asked in [
-            Asked::from(node),
-            Asked {
+            RequestRef::from(node),
+            RequestRef {
                 node,
                 mark: Some("v2".to_owned()),
             },
         ] {
             assert_eq!(asked.to_string().parse(), Ok(asked.clone()));
         }
-        assert!(Asked::from(node).means("v2"));
-        assert!("no node.v2".parse::<Asked>().is_err());
+        assert!(RequestRef::from(node).matches_mark("v2"));
+        assert!("no node.v2".parse::<RequestRef>().is_err());
     }
 }

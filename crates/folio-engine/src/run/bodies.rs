@@ -17,10 +17,10 @@ const PER_ENTRY: usize = 40;
 
 /// The cache of everything that may be dropped.
 #[derive(Debug, Default)]
-pub(super) struct Bodies(Mutex<AtHand>);
+pub(super) struct Bodies(Mutex<OutputCache>);
 
 #[derive(Debug, Default)]
-struct AtHand {
+struct OutputCache {
     /// Outputs, by the hashes that they are kept under.
     outputs: HashMap<Arc<str>, Kept>,
     /// Results as templates see them, by node; each contains its output once more.
@@ -55,14 +55,14 @@ enum Name {
 }
 
 impl Bodies {
-    fn at_hand(&self) -> MutexGuard<'_, AtHand> {
+    fn lock_cache(&self) -> MutexGuard<'_, OutputCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The output that is kept under `hash`, with its size `bytes`. If it is not cached, it is recorded as lacking.
     pub(super) fn output(&self, hash: &str, bytes: u64) -> Option<Arc<Value>> {
-        let mut at_hand = self.at_hand();
-        let AtHand {
+        let mut at_hand = self.lock_cache();
+        let OutputCache {
             outputs, order, time, ..
         } = &mut *at_hand;
         let found = outputs.get_mut(hash).map(|kept| kept.needed_now(order, time));
@@ -74,8 +74,8 @@ impl Bodies {
     }
 
     /// Whether the output that is kept under `hash` is cached. If not, it is recorded as lacking.
-    pub(super) fn has(&self, hash: &str) -> bool {
-        let mut at_hand = self.at_hand();
+    pub(super) fn check_cached(&self, hash: &str) -> bool {
+        let mut at_hand = self.lock_cache();
         let has = at_hand.outputs.contains_key(hash);
         if !has {
             at_hand.lacking.insert(hash.to_owned());
@@ -84,9 +84,9 @@ impl Bodies {
     }
 
     /// What templates see of the result of node `index`, if it is cached.
-    pub(super) fn seen(&self, index: usize) -> Option<Arc<Value>> {
-        let mut at_hand = self.at_hand();
-        let AtHand {
+    pub(super) fn template_value(&self, index: usize) -> Option<Arc<Value>> {
+        let mut at_hand = self.lock_cache();
+        let OutputCache {
             seen,
             order,
             time,
@@ -99,19 +99,19 @@ impl Bodies {
     }
 
     /// Caches what templates see of the result of node `index`, which was made from outputs of `read` bytes.
-    pub(super) fn keep_seen(&self, index: usize, value: &Arc<Value>, read: u64) {
-        self.at_hand().keep(Name::Seen(index), Arc::clone(value), read);
+    pub(super) fn cache_template_value(&self, index: usize, value: &Arc<Value>, read: u64) {
+        self.lock_cache().keep(Name::Seen(index), Arc::clone(value), read);
     }
 
     /// The bytes of outputs that were needed so far.
     pub(super) fn read(&self) -> u64 {
-        self.at_hand().read
+        self.lock_cache().read
     }
 
     /// Marks that the due actions are requested: earlier uses do not count for that. Returns what [`Bodies::read`]
     /// does.
-    pub(super) fn asks_anew(&self) -> u64 {
-        let mut at_hand = self.at_hand();
+    pub(super) fn begin_due_query(&self) -> u64 {
+        let mut at_hand = self.lock_cache();
         at_hand.asked = Some(at_hand.time);
         at_hand.read
     }
@@ -128,7 +128,7 @@ impl Kept {
     }
 }
 
-impl AtHand {
+impl OutputCache {
     fn keep(&mut self, name: Name, value: Arc<Value>, read: u64) {
         self.time += 1;
         let kept = Kept {
@@ -149,7 +149,7 @@ impl AtHand {
         }
     }
 
-    fn let_go(&mut self, most: usize, is_held: impl Fn(&str) -> bool) {
+    fn evict(&mut self, most: usize, is_held: impl Fn(&str) -> bool) {
         let (mut from, to) = (0, self.asked.unwrap_or(self.time));
         while self.bytes > most
             && let Some((needed, name)) = self.order.range(from..).next()
@@ -172,7 +172,7 @@ impl Run {
     /// Gives the run an output that is kept beside the journal. This is not an event: it changes nothing about what is
     /// due.
     pub fn supply(&self, hash: &str, value: Arc<Value>) {
-        self.bodies.at_hand().keep(Name::Output(hash.into()), value, 0);
+        self.bodies.lock_cache().keep(Name::Output(hash.into()), value, 0);
     }
 
     /// The hashes of outputs that were needed since the last event, or since the last call of this, and were not
@@ -183,20 +183,22 @@ impl Run {
     /// so, or do without it.
     #[must_use]
     pub fn lacking(&self) -> Vec<String> {
-        std::mem::take(&mut self.bodies.at_hand().lacking).into_iter().collect()
+        std::mem::take(&mut self.bodies.lock_cache().lacking)
+            .into_iter()
+            .collect()
     }
 
     /// Drops cached outputs and values made from them, least recently used first, until the rest takes at most `most`
     /// bytes. Keeps outputs that `is_held` names by hash, and everything used since [`Run::due`] was last called. A
     /// dropped output that is needed again is lacking then.
-    pub fn let_go_of_outputs(&self, most: usize, is_held: impl Fn(&str) -> bool) {
-        self.bodies.at_hand().let_go(most, is_held);
+    pub fn evict_outputs(&self, most: usize, is_held: impl Fn(&str) -> bool) {
+        self.bodies.lock_cache().evict(most, is_held);
     }
 
     /// The approximate memory of the cached outputs and the values made from them, in bytes.
     #[must_use]
-    pub fn bytes_at_hand(&self) -> usize {
-        self.bodies.at_hand().bytes
+    pub fn cached_bytes(&self) -> usize {
+        self.bodies.lock_cache().bytes
     }
 }
 
@@ -238,25 +240,25 @@ mod tests {
     fn least_recently_used_output_is_evicted_first() {
         let run = run_with(&[("a", 1_000), ("b", 1_000), ("c", 1_000)]);
         assert!(has(&run, "a"));
-        run.bodies.asks_anew();
-        run.let_go_of_outputs(2_200, |_| false);
-        assert!(run.bytes_at_hand() <= 2_200);
+        run.bodies.begin_due_query();
+        run.evict_outputs(2_200, |_| false);
+        assert!(run.cached_bytes() <= 2_200);
         assert_eq!(["a", "b", "c"].map(|hash| has(&run, hash)), [true, false, true]);
     }
 
     #[test]
     fn held_or_currently_used_outputs_are_not_evicted() {
         let run = run_with(&[("held", 1_000), ("old", 1_000), ("needed", 1_000)]);
-        run.bodies.asks_anew();
+        run.bodies.begin_due_query();
         assert!(has(&run, "needed"));
-        run.let_go_of_outputs(0, |hash| hash == "held");
+        run.evict_outputs(0, |hash| hash == "held");
         assert_eq!(
             ["held", "old", "needed"].map(|hash| has(&run, hash)),
             [true, false, true]
         );
-        run.bodies.asks_anew();
-        run.let_go_of_outputs(0, |_| false);
-        assert_eq!(run.bytes_at_hand(), 0);
+        run.bodies.begin_due_query();
+        run.evict_outputs(0, |_| false);
+        assert_eq!(run.cached_bytes(), 0);
     }
 
     #[test]
@@ -270,11 +272,11 @@ mod tests {
     #[test]
     fn output_supplied_twice_counts_its_bytes_once() {
         let run = run_with(&[("a", 1_000)]);
-        let bytes = run.bytes_at_hand();
+        let bytes = run.cached_bytes();
         run.supply("a", Arc::new(json!("x".repeat(1_000))));
-        assert_eq!(run.bytes_at_hand(), bytes);
-        run.bodies.asks_anew();
-        run.let_go_of_outputs(bytes - 1, |_| false);
-        assert_eq!(run.bytes_at_hand(), 0);
+        assert_eq!(run.cached_bytes(), bytes);
+        run.bodies.begin_due_query();
+        run.evict_outputs(bytes - 1, |_| false);
+        assert_eq!(run.cached_bytes(), 0);
     }
 }

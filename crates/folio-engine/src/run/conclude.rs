@@ -91,7 +91,7 @@ impl Run {
                     true => MAY_HAVE_CHANGED,
                     false => CHANGES_NOTHING,
                 };
-                self.stopped(index, why, notes)
+                self.stopped_result(index, why, notes)
             }
             CallOutcome::Failed { mut failure, output } => {
                 if cancel.is_none() && failure.may_retry && attempt < task.retry.max_attempts {
@@ -149,7 +149,7 @@ impl Run {
             Err(BodyNeeded(hash)) => result.notes = format!("{} (the body {hash} is missing)", result.notes),
         }
         let criteria = self.criteria_in_words(index, &task.criteria, (&result, &answer.output));
-        self.judge(index, &criteria, &mut result);
+        self.apply_verdicts_to_status(index, &criteria, &mut result);
         let limit = self.output_bytes_max(index);
         if !json_fits(&answer.output, limit) {
             let notes = format!("its output has more than the {limit} bytes that the budget allows");
@@ -168,7 +168,7 @@ impl Run {
 
     /// The result of such a call that was stopped for `why`: what it did is done, and remains (E9.11).
     pub(super) fn stopped_when_done(&self, index: usize, why: Cancel) -> NodeResult {
-        let mut result = self.stopped(index, why, "done, and stopped while it was checked");
+        let mut result = self.stopped_result(index, why, "done, and stopped while it was checked");
         if let Some(proposal) = self.nodes[index]
             .agent
             .as_deref()
@@ -185,7 +185,7 @@ impl Run {
     }
 
     /// Adjusts the status of an `ok` or `partial` result to its verdicts.
-    pub(super) fn judge(&self, index: usize, criteria: &[Criterion], result: &mut NodeResult) {
+    pub(super) fn apply_verdicts_to_status(&self, index: usize, criteria: &[Criterion], result: &mut NodeResult) {
         let text = |id: &str| {
             criteria
                 .iter()

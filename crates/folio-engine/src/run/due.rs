@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::agent::repair::too_deep_to_keep;
 use super::agent::{AskAction, CompactAction};
 use super::aggregate::Aggregation;
-use super::approval::Leave;
+use super::approval::GrantedApproval;
 use super::conclude::{CHANGES_NOTHING, MAY_HAVE_CHANGED};
 use super::criteria::{CheckAction, spend_of};
 use super::narrow::Lanes;
@@ -53,7 +53,7 @@ pub enum Action {
 impl Action {
     /// Whether it is a call, which counts against the limit of calls under way.
     #[must_use]
-    pub fn takes_place(&self) -> bool {
+    pub fn uses_call_slot(&self) -> bool {
         match self {
             Self::Call(_) | Self::Ask(_) => true,
             Self::Compact(compact) => compact.reserved.is_some(),
@@ -79,7 +79,7 @@ pub struct CallAction {
     /// How long it may take.
     pub timeout: Option<std::time::Duration>,
     /// What a person approved for it: a call that was approved is made even if the run was not granted what it needs.
-    pub leave: Leave,
+    pub granted: GrantedApproval,
     /// The names of the resources that it writes (E9.15).
     pub writes: Vec<String>,
     /// What the task's share of the limits around it amounts to, if it has a share and begins with this call (E9.1).
@@ -175,20 +175,20 @@ impl Run {
                 by: Self::DEADLINE.to_owned(),
             })];
         }
-        if let Some(event) = self.out_of_time(now) {
+        if let Some(event) = self.own_deadline_event(now) {
             return vec![Action::Record(event)];
         }
-        let read_before = self.bodies.asks_anew();
+        let read_before = self.bodies.begin_due_query();
         let mut actions: Vec<Action> = self
             .skipped
             .iter()
             .filter(|index| !self.is_inherited(**index))
             .take(ACTIONS_MAX)
-            .map(|index| Action::Record(self.skipping(*index)))
+            .map(|index| Action::Record(self.skipped_event(*index)))
             .collect();
         let held_back = self.held_back();
         let skipping = held_back.iter().take(ACTIONS_MAX);
-        actions.extend(skipping.map(|index| Action::Record(self.skipping(*index))));
+        actions.extend(skipping.map(|index| Action::Record(self.skipped_event(*index))));
         actions.extend(self.inheriting().take(ACTIONS_MAX));
         let settled = self.settled.iter();
         // Recording these events makes room for the rest, so each answer makes progress.
@@ -204,8 +204,12 @@ impl Run {
             .iter()
             .take_while(|(at, _)| *at <= now)
             .map(|(_, index)| *index);
-        actions.extend(self.asking.iter().filter_map(|index| self.unattended(*index, now)));
-        actions.extend(self.unapproved().into_iter().map(Action::Record));
+        actions.extend(
+            self.awaiting_answer
+                .iter()
+                .filter_map(|index| self.unattended(*index, now)),
+        );
+        actions.extend(self.pending_rejection_events().into_iter().map(Action::Record));
         let (mut ahead, mut lanes, mut listed) = (Ahead::default(), Lanes::default(), 0_u64);
         let mut ready = self.ready.in_order();
         // A failed node that is tried again has begun, too.
@@ -214,7 +218,7 @@ impl Run {
             .or_else(|| parked.next())
             .or_else(|| ready.next(free > 0))
         {
-            if !held_back.is_empty() && self.and_around(index).any(|at| held_back.contains(&at)) {
+            if !held_back.is_empty() && self.self_and_ancestors(index).any(|at| held_back.contains(&at)) {
                 continue;
             }
             if self.is_paused(index) {
@@ -224,7 +228,7 @@ impl Run {
             let has_room = free > 0 && self.has_lane(index, &mut lanes);
             if self.own_time(index).is_some_and(|time| time.is_zero()) && self.nodes[index].started_at.is_none() {
                 let notes = "not begun, because its budget gives it no time";
-                actions.push(Action::Record(self.failing(index, StopReason::Deadline, notes)));
+                actions.push(Action::Record(self.failed_event(index, StopReason::Deadline, notes)));
                 continue;
             }
             let read_before = self.bodies.read();
@@ -251,7 +255,7 @@ impl Run {
             let begins = matches!(action, Some(Action::Brief(_))) && !self.is_for_person_at(index);
             // A node that only lacks an output most likely begins too; otherwise more would be read than can begin.
             let reads = matches!(action, Some(Action::Load(_))) && has_room;
-            if begins || reads || action.as_ref().is_some_and(Action::takes_place) {
+            if begins || reads || action.as_ref().is_some_and(Action::uses_call_slot) {
                 free = free.saturating_sub(1);
                 lanes.taken.push(index);
             }
@@ -334,7 +338,7 @@ impl Run {
                 answer: default.clone(),
                 by: "default".to_owned(),
             },
-            None => self.failing(
+            None => self.failed_event(
                 index,
                 StopReason::NeedsInput,
                 format!("nobody answered: {}", shortened(&question.text, 200)),
@@ -365,14 +369,14 @@ impl Run {
             .deadline
             .filter(|_| self.nodes.first().is_some_and(|root| root.cancel.is_none()));
         let questions = self
-            .asking
+            .awaiting_answer
             .iter()
             .filter_map(|index| self.agent(*index)?.question.as_ref()?.deadline);
         let own = self.next_own_deadline();
         retry.into_iter().chain(deadline).chain(own).chain(questions).min()
     }
 
-    pub(super) fn failing(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
+    pub(super) fn failed_event(&self, index: usize, reason: StopReason, notes: impl Into<String>) -> Event {
         let result = NodeResult::failed(self.severity_of(index, reason), reason, notes);
         Event::Finished {
             node: self.nodes[index].id,
@@ -380,7 +384,7 @@ impl Run {
         }
     }
 
-    pub(super) fn skipping(&self, index: usize) -> Event {
+    pub(super) fn skipped_event(&self, index: usize) -> Event {
         let node = &self.nodes[index];
         if let Some(kept) = self.kept_when_late(index) {
             return Event::Finished {
@@ -392,14 +396,16 @@ impl Run {
             Some(cancel) if self.has_answered(index) => self.stopped_when_done(index, cancel),
             Some(cancel) if node.attempt > 0 && matches!(node.kind, NodeKind::Call | NodeKind::Action) => {
                 let notes = match &*node.parked_for {
-                    "" if self.only_looks(index) => CHANGES_NOTHING.to_owned(),
+                    "" if self.is_read_only_call(index) => CHANGES_NOTHING.to_owned(),
                     "" => MAY_HAVE_CHANGED.to_owned(),
                     failure => format!("stopped while it waited for another attempt; the last failed: {failure}"),
                 };
-                self.stopped(index, cancel, &notes)
+                self.stopped_result(index, cancel, &notes)
             }
-            Some(cancel) if node.started_at.is_some() => self.stopped(index, cancel, "stopped before it was finished"),
-            Some(cancel) => self.stopped(index, cancel, "stopped before it began"),
+            Some(cancel) if node.started_at.is_some() => {
+                self.stopped_result(index, cancel, "stopped before it was finished")
+            }
+            Some(cancel) => self.stopped_result(index, cancel, "stopped before it began"),
             None if self.is_superseded(index) => NodeResult::stopped(
                 Outcome::Skipped,
                 StopReason::Superseded,
@@ -449,7 +455,7 @@ impl Run {
         let fanned_out = |items, needs| match self.fits_group(index, needs) {
             Fits::Freely => expanded(items, None),
             Fits::With(set_aside) => expanded(items, Some(set_aside)),
-            Fits::Not(reason, notes) => Action::Record(self.failing(index, reason, notes)),
+            Fits::Not(reason, notes) => Action::Record(self.failed_event(index, reason, notes)),
         };
         let too_many = |count: usize| self.over_nodes_by(index, count);
         let (level, deepest) = self.plan_level(index, self.limits.depth_max);
@@ -469,7 +475,7 @@ impl Run {
                 let items = match listed.and_then(is_kept) {
                     Ok(items) => items,
                     Err(error) => {
-                        return Action::Record(self.failing(
+                        return Action::Record(self.failed_event(
                             index,
                             StopReason::InvalidInput,
                             format!("its list cannot be made: {error}"),
@@ -486,7 +492,7 @@ impl Run {
                         "`max_items`"
                     };
                     let notes = format!("{} items are more than {whose}, {max}; none was begun", items.len());
-                    return Action::Record(self.failing(index, StopReason::BudgetChildren, notes));
+                    return Action::Record(self.failed_event(index, StopReason::BudgetChildren, notes));
                 }
                 // The whole body is created at once for each item.
                 let made = items
@@ -503,7 +509,7 @@ impl Run {
                 Work::Plan(_) if level > deepest => {
                     let notes =
                         format!("its plan would be level {level} of plans within plans; the limit is {deepest}");
-                    Action::Record(self.failing(index, StopReason::BudgetDepth, notes))
+                    Action::Record(self.failed_event(index, StopReason::BudgetDepth, notes))
                 }
                 Work::Plan(own) => {
                     let made = plan::count_made(&own.steps);
@@ -521,27 +527,27 @@ impl Run {
 
     fn without_model(&self, index: usize) -> Event {
         let notes = "it has neither `do:` nor `plan:`, and no model is configured to decide what to do";
-        self.failing(index, StopReason::Unsatisfiable, notes)
+        self.failed_event(index, StopReason::Unsatisfiable, notes)
     }
 
     fn over_nodes(&self, index: usize, more: usize, (used, limit): (usize, u32)) -> Event {
         let nodes = if more == 1 { "node" } else { "nodes" };
         let notes = format!("{more} more {nodes} beside {used} would be more than the budget of {limit}");
-        self.failing(index, StopReason::BudgetNodes, notes)
+        self.failed_event(index, StopReason::BudgetNodes, notes)
     }
 
     pub(super) fn call(&self, index: usize) -> Action {
         let node = &self.nodes[index];
         let Some(Step::Task(task)) = &node.step else {
-            return Action::Record(self.failing(index, StopReason::InvalidInput, "it is not a task"));
+            return Action::Record(self.failed_event(index, StopReason::InvalidInput, "it is not a task"));
         };
         match self.call_of(index, task) {
-            Ok(call) => match self.permitted(index, call) {
+            Ok(call) => match self.check_call_permission(index, call) {
                 Ok(call) => Action::Call(Box::new(call)),
                 Err(event) => Action::Record(*event),
             },
             Err(Refusal::Body(hash)) => Action::Load(hash),
-            Err(Refusal::Template(reason, notes)) => Action::Record(self.failing(index, reason, notes)),
+            Err(Refusal::Template(reason, notes)) => Action::Record(self.failed_event(index, reason, notes)),
         }
     }
 
@@ -585,7 +591,7 @@ impl Run {
             tool: call.tool.clone(),
             args,
             timeout: task.timeout,
-            leave: Leave::Nothing,
+            granted: GrantedApproval::Nothing,
             writes,
             limits: self.share_at(index),
         })

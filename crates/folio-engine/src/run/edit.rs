@@ -131,7 +131,10 @@ impl Run {
     #[must_use]
     pub fn is_plan_of_model(&self, node: NodeId) -> bool {
         let index = self.index(node);
-        index.is_ok_and(|index| self.and_around(index).any(|at| self.nodes[at].kind == NodeKind::Model))
+        index.is_ok_and(|index| {
+            self.self_and_ancestors(index)
+                .any(|at| self.nodes[at].kind == NodeKind::Model)
+        })
     }
 
     fn shown_step(&self, index: usize) -> ShownStep {
@@ -187,7 +190,8 @@ impl Run {
 
     /// Whether another version of a plan replaced node `index`, or something around it, before it began.
     pub(super) fn is_superseded(&self, index: usize) -> bool {
-        self.and_around(index).any(|at| self.nodes[at].superseded_by > 0)
+        self.self_and_ancestors(index)
+            .any(|at| self.nodes[at].superseded_by > 0)
     }
 
     /// The steps of a node whose results counted in the version of its plan before the last, in plan order; the members
@@ -368,7 +372,7 @@ impl Run {
             known.before.extend(frame.by_slug.keys().map(ToString::to_string));
             at = frame.owner;
         }
-        for at in self.and_around(index) {
+        for at in self.self_and_ancestors(index) {
             known
                 .criteria
                 .extend(self.criteria_of(at).into_iter().map(|criterion| criterion.id));
@@ -378,7 +382,7 @@ impl Run {
 
     /// The node at or around `index` whose plan is not nested in another: the root, or a node with a model's plan.
     fn top_of(&self, index: usize) -> usize {
-        self.and_around(index)
+        self.self_and_ancestors(index)
             .find(|at| self.nodes[*at].kind == NodeKind::Model || self.nodes[*at].parent.is_none())
             .unwrap_or(0)
     }
@@ -474,7 +478,7 @@ impl Run {
         if state == NodeState::AwaitingApproval {
             self.step_to(node, Move::Expand)?;
             self.gated.remove(&index);
-            self.take_place(index);
+            self.replace_previous_plan(index);
         }
         self.ready.remove(&index);
         self.settled.remove(&index);

@@ -69,7 +69,7 @@ impl ForkError {
 /// Searches the journal of a run, event by event, for the moment at which a fork begins. Holds no more of it in memory
 /// than the run as it was at that moment.
 #[derive(Debug)]
-pub struct Search {
+pub struct ForkSearch {
     at: ForkAt,
     /// The run before the next event, or at the moment, once the search has passed it.
     run: Run,
@@ -93,11 +93,11 @@ struct Found {
 
 /// The outcome of searching a journal.
 #[derive(Debug)]
-pub enum Searched {
+pub enum ForkSearchOutcome {
     /// The moment was found.
     Found(Box<Moment>),
     /// The moment is earlier than the events already folded: search the journal once more with this.
-    Earlier(Box<Search>),
+    Earlier(Box<ForkSearch>),
 }
 
 /// A moment of a run, and what a fork that begins there needs to know.
@@ -113,7 +113,7 @@ pub struct Moment {
     unfinished: HashSet<usize>,
 }
 
-impl Search {
+impl ForkSearch {
     /// Begins a search for `at` in the journal of `source`, before its first event.
     #[must_use]
     pub fn new(source: RunId, at: ForkAt, templates: &Arc<Templates>) -> Self {
@@ -217,7 +217,7 @@ impl Search {
     /// # Errors
     ///
     /// If there is no such moment, or the journal is empty.
-    pub fn end(self) -> Result<Searched, ForkError> {
+    pub fn end(self) -> Result<ForkSearchOutcome, ForkError> {
         if self.passed == 0 {
             return Err(JournalError::Start.into());
         }
@@ -233,13 +233,13 @@ impl Search {
         let run = self.run;
         if is_too_far {
             let again = Self::with(Run::new(run.id(), Arc::clone(&run.templates)), self.at, Some(found));
-            return Ok(Searched::Earlier(Box::new(again)));
+            return Ok(ForkSearchOutcome::Earlier(Box::new(again)));
         }
         // A fork begins what was under way anew.
         let mut begun = self.begun;
         let under_way = run.in_flight().into_iter();
         let unfinished = under_way.filter_map(|node| begun.remove(&node)).flatten().collect();
-        Ok(Searched::Found(Box::new(Moment {
+        Ok(ForkSearchOutcome::Found(Box::new(Moment {
             run,
             path: found.path,
             cut: found.cut,
@@ -254,23 +254,23 @@ impl Search {
 /// are replaced by those of the new run wherever they occur, and so is the run's own id, such as in the path of its
 /// folder. Nodes are created in the same order in both.
 #[derive(Debug)]
-pub struct Forking {
+pub struct ForkBuilder {
     run: Run,
     first: Option<Event>,
     now: Timestamp,
-    names: Names,
+    names: NodeIdMap,
     passed: usize,
     cut: usize,
     unfinished: HashSet<usize>,
 }
 
-impl Forking {
+impl ForkBuilder {
     /// The run `id` that begins at `moment`, now; `first` is its first event.
     #[must_use]
     pub fn new(moment: Moment, id: RunId, first: Event, now: Timestamp) -> Self {
         let source = moment.run;
         Self {
-            names: Names::of(&source, id),
+            names: NodeIdMap::of(&source, id),
             run: Run::new(id, Arc::clone(&source.templates)),
             first: Some(first),
             now,
@@ -304,7 +304,7 @@ impl Forking {
     /// # Errors
     ///
     /// If the journal cannot be folded.
-    pub fn tell(&mut self, at: Timestamp, event: &Event) -> Result<Option<Event>, JournalError> {
+    pub fn rewrite_event(&mut self, at: Timestamp, event: &Event) -> Result<Option<Event>, JournalError> {
         if self.is_over() {
             return Ok(None);
         }
@@ -315,7 +315,7 @@ impl Forking {
         }
         let told = match self.first.take() {
             Some(first) => first,
-            None => self.names.told(event, self.now.since(at))?,
+            None => self.names.with_new_ids(event, self.now.since(at))?,
         };
         self.add(&told)?;
         Ok(Some(told))
@@ -335,14 +335,14 @@ impl Forking {
 
 /// Maps the nodes of the old run to those of the new one.
 #[derive(Debug)]
-struct Names {
+struct NodeIdMap {
     runs: [String; 2],
     /// The nodes of the old run, in the order in which they were created.
     old: std::vec::IntoIter<NodeId>,
     known: HashMap<NodeId, NodeId>,
 }
 
-impl Names {
+impl NodeIdMap {
     fn of(old: &Run, new: RunId) -> Self {
         let nodes: Vec<NodeId> = old.nodes.iter().map(|node| node.id).collect();
         Self {
@@ -361,7 +361,7 @@ impl Names {
 
     /// `event`, which happens `later` than in the source, with the new ids wherever an old one occurs: in its fields,
     /// in evidence, in what a model said.
-    fn told(&self, event: &Event, later: Duration) -> Result<Event, JournalError> {
+    fn with_new_ids(&self, event: &Event, later: Duration) -> Result<Event, JournalError> {
         let unreadable = |error: serde_json::Error| JournalError::Plan(error.to_string());
         let text = serde_json::to_string(event).map_err(unreadable)?;
         let mut told: Event = serde_json::from_str(&self.renamed(&text)).map_err(unreadable)?;

@@ -112,7 +112,7 @@ impl Run {
     }
 
     /// Puts the plan of `owner` in the place of the version before it.
-    pub(super) fn take_place(&mut self, owner: usize) {
+    pub(super) fn replace_previous_plan(&mut self, owner: usize) {
         let Some(plan) = self.nodes[owner].plan.as_deref() else {
             return;
         };
@@ -123,7 +123,7 @@ impl Run {
     }
 
     /// Restores the previous version of the plan of `owner`, because the new one was rejected.
-    pub(super) fn take_back(&mut self, owner: usize) {
+    pub(super) fn revert_plan(&mut self, owner: usize) {
         let Some(plan) = self.nodes[owner].plan.as_deref_mut() else {
             return;
         };

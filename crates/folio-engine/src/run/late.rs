@@ -44,7 +44,7 @@ impl Run {
     /// model wanted.
     fn has_done_some(&self, index: usize, agent: &Agent) -> bool {
         if agent.has_plan() {
-            return self.has_some(index);
+            return self.has_completed_step(index);
         }
         let mut calls = self.nodes[index]
             .children

@@ -115,7 +115,7 @@ impl Run {
                 Some((index, LimitKind::Time))
             }
             StopReason::Deadline => {
-                let own = self.and_around(index).map(|at| (at, self.own_deadline(at)));
+                let own = self.self_and_ancestors(index).map(|at| (at, self.own_deadline(at)));
                 let all = own.chain(once((0, self.deadline)));
                 let set = all.filter_map(|(at, deadline)| Some((at, deadline?)));
                 let first: Option<(usize, Timestamp)> = set.min_by_key(|(_, deadline)| *deadline);

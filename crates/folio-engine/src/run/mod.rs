@@ -51,23 +51,23 @@ mod views;
 mod tests;
 
 pub use agent::{
-    AgentProgram, AskAction, CompactAction, Equipment, FixedCosts, Judging, ModelAnswer, ModelFailure,
-    ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price, UsedUp,
+    AgentProgram, AskAction, CompactAction, Equipment, FailedCallUsage, FixedCosts, Judging, ModelAnswer, ModelFailure,
+    ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
-pub use approval::{Asks, AsksFirst, Leave, PlanGate, Waiting, micro_usd};
-pub use asked::Asked;
+pub use approval::{ApprovalPolicy, GrantedApproval, PendingApproval, PlanGate, RequiredApproval, micro_usd};
+pub use asked::RequestRef;
 pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckAction, CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;
 pub use due::{Action, CallAction};
 pub use edit::{EditError, ShownPlan};
-pub use fork::{ForkAt, ForkError, Forking, Moment, Search, Searched};
+pub use fork::{ForkAt, ForkBuilder, ForkError, ForkSearch, ForkSearchOutcome, Moment};
 pub use limit_met::{LimitKind, LimitMet};
 pub use limits::Limits;
 pub use needs::Needs;
 pub use raise::LimitError;
-pub use resources::{OnlyLooks, WritesOf, WrittenElsewhere};
+pub use resources::{IsReadOnlyTool, WritesOf, WrittenElsewhere};
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};
 pub use versions::{PlanVersion, plan_versions};
-pub use views::SoFar;
+pub use views::RunSummary;

@@ -55,7 +55,9 @@ impl Run {
 
     /// The smallest limit that `what` returns for node `index` and the tasks around it; at most `of_run`.
     pub(super) fn least_around<T: Ord>(&self, index: usize, of_run: T, what: impl Fn(&Budget) -> Option<T>) -> T {
-        let own = self.and_around(index).filter_map(|at| what(self.budget_of(at)?));
+        let own = self
+            .self_and_ancestors(index)
+            .filter_map(|at| what(self.budget_of(at)?));
         own.fold(of_run, T::min)
     }
 
@@ -68,7 +70,7 @@ impl Run {
     pub(super) fn plan_level(&self, index: usize, of_run: u32) -> (u32, u32) {
         let level = self.plans_around(index).saturating_add(1);
         let own = self
-            .and_around(index)
+            .self_and_ancestors(index)
             .filter_map(|at| Some(self.plans_around(at).saturating_add(self.budget_of(at)?.depth?)));
         (level, own.fold(of_run, u32::min))
     }
@@ -82,7 +84,7 @@ impl Run {
     /// The limits on nodes that apply to node `index`: the node that has the limit, the number of nodes so far, and the
     /// limit; that of the run comes last.
     fn node_limits(&self, index: usize) -> impl Iterator<Item = (usize, usize, u32)> {
-        let own = self.and_around(index).filter_map(|at| {
+        let own = self.self_and_ancestors(index).filter_map(|at| {
             let limit = self.own_nodes(at)?;
             Some((at, self.nodes_below(at), limit))
         });
@@ -150,7 +152,7 @@ impl Run {
 
     /// The earliest time at which node `index` must have ended, by its own limit, those around it, or that of the run.
     pub(super) fn deadline_around(&self, index: usize) -> Option<Timestamp> {
-        let own = self.and_around(index).filter_map(|at| self.own_deadline(at));
+        let own = self.self_and_ancestors(index).filter_map(|at| self.own_deadline(at));
         own.chain(self.deadline).min()
     }
 
@@ -218,7 +220,7 @@ impl Run {
     }
 
     /// The event that stops a task whose own time is over.
-    pub(super) fn out_of_time(&self, now: Timestamp) -> Option<Event> {
+    pub(super) fn own_deadline_event(&self, now: Timestamp) -> Option<Event> {
         let (_, index) = self.open_deadlines().next().filter(|(deadline, _)| *deadline <= now)?;
         Some(Event::CancelRequested {
             node: Some(self.nodes[index].id),
@@ -239,14 +241,14 @@ impl Run {
             let kept = deadline.since(began) / KEPT_OF_TIME;
             Some(deadline.since(now).saturating_sub(kept))
         };
-        let around = self.and_around(index);
+        let around = self.self_and_ancestors(index);
         let own = around.filter_map(|at| before(self.nodes[at].started_at, self.own_deadline(at)));
         own.chain(before(self.started_at, self.deadline)).min()
     }
 
     /// Whether the tasks around node `index` allow one more call under way for it, in addition to those in `lanes`.
     pub(super) fn has_lane(&self, index: usize, lanes: &mut Lanes) -> bool {
-        !self.own_limits.has_concurrency || self.and_around(index).all(|at| self.has_lane_in(at, lanes))
+        !self.own_limits.has_concurrency || self.self_and_ancestors(index).all(|at| self.has_lane_in(at, lanes))
     }
 
     fn has_lane_in(&self, task: usize, lanes: &mut Lanes) -> bool {
@@ -257,7 +259,7 @@ impl Run {
         if lanes.full.contains(&task) {
             return false;
         }
-        let is_below = |other: &&usize| self.and_around(**other).any(|around| around == task);
+        let is_below = |other: &&usize| self.self_and_ancestors(**other).any(|around| around == task);
         let under_way = self.executing.iter().chain(&lanes.taken).filter(is_below).count();
         let is_full = under_way >= most as usize;
         if is_full {

@@ -68,7 +68,7 @@ impl Change {
 }
 
 /// What the members of a group that begins need at least: one amount for each member that has something to do.
-pub(super) struct Needs {
+pub(super) struct MinimumNeeds {
     task: Spend,
     each: Vec<Amount>,
     /// Whether the amounts leave out what an earlier version did well in groups of the list.
@@ -182,7 +182,7 @@ impl Run {
     }
 
     /// Releases what was set aside for the member `index` and not used.
-    pub(super) fn let_go(&mut self, index: usize) {
+    pub(super) fn release_set_aside(&mut self, index: usize) {
         let Some(held) = self.nodes[index].held.take() else {
             return;
         };
@@ -215,7 +215,7 @@ impl Run {
     /// the node that has it, the dimension, and the room. Of equal ones, the innermost.
     pub(super) fn least_room(&self, index: usize, dimensions: &[Dimension]) -> Option<(usize, Dimension, u64)> {
         let (mut own, mut least) = (Amount::default(), None);
-        for at in self.and_around(index) {
+        for at in self.self_and_ancestors(index) {
             let node = &self.nodes[at];
             if let Some(purse) = node.purse.as_deref() {
                 let room = purse.room(false).plus(&own);
@@ -237,7 +237,8 @@ impl Run {
     }
 
     fn purses(&self, index: usize) -> impl Iterator<Item = &Purse> {
-        self.and_around(index).filter_map(|at| self.nodes[at].purse.as_deref())
+        self.self_and_ancestors(index)
+            .filter_map(|at| self.nodes[at].purse.as_deref())
     }
 
     /// The smallest limit in each dimension, from node `index` up.
@@ -314,7 +315,7 @@ impl Run {
 
     /// What the items of the list `index` need, without what an earlier version of it did well for the same items
     /// (E9.8).
-    pub(super) fn needs_of_items(&self, index: usize, for_each: &ForEach, items: &[Value]) -> Needs {
+    pub(super) fn needs_of_items(&self, index: usize, for_each: &ForEach, items: &[Value]) -> MinimumNeeds {
         let (task, around) = (self.task_reckoned(), self.limits_around(index));
         let whole = least_of(&for_each.body, &Amount::of(&task), &around);
         let left = |earlier: Option<usize>| match earlier {
@@ -326,7 +327,7 @@ impl Run {
         let rest_only = !is_task && all.iter().any(|left| *left != whole);
         // An item with nothing left to do takes no lane.
         let each = all.into_iter().filter(|left| whole.is_nothing() || !left.is_nothing());
-        Needs {
+        MinimumNeeds {
             task,
             each: each.collect(),
             rest_only,
@@ -334,7 +335,7 @@ impl Run {
     }
 
     /// The same for the members of the group `index`.
-    pub(super) fn needs_of_members(&self, index: usize) -> Needs {
+    pub(super) fn needs_of_members(&self, index: usize) -> MinimumNeeds {
         let (task, around) = (self.task_reckoned(), self.limits_around(index));
         let members = self.nodes[index].children.iter().copied();
         let members = members.filter(|member| self.may_begin(*member) && !self.is_inherited(*member));
@@ -346,7 +347,7 @@ impl Run {
             rest_only |= whole.is_some_and(|whole| whole != left);
             each.push(left);
         }
-        Needs { task, each, rest_only }
+        MinimumNeeds { task, each, rest_only }
     }
 
     /// What the first call for a task may cost.
@@ -396,8 +397,8 @@ impl Run {
     /// There have to be enough calls for all members, or for as many members as the group needs, so that none of them
     /// is left out. Members that need fewer tokens or less money give the rest back, so these have to suffice only for
     /// those that run at the same time.
-    pub(super) fn fits_group(&self, index: usize, needs: Needs) -> Fits {
-        let Needs { task, each, rest_only } = needs;
+    pub(super) fn fits_group(&self, index: usize, needs: MinimumNeeds) -> Fits {
+        let MinimumNeeds { task, each, rest_only } = needs;
         let all = each.iter().fold(Amount::default(), |sum, more| sum.plus(more));
         let is_limited = |dimension: &Dimension| {
             all.get(*dimension) > 0 && self.purses(index).any(|purse| purse.limit.of(*dimension).is_some())

@@ -43,10 +43,10 @@ impl fmt::Debug for Declared {
 }
 
 /// Whether the calls of a tool only read, according to the driver.
-pub type OnlyLooks = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+pub type IsReadOnlyTool = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Wraps [`OnlyLooks`] so that a run can be printed.
-pub(super) struct Looking(OnlyLooks);
+pub(super) struct Looking(IsReadOnlyTool);
 
 impl fmt::Debug for Looking {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,18 +101,18 @@ pub(super) struct Ahead<'r> {
 impl Run {
     /// Sets what calls write. Without it, that is unknown, and calls are kept apart only from those whose names are in
     /// the journal.
-    pub fn know_writes(&mut self, of: Option<WritesOf>) {
+    pub fn set_declared_writes(&mut self, of: Option<WritesOf>) {
         self.declared = of.map(Declared);
     }
 
     /// Sets which tools only read: a stopped call of such a tool is known to have changed nothing (E9.11). Without it,
     /// that is known of none.
-    pub fn know_looks(&mut self, of: Option<OnlyLooks>) {
+    pub fn set_read_only_tools(&mut self, of: Option<IsReadOnlyTool>) {
         self.looking = of.map(Looking);
     }
 
     /// Whether the call of node `index` only reads.
-    pub(super) fn only_looks(&self, index: usize) -> bool {
+    pub(super) fn is_read_only_call(&self, index: usize) -> bool {
         let called = match &self.nodes[index].step {
             Some(Step::Task(task)) => match &task.work {
                 Work::Do(call) => Some(call.tool.as_str()),
@@ -126,7 +126,7 @@ impl Run {
 
     /// Sets which names the calls of other runs hold. Without it, that is unknown, and calls are kept apart only within
     /// the run.
-    pub fn know_elsewhere(&mut self, written: Option<WrittenElsewhere>) {
+    pub fn set_written_elsewhere(&mut self, written: Option<WrittenElsewhere>) {
         self.elsewhere = written.map(Elsewhere);
     }
 
@@ -136,7 +136,7 @@ impl Run {
 
     /// The names that calls under way hold, each with the path of its node, in the order of the names.
     #[must_use]
-    pub fn written(&self) -> Vec<(&str, &str)> {
+    pub fn held_resource_names(&self) -> Vec<(&str, &str)> {
         let taken = self.taken.0.iter();
         taken
             .map(|(name, index)| (name.as_str(), &*self.nodes[*index].path))

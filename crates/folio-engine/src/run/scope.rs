@@ -191,7 +191,7 @@ impl Run {
 
     /// The result of a node as templates see it. Made once and shared while it is cached.
     fn in_scope(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
-        if let Some(made) = self.bodies.seen(index) {
+        if let Some(made) = self.bodies.template_value(index) {
             return Ok(made);
         }
         let before = self.bodies.read();
@@ -201,7 +201,7 @@ impl Run {
         made["output"] = Arc::unwrap_or_clone(output);
         let made = Arc::new(made);
         self.bodies
-            .keep_seen(index, &made, self.bodies.read().saturating_sub(before));
+            .cache_template_value(index, &made, self.bodies.read().saturating_sub(before));
         Ok(made)
     }
 
@@ -237,7 +237,7 @@ impl Run {
         // Nothing is assembled before all of it is there.
         if outputs.len() > 1 {
             let kept = outputs.into_iter().filter_map(Output::kept_under);
-            let mut lacking: Vec<&str> = kept.filter(|hash| !self.bodies.has(hash)).collect();
+            let mut lacking: Vec<&str> = kept.filter(|hash| !self.bodies.check_cached(hash)).collect();
             if let Some(hash) = lacking.pop() {
                 return Err(BodyNeeded(hash.to_owned()));
             }

@@ -7,7 +7,7 @@ use folio_memory::{RunId, Timestamp};
 use serde_json::Value;
 
 use super::agent::{Equipment, Fact};
-use super::approval::{AskFirst, AskedAbout, PlanGate, Rule};
+use super::approval::{ApprovalRequest, AskFirst, PlanGate, Rule};
 use super::bodies::Bodies;
 use super::limit_met::LimitKind;
 use super::limits::Limits;
@@ -65,11 +65,11 @@ pub struct Run {
     /// The models that may be asked, if the driver has any. Not derived from the journal.
     pub(super) equipment: Option<Arc<Equipment>>,
     /// Nodes that wait for a person's answer.
-    pub(super) asking: BTreeSet<usize>,
+    pub(super) awaiting_answer: BTreeSet<usize>,
     /// The answers of people, by question.
     pub(super) answers: BTreeMap<String, Fact>,
     /// What memory held when a task was last briefed.
-    pub(super) last_told: Arc<str>,
+    pub(super) last_briefed_memory: Arc<str>,
     /// The number of calls that models wanted, and of roll-ups: nodes that belong to no plan.
     pub(super) actions: usize,
     /// The number of plans that replaced others.
@@ -79,7 +79,7 @@ pub struct Run {
     /// Nodes whose plan waits for approval.
     pub(super) gated: BTreeSet<usize>,
     /// Calls that a person was asked to approve, until their nodes have ended.
-    pub(super) asked_about: BTreeMap<usize, AskedAbout>,
+    pub(super) asked_about: BTreeMap<usize, ApprovalRequest>,
     /// Rules for calls that need no further approval.
     pub(super) rules: Vec<Rule>,
     /// Which calls wait for approval, if somebody is there to give it. Not derived from the journal.
@@ -180,9 +180,9 @@ impl Run {
             finished: BTreeMap::new(),
             cancel_requests: 0,
             equipment: None,
-            asking: BTreeSet::new(),
+            awaiting_answer: BTreeSet::new(),
             answers: BTreeMap::new(),
-            last_told: Arc::default(),
+            last_briefed_memory: Arc::default(),
             actions: 0,
             replans: 0,
             gate: PlanGate::default(),
@@ -418,12 +418,12 @@ impl Run {
 
     /// Whether no call of node `index` may begin, because it or something around it is paused.
     pub(super) fn is_paused(&self, index: usize) -> bool {
-        self.paused > 0 && self.and_around(index).any(|at| self.nodes[at].paused)
+        self.paused > 0 && self.self_and_ancestors(index).any(|at| self.nodes[at].paused)
     }
 
     /// Whether the whole run is paused, and has not ended.
     #[must_use]
-    pub fn is_paused_whole(&self) -> bool {
+    pub fn is_run_paused(&self) -> bool {
         self.result().is_none() && self.nodes.first().is_some_and(|root| root.paused)
     }
 
@@ -616,7 +616,7 @@ impl Run {
         if node.agent.is_some() {
             self.agent_ended(index);
         }
-        self.let_go(index);
+        self.release_set_aside(index);
         let node = &self.nodes[index];
         *self.finished.entry(result.status).or_insert(0) += 1;
         let (parent, optional, is_action) = (node.parent, node.optional, node.kind == NodeKind::Action);

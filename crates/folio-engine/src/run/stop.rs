@@ -29,7 +29,7 @@ impl Run {
     /// The result of node `index`, which has nothing to show and was stopped for `why`. A node whose own time is over
     /// has failed, as at any other limit (E9.10), because nobody asked to stop it; nodes that were stopped with it are
     /// cancelled.
-    pub(super) fn stopped(&self, index: usize, why: Cancel, notes: &str) -> NodeResult {
+    pub(super) fn stopped_result(&self, index: usize, why: Cancel, notes: &str) -> NodeResult {
         let around = self.nodes[index].parent.and_then(|parent| self.nodes[parent].cancel);
         if why == Cancel::ByDeadline && around != Some(Cancel::ByDeadline) {
             NodeResult::failed(self.severity_of(index, why.reason()), why.reason(), notes)

@@ -262,7 +262,7 @@ impl Sim {
             finding: crate::result::Finding::Met,
         };
         let found: Vec<CheckFinding> = check.calls.into_iter().map(met).collect();
-        let event = self.run.verified(check.node, &found).unwrap();
+        let event = self.run.check_findings_event(check.node, &found).unwrap();
         self.record(event);
     }
 

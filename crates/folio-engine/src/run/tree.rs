@@ -234,7 +234,7 @@ impl Node {
 
 impl Run {
     /// Node `index` and the nodes around it, the nearest first and the root last.
-    pub(super) fn and_around(&self, index: usize) -> impl Iterator<Item = usize> {
+    pub(super) fn self_and_ancestors(&self, index: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(index), |at| self.nodes[*at].parent)
     }
 }

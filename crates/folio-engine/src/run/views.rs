@@ -17,7 +17,7 @@ use crate::spend::{Purse, Spend};
 
 /// What a list shows of a run beside its status, so that nobody has to fold its journal for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SoFar {
+pub struct RunSummary {
     /// What the run has used.
     #[serde(default, skip_serializing_if = "folio_memory::is_default")]
     pub spent: Spend,
@@ -32,14 +32,14 @@ pub struct SoFar {
     pub broken_off: u32,
 }
 
-impl SoFar {
+impl RunSummary {
     /// How often a run that breaks off again and again is resumed automatically: what it does may be what kills its
     /// processes.
     pub const BROKEN_OFF_MAX: u32 = 5;
 
     /// Whether the run continues only if somebody asks for it (E9.9).
     #[must_use]
-    pub fn is_left_alone(&self) -> bool {
+    pub fn needs_manual_resume(&self) -> bool {
         self.broken_off >= Self::BROKEN_OFF_MAX
     }
 }
@@ -65,11 +65,11 @@ impl Run {
 
     /// What a list shows of the run.
     #[must_use]
-    pub fn so_far(&self) -> SoFar {
-        let asks = self.questions().len() + self.waiting().len();
-        SoFar {
+    pub fn summary(&self) -> RunSummary {
+        let asks = self.questions().len() + self.pending_approvals().len();
+        RunSummary {
             spent: self.nodes.first().map(|root| root.spent).unwrap_or_default(),
-            paused: self.is_paused_whole(),
+            paused: self.is_run_paused(),
             asks: u32::try_from(asks).unwrap_or(u32::MAX),
             broken_off: self.broken_off,
         }
@@ -254,7 +254,7 @@ impl Run {
 
     /// What the model that combined the results of the previous plan of node `id` said of it; empty if none did.
     #[must_use]
-    pub fn plan_before_came_to(&self, id: NodeId) -> &str {
+    pub fn previous_plan_summary(&self, id: NodeId) -> &str {
         let index = self.by_id.get(&id);
         match index
             .and_then(|index| self.agent(*index))
@@ -347,7 +347,7 @@ impl Run {
         let node = &self.nodes[index];
         let is_answered = || {
             let asked = self.asked_about.get(&index);
-            asked.is_some_and(|asked| asked.said.is_some()) && !self.asking.contains(&index)
+            asked.is_some_and(|asked| asked.answer.is_some()) && !self.awaiting_answer.contains(&index)
         };
         match node.state {
             NodeState::WaitingInput if is_answered() && node.agent.is_some() => NodeState::Executing,

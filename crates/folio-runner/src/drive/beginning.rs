@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use folio_engine::CallAction;
-use folio_engine::run::{AskAction, CheckAction, CompactAction, Leave};
+use folio_engine::run::{AskAction, CheckAction, CompactAction, GrantedApproval};
 use folio_tools::{Effect, ToolContext};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -41,10 +41,10 @@ impl Drive {
             cancel,
             ..self.context.clone()
         };
-        match call.leave {
-            Leave::Nothing => {}
-            Leave::Tool => context.allow_tool(),
-            Leave::Call => context.allow(),
+        match call.granted {
+            GrantedApproval::Nothing => {}
+            GrantedApproval::Tool => context.allow_tool(),
+            GrantedApproval::Call => context.allow(),
         }
         context.allowed |= grants::allows_tool(&self.allowed_tools, &call.tool);
         let (registry, memory) = (self.shared.registry.clone(), self.shared.workspace.clone());

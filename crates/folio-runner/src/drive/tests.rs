@@ -70,7 +70,7 @@ async fn most_at_hand(steps: Value, outputs_at_hand: Option<usize>) -> (usize, u
     loop {
         calls.take_up(&mut drive.begun);
         drive.step(std::mem::take(&mut done)).await.unwrap();
-        most = most.max(drive.run.bytes_at_hand());
+        most = most.max(drive.run.cached_bytes());
         times += 1;
         if drive.run.result().is_some() && drive.ahead.is_durable() {
             let result = drive.run.result().unwrap();

@@ -41,7 +41,7 @@ impl Drive {
             events: batch.events,
             status: status_of(&self.run),
             title: None,
-            so_far: Some(self.run.so_far()),
+            so_far: Some(self.run.summary()),
         };
         let mut expected = vec![
             Expected::RunHead {

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio_engine::run::{AskAction, ModelAnswer, ModelFailure, ModelFailureKind, UsedUp};
+use folio_engine::run::{AskAction, FailedCallUsage, ModelAnswer, ModelFailure, ModelFailureKind};
 use folio_engine::talk::{self, ModelRole, Stop};
 use folio_model::{
     Message, ModelError, ModelErrorKind, NewSession, Place, Reply, Request, Role, Speaker, StopCause, ToolCall,
@@ -251,9 +251,9 @@ fn failed(error: &ModelError, model: &RunnerModel) -> ModelAnswer {
         message: error.to_string(),
         retry_after: error.retry_after,
         used: match &error.used {
-            folio_model::UsedUp::Known(usage) => UsedUp::Known(model.spend_of(usage)),
-            folio_model::UsedUp::ByKind => UsedUp::ByKind,
-            _ => UsedUp::Unknown,
+            folio_model::UsedUp::Known(usage) => FailedCallUsage::Known(model.spend_of(usage)),
+            folio_model::UsedUp::ByKind => FailedCallUsage::ByKind,
+            _ => FailedCallUsage::Unknown,
         },
     })
 }

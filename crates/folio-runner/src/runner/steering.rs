@@ -2,7 +2,7 @@
 //! (E9.11).
 
 use folio_engine::event::{Always, NewLimits, PlanDifference};
-use folio_engine::run::{Asked, NodeKind, Waiting};
+use folio_engine::run::{NodeKind, PendingApproval, RequestRef};
 use folio_engine::{Event, NodeId, Run};
 use folio_memory::view::is_blank;
 use folio_memory::{Actor, Role, RunId};
@@ -50,7 +50,7 @@ impl Runner {
     pub async fn answer(
         &self,
         run: RunId,
-        asked: impl Into<Asked>,
+        asked: impl Into<RequestRef>,
         answer: &str,
         by: &Actor,
     ) -> Result<(), RunnerError> {
@@ -61,7 +61,7 @@ impl Runner {
             let Some((_, question)) = questions.iter().find(|(asking, _)| *asking == node) else {
                 return Err(no_question(run, node));
             };
-            if !asked.means(&question.mark()) {
+            if !asked.matches_mark(&question.mark()) {
                 return Err(asked_else(run, node));
             }
             // What follows from the deadline is due, whether or not somebody drives the run (E9.9).
@@ -76,7 +76,7 @@ impl Runner {
                     path: place_of(run, node),
                 });
             }
-            if !question.takes(answer) {
+            if !question.accepts(answer) {
                 return Err(RunnerError::NotAnOption {
                     answer: answer.to_owned(),
                     options: question.options.clone(),
@@ -162,26 +162,26 @@ impl Runner {
     pub async fn approve(
         &self,
         run: RunId,
-        asked: impl Into<Asked>,
+        asked: impl Into<RequestRef>,
         always: Option<Always>,
         by: &Actor,
     ) -> Result<(), RunnerError> {
         let who = person(by)?;
         let asked = asked.into();
         let node = asked.node;
-        let yes = |run: &Run| match run.waiting_at(node) {
-            Some(waiting) if !asked.means(&waiting.mark()) => Err(asked_else(run, node)),
-            Some(Waiting::Call(_)) => Ok(Some(Event::CallApproved {
+        let yes = |run: &Run| match run.pending_approval_at(node) {
+            Some(waiting) if !asked.matches_mark(&waiting.mark()) => Err(asked_else(run, node)),
+            Some(PendingApproval::Call(_)) => Ok(Some(Event::CallApproved {
                 node,
                 always,
                 by: who.clone(),
             })),
-            Some(Waiting::Plan(version)) => Ok(Some(Event::PlanApproved {
+            Some(PendingApproval::Plan(version)) => Ok(Some(Event::PlanApproved {
                 node,
                 version,
                 by: who.clone(),
             })),
-            Some(Waiting::Check(_)) => Ok(Some(said_of_check(node, YES, &who))),
+            Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, YES, &who))),
             None => Err(no_approval(run, node)),
         };
         self.must_go_on(run, by, yes).await
@@ -195,27 +195,27 @@ impl Runner {
     pub async fn reject(
         &self,
         run: RunId,
-        asked: impl Into<Asked>,
+        asked: impl Into<RequestRef>,
         reason: &str,
         by: &Actor,
     ) -> Result<(), RunnerError> {
         let who = person(by)?;
         let asked = asked.into();
         let node = asked.node;
-        let no = |run: &Run| match run.waiting_at(node) {
-            Some(waiting) if !asked.means(&waiting.mark()) => Err(asked_else(run, node)),
-            Some(Waiting::Call(_)) => Ok(Some(Event::CallRejected {
+        let no = |run: &Run| match run.pending_approval_at(node) {
+            Some(waiting) if !asked.matches_mark(&waiting.mark()) => Err(asked_else(run, node)),
+            Some(PendingApproval::Call(_)) => Ok(Some(Event::CallRejected {
                 node,
                 reason: reason.to_owned(),
                 by: who.clone(),
             })),
-            Some(Waiting::Plan(version)) => Ok(Some(Event::PlanRejected {
+            Some(PendingApproval::Plan(version)) => Ok(Some(Event::PlanRejected {
                 node,
                 version,
                 reason: reason.to_owned(),
                 by: who.clone(),
             })),
-            Some(Waiting::Check(_)) => Ok(Some(said_of_check(node, &no_because(reason), &who))),
+            Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, &no_because(reason), &who))),
             None => Err(no_approval(run, node)),
         };
         self.must_go_on(run, by, no).await

@@ -270,9 +270,9 @@ async fn a_call_waits_for_a_yes(houses: &dyn Houses) -> (House, RunId) {
     let house = house(houses, Vec::new()).await;
     let plan = json!({"title": "Roof", "steps": [{"id": "up", "do": {"tool": "climb", "args": {"what": "roof"}}}]});
     let run = submit(&house, &plan).await;
-    let waits = |run: &Run, _: &[Event]| !run.waiting().is_empty();
+    let waits = |run: &Run, _: &[Event]| !run.pending_approvals().is_empty();
     let result = steered(&house, run, waits, async |runner, now| {
-        let node = now.waiting()[0].0;
+        let node = now.pending_approvals()[0].0;
         runner.approve(run, node, None, &ada()).await.unwrap();
     });
     assert_eq!(result.await.status, Outcome::Ok);
@@ -298,9 +298,9 @@ async fn a_plan_waits_for_a_yes_and_is_edited(houses: &dyn Houses) -> (House, Ru
         .submit(of_goal("clean the room", json!({"gate": "root"})))
         .await
         .unwrap();
-    let waits = |run: &Run, _: &[Event]| !run.waiting().is_empty();
+    let waits = |run: &Run, _: &[Event]| !run.pending_approvals().is_empty();
     let result = steered(&house, run, waits, async |runner, now| {
-        let node = now.waiting()[0].0;
+        let node = now.pending_approvals()[0].0;
         let text = plan::to_markdown(&now.shown_plan(node).unwrap().steps) + "- [ ] sweep the floor {#sweep}\n";
         runner
             .edit_plan(run, Some(node), &text, None, &Actor::new(Role::Human, "ada"))
@@ -308,7 +308,7 @@ async fn a_plan_waits_for_a_yes_and_is_edited(houses: &dyn Houses) -> (House, Ru
             .unwrap();
         // Edited by a person, it needs no other yes.
         let now = runner.load(run).await.unwrap();
-        if !now.waiting().is_empty() {
+        if !now.pending_approvals().is_empty() {
             runner.approve(run, node, None, &ada()).await.unwrap();
         }
     });

@@ -26,9 +26,9 @@ pub(super) async fn a_call_that_is_refused_is_not_made(houses: &dyn Houses) -> (
         {"id": "up", "optional": true, "do": {"tool": "climb", "args": {"what": "roof"}}}, echo("after", json!(1)),
     ]});
     let run = submit(&house, &plan).await;
-    let waits = |run: &Run, _: &[Event]| !run.waiting().is_empty();
+    let waits = |run: &Run, _: &[Event]| !run.pending_approvals().is_empty();
     let result = steered(&house, run, waits, async |runner, now| {
-        let node = now.waiting()[0].0;
+        let node = now.pending_approvals()[0].0;
         runner.reject(run, node, "it rains", &ada()).await.unwrap();
     });
     assert_eq!(result.await.status, Outcome::Ok);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use folio::engine::event::Question;
-use folio::engine::run::Asked;
+use folio::engine::run::RequestRef;
 use folio::engine::{NodeId, Run};
 use folio::memory::RunId;
 use folio::runner::{RunnerError, Watch};
@@ -65,8 +65,8 @@ pub(super) fn requests(forms: BTreeMap<String, ElicitRequestParams>) -> InputReq
 }
 
 /// Returns the name of a question, which stays the same as long as the same node asks the same question.
-fn asked(node: NodeId, question: &Question) -> Asked {
-    Asked {
+fn asked(node: NodeId, question: &Question) -> RequestRef {
+    RequestRef {
         node,
         mark: Some(question.mark()),
     }

@@ -1,6 +1,6 @@
 //! A run as a text: its state in one line, or the whole run.
 
-use folio::engine::run::Waiting;
+use folio::engine::run::PendingApproval;
 use folio::engine::{NodeId, NodeState, NodeView, Outcome, Run};
 use folio::memory::counted::counted;
 use folio::memory::tokens::Tokens;
@@ -57,7 +57,7 @@ pub(super) fn run_line(row: &RunRow, run: &Run) -> String {
 /// Returns the same line. If the run waits for approval, the line includes the command that approves.
 pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
     let mut line = run_line(row, run);
-    if let Some((node, waiting)) = run.waiting().first() {
+    if let Some((node, waiting)) = run.pending_approvals().first() {
         line.push_str(&format!(
             "; waits for a person's approval: {}",
             approving(row, *node, waiting)
@@ -68,11 +68,11 @@ pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
 
 /// Lists what in `run` waits for approval, one line each: at which node, what it is, and the command that approves it.
 pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<String> {
-    let line = |(node, waiting): (NodeId, Waiting<'_>)| {
+    let line = |(node, waiting): (NodeId, PendingApproval<'_>)| {
         let what = match &waiting {
-            Waiting::Call(approval) => approval.in_words(),
-            Waiting::Check(question) => question.text.clone(),
-            Waiting::Plan(_) => {
+            PendingApproval::Call(approval) => approval.in_words(),
+            PendingApproval::Check(question) => question.text.clone(),
+            PendingApproval::Plan(_) => {
                 let steps = run.steps(node);
                 let titles: Vec<String> = steps.iter().map(|step| run.title(step.id)).collect();
                 format!(
@@ -88,17 +88,17 @@ pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<Str
         let colon = if path.is_empty() { "" } else { ": " };
         format!("{path}{colon}{shown}{more}; {}", approving(row, node, &waiting))
     };
-    run.waiting().into_iter().take(APPROVALS).map(line).collect()
+    run.pending_approvals().into_iter().take(APPROVALS).map(line).collect()
 }
 
 /// Returns the command that approves what waits at `node`, and nothing that waits there later.
-fn approving(row: &RunRow, node: NodeId, waiting: &Waiting<'_>) -> String {
+fn approving(row: &RunRow, node: NodeId, waiting: &PendingApproval<'_>) -> String {
     format!("`folio approve {}.{node}.{}`", row.handle, waiting.mark())
 }
 
 /// Returns whether `run` waits for an approval, or with `by_questions` for an answer, and does nothing else meanwhile.
 pub(super) fn is_held_up(run: &Run, by_questions: bool) -> bool {
-    let waits = !run.waiting().is_empty() || (by_questions && !run.questions().is_empty());
+    let waits = !run.pending_approvals().is_empty() || (by_questions && !run.questions().is_empty());
     waits
         && !run
             .tree()

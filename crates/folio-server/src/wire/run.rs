@@ -6,7 +6,7 @@ use std::sync::Arc;
 use folio::Timestamp;
 use folio::engine::plan::{Criterion, Step};
 use folio::engine::result::Finding;
-use folio::engine::run::{NodeView, SoFar};
+use folio::engine::run::{NodeView, RunSummary};
 use folio::engine::spend::{Dimension, Purse, Spend};
 use folio::engine::{Given, NodeResult, Output, Run, projection};
 use folio::memory::{PageHandle, PageId};
@@ -37,7 +37,7 @@ pub(crate) struct RunShape {
 
 impl RunShape {
     /// Returns `row` in its wire form, with the values that its last commit holds.
-    pub(crate) fn of(row: &RunRow, so_far: Option<&SoFar>) -> Self {
+    pub(crate) fn of(row: &RunRow, so_far: Option<&RunSummary>) -> Self {
         Self {
             row: RowShape::of(row),
             spent: so_far.map(|so_far| SpendShape::of(&so_far.spent)),
@@ -175,14 +175,14 @@ impl RunInFull {
             forked_from: OriginShape::of(run.variable()),
             nodes: run.len(),
             in_flight: run.in_flight().len(),
-            paused: run.is_paused_whole(),
+            paused: run.is_run_paused(),
             counts: run
                 .counts()
                 .iter()
                 .map(|(outcome, count)| (outcome.as_str(), *count))
                 .collect(),
             spent: root.map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
-            asks: run.questions().len() + run.waiting().len(),
+            asks: run.questions().len() + run.pending_approvals().len(),
             result: run.result().map(ResultShape::of),
             pages,
             held_up,

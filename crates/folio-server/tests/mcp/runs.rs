@@ -314,7 +314,7 @@ async fn call_waiting_for_approval_is_reported_with_its_command() {
             .await;
         let row = runner.workspace().run(Ref::Handle(RunHandle(1))).await.unwrap();
         let loaded = runner.load(row.id).await.unwrap();
-        let (node, waiting) = loaded.waiting()[0];
+        let (node, waiting) = loaded.pending_approvals()[0];
         let approve = format!("`folio approve r1.{node}.{}`", waiting.mark());
         let waits = format!("sh: shell {{\"argv\":[\"true\"]}}; {approve}");
         assert!(

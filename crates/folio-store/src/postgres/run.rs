@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use folio_engine::Run;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::id::{RunHandle, RunRef};
 use folio_memory::{RunId, Seq};
 use tokio_postgres::Row;
@@ -202,7 +202,7 @@ pub(super) async fn heads(session: &Session, runs: &[RunId]) -> Result<Vec<(RunI
 }
 
 /// What the last commits of `runs` say of them.
-pub(super) async fn so_far(session: &Session, runs: &[RunId]) -> Result<Vec<(RunId, SoFar)>, Failure> {
+pub(super) async fn so_far(session: &Session, runs: &[RunId]) -> Result<Vec<(RunId, RunSummary)>, Failure> {
     let ids: Vec<Vec<u8>> = runs.iter().map(|id| id.to_bytes().to_vec()).collect();
     let mut said = Vec::with_capacity(runs.len());
     for row in session.query(LAST_RECORDS, &[&session.space.0, &ids]).await? {

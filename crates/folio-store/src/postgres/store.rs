@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
     Clock, Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
@@ -288,7 +288,7 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError> {
+    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError> {
         let runs = Arc::new(runs);
         self.read(space, move |session, _| {
             let runs = Arc::clone(&runs);

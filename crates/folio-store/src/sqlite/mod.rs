@@ -74,7 +74,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::id::{EntryRef, PageRef, RunRef, TurnRef};
 use folio_memory::{
     Entry, EntryId, EntryQuery, KeptPolicy, Link, ListAnswer, NoteQuery, NotesKept, Page, PageQuery, RunId, Seq,
@@ -549,7 +549,7 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError> {
+    async fn runs_so_far(&self, space: &SpaceName, runs: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError> {
         self.read(space, move |conn, space| run::so_far(conn, space, &runs))
             .await
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use folio_engine::Run;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::id::{RunHandle, RunRef};
 use folio_memory::{RunId, Seq, Timestamp};
 use rusqlite::types::Value;
@@ -187,7 +187,7 @@ pub(super) fn so_far(
     conn: &Connection,
     space: Option<SpaceId>,
     runs: &[RunId],
-) -> Result<Vec<(RunId, SoFar)>, Failure> {
+) -> Result<Vec<(RunId, RunSummary)>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
     // Records of runs are never packed.
     let sql = "SELECT record FROM log WHERE place = ?1";

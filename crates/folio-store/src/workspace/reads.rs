@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::id::{EntryRef, PageRef, RunRef};
 use folio_memory::roles::Sight;
 use folio_memory::{
@@ -285,7 +285,7 @@ impl Workspace {
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
-    pub async fn runs_so_far(&self, runs: &[RunRow]) -> Result<HashMap<RunId, SoFar>, WorkspaceError> {
+    pub async fn runs_so_far(&self, runs: &[RunRow]) -> Result<HashMap<RunId, RunSummary>, WorkspaceError> {
         self.needs_the_space("the runs")?;
         let ids = runs.iter().map(|row| row.id).collect();
         let said = self.inner.store.runs_so_far(&self.inner.space, ids).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_engine::spend::Spend;
 use folio_memory::id::{Ref, RunHandle};
 use folio_memory::{RunId, Seq};
@@ -257,7 +257,7 @@ pub async fn run_progress_is_taken_from_the_last_commit_only(home: &dyn Home) {
             .expect("what lists tell")
     };
     assert_eq!(told().await, []);
-    let some = SoFar {
+    let some = RunSummary {
         spent: Spend {
             tokens_in: 70_000,
             micro_usd: 1_234_567,
@@ -268,7 +268,7 @@ pub async fn run_progress_is_taken_from_the_last_commit_only(home: &dyn Home) {
         broken_off: 1,
     };
     // A run that reports no usage differs from one that reports nothing.
-    for so_far in [some, SoFar::default()] {
+    for so_far in [some, RunSummary::default()] {
         let said = scene.append_saying(run, vec![asked_by("a")], so_far).await;
         said.expect("an event");
         assert_eq!(told().await, [(run, so_far)]);

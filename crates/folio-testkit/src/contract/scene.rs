@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use folio_engine::Event;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::{
     Actor, Change, Clock, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, ListAnswer, NewEntry,
     NewPage, Owner, PageFields, PageId, PageRole, Role, RunId, Seq, SpaceName, Tag, Timestamp, Trust,
@@ -224,7 +224,12 @@ impl Scene {
     /// # Errors
     ///
     /// The store's error.
-    pub async fn append_saying(&self, run: RunId, events: Vec<Event>, so_far: SoFar) -> Result<Committed, StoreError> {
+    pub async fn append_saying(
+        &self,
+        run: RunId,
+        events: Vec<Event>,
+        so_far: RunSummary,
+    ) -> Result<Committed, StoreError> {
         let append = RunAppend {
             run,
             events,

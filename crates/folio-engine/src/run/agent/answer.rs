@@ -68,12 +68,12 @@ pub struct ModelFailure {
     /// How long the provider asks to wait.
     pub retry_after: Option<Duration>,
     /// What it used nevertheless.
-    pub used: UsedUp,
+    pub used: FailedCallUsage,
 }
 
 /// What a failed model call used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum UsedUp {
+pub enum FailedCallUsage {
     /// What follows from the kind of failure: nothing, or what was set aside.
     #[default]
     ByKind,
@@ -91,7 +91,7 @@ impl ModelFailure {
             kind,
             message: message.into(),
             retry_after: None,
-            used: UsedUp::ByKind,
+            used: FailedCallUsage::ByKind,
         }
     }
 }
@@ -175,7 +175,7 @@ impl Run {
                     mended,
                 })
             }
-            ModelAnswer::Stopped => Some(self.skipping(index)),
+            ModelAnswer::Stopped => Some(self.skipped_event(index)),
             ModelAnswer::Failed(failure) => {
                 use ModelFailureKind as Kind;
                 let may_retry = matches!(
@@ -228,9 +228,9 @@ impl Run {
                         may_retry,
                     },
                     spent: match failure.used {
-                        UsedUp::Known(used) => priced(used),
-                        UsedUp::ByKind if !has_begun => Spend::default(),
-                        UsedUp::Unknown | UsedUp::ByKind => pending.reserved,
+                        FailedCallUsage::Known(used) => priced(used),
+                        FailedCallUsage::ByKind if !has_begun => Spend::default(),
+                        FailedCallUsage::Unknown | FailedCallUsage::ByKind => pending.reserved,
                     },
                     retry_at,
                 })

@@ -27,7 +27,7 @@ impl Run {
                 memory,
                 book,
                 limits,
-            } => self.told(at, *node, (memory, book.clone()), limits.as_deref()),
+            } => self.apply_briefing(at, *node, (memory, book.clone()), limits.as_deref()),
             Event::Compacting { node, reserved } => self.compacting(*node, reserved),
             Event::Compacted {
                 node,
@@ -37,7 +37,7 @@ impl Run {
                 spent,
             } => {
                 let (index, agent) = self.agent_at(*node, "compacted")?;
-                agent.put_away(*pieces as usize, text, book.clone());
+                agent.replace_beginning(*pieces as usize, text, book.clone());
                 self.compacted(index, spent);
                 Ok(())
             }
@@ -62,7 +62,7 @@ impl Run {
                 call,
                 program,
                 session,
-            } => self.session_of(*node, *call, program, session),
+            } => self.record_session(*node, *call, program, session),
             Event::Replied { node, reply, spent, .. } => self.replied(*node, reply, spent),
             Event::AskFailed {
                 node,
@@ -117,7 +117,7 @@ impl Run {
                 }
                 let index = self.step_to(*node, Move::Verify)?;
                 self.make_ready(index);
-                self.is_to_be_checked(index);
+                self.start_result_check(index);
                 let (_, agent) = self.agent_at(*node, "proposed")?;
                 agent.take_reply();
                 agent.unanswered = None;
@@ -179,10 +179,10 @@ impl Run {
                 agent.handed += u32::from(question.is_task());
                 agent.question = Some(question.clone());
                 self.ready.remove(&index);
-                self.asking.insert(index);
+                self.awaiting_answer.insert(index);
                 Ok(())
             }
-            Event::Answered { node, answer, by } => self.answered_by(*node, answer, by),
+            Event::Answered { node, answer, by } => self.apply_person_answer(*node, answer, by),
             _ => Ok(()),
         }
     }
@@ -277,7 +277,7 @@ impl Run {
         agent.rejections += 1;
         agent.wrong = problems.first().cloned();
         agent.answer_calls("not used");
-        agent.say(Message::user(rejected::put_right(purpose, problems)));
+        agent.say(Message::user(rejected::correction_request(purpose, problems)));
         Ok(())
     }
 
@@ -344,7 +344,7 @@ impl Run {
             self.hold_steps(index);
             return Ok(());
         }
-        self.take_place(index);
+        self.replace_previous_plan(index);
         self.settle_if_done(index);
         Ok(())
     }

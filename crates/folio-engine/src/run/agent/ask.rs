@@ -55,7 +55,7 @@ pub struct AskAction {
     pub reserved: Spend,
     /// How many models of the role are passed over because they could not help: the one that is asked stands in for
     /// them (E9.13).
-    pub passed: u32,
+    pub skipped_models: u32,
     /// The executor that the task or the decision names, if the driver of the run has it (E9.17).
     pub executor: Option<String>,
     /// Whether this starts an agent program: if nobody sees its end, nobody knows what it did.
@@ -107,7 +107,7 @@ impl Run {
             match purpose {
                 Purpose::Decide => {
                     let notes = "not begun, because its time is almost up";
-                    return Some(Action::Record(self.failing(index, StopReason::Deadline, notes)));
+                    return Some(Action::Record(self.failed_event(index, StopReason::Deadline, notes)));
                 }
                 Purpose::Work | Purpose::Replan => {
                     return Some(Action::Record(self.over_budget(index, purpose, StopReason::Deadline)));
@@ -118,7 +118,7 @@ impl Run {
         if !has_room {
             return None;
         }
-        if self.is_untold(index, purpose) {
+        if self.needs_briefing(index, purpose) {
             return Some(Action::Brief(id));
         }
         if purpose == Purpose::Work {
@@ -139,14 +139,14 @@ impl Run {
             Ok(Asking::Over(_) | Asking::Unpriced) if self.has_session(index) => {
                 Some(Action::Record(self.without_answer(index, purpose, &answer::lost())))
             }
-            Ok(Asking::Ask(ask)) => Some(match self.permitted_program(index, *ask) {
+            Ok(Asking::Ask(ask)) => Some(match self.check_program_permission(index, *ask) {
                 Ok(ask) => Action::Ask(Box::new(ask)),
                 Err(event) => Action::Record(*event),
             }),
             Ok(Asking::Compact(compact)) => Some(Action::Compact(compact)),
-            Ok(Asking::Unpriced) if matches!(purpose, Purpose::Decide | Purpose::Work) => {
-                Some(Action::Record(self.failing(index, StopReason::BudgetUsd, UNPRICED)))
-            }
+            Ok(Asking::Unpriced) if matches!(purpose, Purpose::Decide | Purpose::Work) => Some(Action::Record(
+                self.failed_event(index, StopReason::BudgetUsd, UNPRICED),
+            )),
             Ok(Asking::Unpriced) => Some(Action::Record(self.over_budget(index, purpose, StopReason::BudgetUsd))),
             Ok(Asking::Over(reason)) => Some(Action::Record(self.over_budget(index, purpose, reason))),
             Err(BodyNeeded(hash)) => Some(Action::Load(hash)),
@@ -247,7 +247,7 @@ impl Run {
             answer_tokens,
             temperature: (agent.rejections > 0 || role == ModelRole::Judge).then_some(0.0),
             reserved,
-            passed,
+            skipped_models: passed,
             executor: named.map(|(name, _)| name.clone()),
             is_opaque,
             session: agent.session_id(),
@@ -277,7 +277,7 @@ impl Run {
     /// The event if a model does not answer and will not be asked again (E9.13).
     pub(super) fn without_answer(&self, index: usize, purpose: Purpose, failure: &crate::result::Failure) -> Event {
         match purpose {
-            Purpose::Decide | Purpose::Work => self.failing(index, failure.reason, failure.message.clone()),
+            Purpose::Decide | Purpose::Work => self.failed_event(index, failure.reason, failure.message.clone()),
             Purpose::Judge => {
                 let why = format!("the judge did not answer: {}", failure.message);
                 self.unjudged_for(index, failure.reason, &why)

@@ -107,7 +107,7 @@ impl Run {
     }
 
     /// Records that a program has a session for its call under way.
-    pub(super) fn session_of(
+    pub(super) fn record_session(
         &mut self,
         node: NodeId,
         call: u32,
@@ -147,7 +147,7 @@ impl Run {
     /// The question that a program working on `node` waits to have answered, as the call that asks it, if that was the
     /// last thing heard of it; and the name of the executor, if it is not the usual one.
     #[must_use]
-    pub fn left_asking(&self, node: NodeId) -> Option<(Option<&str>, &str)> {
+    pub fn program_question(&self, node: NodeId) -> Option<(Option<&str>, &str)> {
         let index = self.index(node).ok()?;
         let agent = self.agent(index)?;
         let said = agent.talk.iter().rev().find_map(|said| match said {

@@ -166,7 +166,7 @@ impl Run {
     pub fn compaction_stopped(&self, node: NodeId) -> Option<Event> {
         let index = self.index(node).ok()?;
         let is_asked = self.agent(index)?.compacting.is_some();
-        (is_asked && self.nodes[index].cancel.is_some()).then(|| self.skipping(index))
+        (is_asked && self.nodes[index].cancel.is_some()).then(|| self.skipped_event(index))
     }
 
     /// The event that records that the conversation of `node` cannot be offloaded: it does not fit then, and the task
@@ -204,7 +204,7 @@ impl Run {
 
 impl Agent {
     /// Replaces the first `pieces` messages of the conversation by `text`.
-    pub(super) fn put_away(&mut self, pieces: usize, text: &str, book: Option<Box<BookView>>) {
+    pub(super) fn replace_beginning(&mut self, pieces: usize, text: &str, book: Option<Box<BookView>>) {
         let gone = self.talk.drain(..pieces.min(self.talk.len()));
         self.done_before.extend(gone.filter_map(|said| match said {
             Said::Result { node, .. } => Some(node),

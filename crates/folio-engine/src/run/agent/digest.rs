@@ -76,7 +76,7 @@ impl Run {
 
     /// The step of `frame` that `index` is or is inside of.
     fn step_of(&self, frame: &crate::run::tree::Frame, index: usize) -> Option<usize> {
-        self.and_around(index)
+        self.self_and_ancestors(index)
             .find_map(|at| frame.nodes.iter().position(|node| *node == at))
     }
 
@@ -190,7 +190,7 @@ impl Run {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(&shown(&output, self.sizes(Purpose::Work).answer, node.id));
+            text.push_str(&value_excerpt(&output, self.sizes(Purpose::Work).answer, node.id));
         }
         let _ = write!(text, "\n[tool_call {}]", node.id);
         Ok(text)
@@ -272,7 +272,7 @@ impl Run {
                 node.call,
                 result.status,
                 short_line(&result.notes, 300),
-                shown(&output, sizes.digest, node.id),
+                value_excerpt(&output, sizes.digest, node.id),
                 node.id
             );
             left = left.saturating_sub(line.chars().count());
@@ -302,7 +302,7 @@ pub(super) fn all_of<T>(made: impl Iterator<Item = Result<T, BodyNeeded>>) -> Re
 
 /// A value as a model reads it: a text as it is, everything else as JSON; a long one is shown with its beginning and
 /// end, and how to read the rest.
-pub(super) fn shown(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
+pub(super) fn value_excerpt(value: &Value, max: usize, id: impl std::fmt::Display) -> String {
     without_middle(in_words(value), max, format_args!("use result_read node={id}"))
 }
 
@@ -314,7 +314,7 @@ fn shown_within(value: &Value, max: usize, id: impl std::fmt::Display) -> String
         return text;
     }
     match max.checked_sub(LEFT_OUT_CHARS) {
-        Some(rest) if rest >= OUTPUT_MIN => shown(&Value::String(text), rest, id),
+        Some(rest) if rest >= OUTPUT_MIN => value_excerpt(&Value::String(text), rest, id),
         _ if max >= OUTPUT_MIN => cut(&text, max),
         _ => "…".to_owned(),
     }

@@ -31,7 +31,7 @@ impl Run {
             return Some(Action::Record(Event::PassedOn { node: id, reason }));
         }
         if let Some((purpose, reply)) = &agent.unread {
-            return Some(Action::Record(self.reading(index, *purpose, reply, now)));
+            return Some(Action::Record(self.reply_event(index, *purpose, reply, now)));
         }
         if let Some((purpose, failure)) = &agent.unanswered {
             return Some(Action::Record(self.without_answer(index, *purpose, failure)));
@@ -55,7 +55,7 @@ impl Run {
                 }
                 self.ask(index, Purpose::Aggregate, now, has_room)
             }
-            Stage::Verifying => self.verifying(index, now, has_room),
+            Stage::Verifying => self.next_check_action(index, now, has_room),
             // After a person rejected a plan, one more may be made, if plans are left (E9.8, E9.14). The rejected steps
             // have to end before anything follows.
             Stage::Replanning if agent.is_rejected && self.has_unskipped(index) => None,
@@ -187,7 +187,7 @@ impl Run {
     /// Who is asked next for node `id`, which a model does: the name of its executor, if it has one, and how many
     /// models were passed over because they could not help (E9.13, E9.17).
     #[must_use]
-    pub fn whose_turn(&self, id: NodeId) -> Option<(Option<&str>, u32)> {
+    pub fn next_assignee(&self, id: NodeId) -> Option<(Option<&str>, u32)> {
         let agent = self.agent(self.index(id).ok()?)?;
         let named = agent.task.executor.as_deref().or(agent.executor.as_deref());
         Some((named, agent.passed_over()))
@@ -220,7 +220,7 @@ impl Run {
 
     /// The number of plans around node `index`, both of models and written by people.
     pub(in crate::run) fn plans_around(&self, index: usize) -> u32 {
-        let parents = self.and_around(index).skip(1);
+        let parents = self.self_and_ancestors(index).skip(1);
         let plans = parents.filter(|parent| matches!(self.nodes[*parent].kind, NodeKind::Plan | NodeKind::Model));
         u32::try_from(plans.count()).unwrap_or(u32::MAX)
     }

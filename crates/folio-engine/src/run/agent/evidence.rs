@@ -87,7 +87,7 @@ impl Run {
     /// Whether `reference` is to a node in `tops`, or below one.
     fn is_in(&self, tops: &HashSet<usize>, reference: &Reference<'_>) -> bool {
         self.referred(reference)
-            .is_some_and(|referred| self.and_around(referred).any(|at| tops.contains(&at)))
+            .is_some_and(|referred| self.self_and_ancestors(referred).any(|at| tops.contains(&at)))
     }
 
     fn node_as_evidence(&self, reference: &Reference<'_>) -> Option<Evidence> {

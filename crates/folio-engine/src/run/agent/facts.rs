@@ -8,7 +8,7 @@ use folio_memory::excerpt::short_line;
 use serde_json::Value;
 
 use super::Said;
-use super::digest::shown;
+use super::digest::value_excerpt;
 use super::people::ANSWERED_BY;
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
 use crate::lines::line_of;
@@ -38,12 +38,12 @@ impl Fact {
 
     /// What a model is told, in at most about `max` characters: the beginning and end of a long answer, and where the
     /// rest is.
-    fn told(&self, max: usize) -> String {
+    fn answer_excerpt(&self, max: usize) -> String {
         if self.said.chars().count() <= max {
             return self.said.clone();
         }
         let (answer, by) = self.parts();
-        let answer = shown(&Value::String(answer.to_owned()), max, self.entry);
+        let answer = value_excerpt(&Value::String(answer.to_owned()), max, self.entry);
         format!("{answer}{ANSWERED_BY}{by})")
     }
 }
@@ -56,7 +56,7 @@ impl Run {
             && said.text.len() > max
             && let Some(fact) = self.answers.values().find(|fact| fact.said == said.text)
         {
-            said.text = fact.told(max);
+            said.text = fact.answer_excerpt(max);
         }
         said
     }
@@ -96,7 +96,7 @@ impl Run {
         for (fact, share) in facts.into_iter().zip(shares) {
             let mut line = short_line(&fact.question, (share / 2).max(QUESTION_MIN));
             let rest = share.saturating_sub(line.chars().count());
-            let _ = write!(line, " -> {}", fact.told(rest));
+            let _ = write!(line, " -> {}", fact.answer_excerpt(rest));
             line_of(text, &line);
         }
         if left_out > 0 {

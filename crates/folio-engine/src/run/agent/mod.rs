@@ -57,7 +57,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-pub use answer::{ModelAnswer, ModelFailure, ModelFailureKind, UsedUp};
+pub use answer::{FailedCallUsage, ModelAnswer, ModelFailure, ModelFailureKind};
 pub use ask::AskAction;
 pub use compact::{COMPACTOR_CALLS, CompactAction};
 pub use equipment::{AgentProgram, Equipment, Judging, ModelSpec, NamedExecutor, PlanMode, Price};
@@ -122,7 +122,7 @@ impl Run {
     /// Drops the state of a task that a model did and that has ended.
     pub(super) fn agent_ended(&mut self, index: usize) {
         self.orphan_call(index);
-        self.asking.remove(&index);
+        self.awaiting_answer.remove(&index);
         self.nodes[index].tally = self.tally(index);
         self.nodes[index].agent = None;
     }

@@ -51,7 +51,7 @@ impl Question {
     /// Whether `answer` is acceptable: any text if there are no options; for a criterion, besides *yes*, also whatever
     /// is missing (E9.6).
     #[must_use]
-    pub fn takes(&self, answer: &str) -> bool {
+    pub fn accepts(&self, answer: &str) -> bool {
         let chosen = self.options.is_empty() || self.options.iter().any(|option| option == answer);
         chosen || self.call.starts_with(OF_CRITERION)
     }
@@ -91,7 +91,7 @@ impl Run {
     /// The questions that wait for people. A task that is being stopped no longer asks, even if its end is not recorded
     /// yet.
     fn asked_of_people(&self) -> impl Iterator<Item = (usize, &Question)> {
-        let waiting = self.asking.iter().copied();
+        let waiting = self.awaiting_answer.iter().copied();
         let waiting = waiting.filter(|index| self.nodes[*index].state == NodeState::WaitingInput);
         waiting.filter_map(|index| Some((index, self.agent(index)?.question.as_deref()?)))
     }
@@ -141,7 +141,7 @@ impl Run {
 
     /// Has the result of a call or a written plan checked in the same way as a model's proposal, if something other
     /// than the engine checks it (E9.6).
-    pub(super) fn is_to_be_checked(&mut self, index: usize) {
+    pub(super) fn start_result_check(&mut self, index: usize) {
         if !self.may_be_checked(index) {
             return;
         }
@@ -178,7 +178,7 @@ impl Run {
     /// The event that asks whether the command of `check` of node `index` may run; `None` if it needs no approval, or
     /// has it.
     pub(super) fn asking_to_run(&self, index: usize, check: &mut CheckCall) -> Option<Event> {
-        if check.tool != SHELL || check.allowed || !self.asks_before(SHELL, &check.args) {
+        if check.tool != SHELL || check.allowed || !self.needs_approval(SHELL, &check.args) {
             return None;
         }
         let agent = self.agent(index)?;
@@ -225,14 +225,14 @@ impl Run {
     }
 
     /// Takes in a person's answer.
-    pub(super) fn answered_by(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
+    pub(super) fn apply_person_answer(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
         let agent = self.agent(self.index(node)?);
         let question = agent.and_then(|agent| agent.question.as_deref());
         if question.is_some_and(|question| question.criterion().is_some()) {
             return self.criterion_answered(node, answer, by);
         }
         let index = self.agent_steps_to(node, Move::Start, "answered")?;
-        self.asking.remove(&index);
+        self.awaiting_answer.remove(&index);
         self.make_ready(index);
         let is_for_person = self.is_for_person_at(index);
         let entry = answer_entry(self.id, &self.next_answer(node), node);
@@ -253,7 +253,7 @@ impl Run {
     /// Takes in a person's answer about a criterion or its command.
     fn criterion_answered(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Verify, "answered")?;
-        self.asking.remove(&index);
+        self.awaiting_answer.remove(&index);
         self.make_ready(index);
         let (_, agent) = self.agent_at(node, "answered")?;
         let Some(question) = agent.question.take() else {

@@ -96,7 +96,7 @@ impl Run {
                 return Draft::Pointless("says_it_again", format!("the step {} only repeats the task", task.id));
             }
         }
-        if self.and_around(index).any(is_plan_of) {
+        if self.self_and_ancestors(index).any(is_plan_of) {
             return Draft::Pointless("plan_again", "a parent task has the same plan".to_owned());
         }
         let steps = json!(beside(kept_names, &graph, plan.steps));

@@ -10,7 +10,7 @@ use folio_memory::excerpt::{fits, short_line};
 use folio_memory::tokens::Tokens;
 use folio_memory::view;
 
-use super::digest::{all_of, shown};
+use super::digest::{all_of, value_excerpt};
 use super::offer::Offered;
 use super::rules::{COMMON, rules};
 use super::sizes::Sizes;
@@ -274,7 +274,7 @@ impl Run {
     /// One line for each task around node `index`, from the goal down (E9.2).
     fn goal_chain(&self, index: usize) -> Result<Vec<String>, BodyNeeded> {
         let mut around: Vec<usize> = self
-            .and_around(index)
+            .self_and_ancestors(index)
             .skip(1)
             .filter(|at| self.nodes[*at].kind.is_task())
             .collect();
@@ -380,7 +380,7 @@ impl Run {
         if !output.is_null() {
             lines.push(format!(
                 "output: {}",
-                shown(&output, sizes.answer, self.nodes[index].id)
+                value_excerpt(&output, sizes.answer, self.nodes[index].id)
             ));
         }
         text.push_str("# Result\n");

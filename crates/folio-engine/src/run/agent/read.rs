@@ -42,7 +42,7 @@ pub(super) fn unread(problems: &[String]) -> String {
 
 impl Run {
     /// The event that follows from the reply to node `index`.
-    pub(super) fn reading(&self, index: usize, purpose: Purpose, reply: &Reply, now: Timestamp) -> Event {
+    pub(super) fn reply_event(&self, index: usize, purpose: Purpose, reply: &Reply, now: Timestamp) -> Event {
         if reply.stop == Stop::Refusal {
             return self.declined(index, purpose, reply);
         }
@@ -68,7 +68,7 @@ impl Run {
             Purpose::Aggregate | Purpose::RollUp | Purpose::Replan | Purpose::HandBack => {
                 self.without_model_for(index, purpose, StopReason::Refused, &notes)
             }
-            Purpose::Decide | Purpose::Work => self.failing(index, StopReason::Refused, notes),
+            Purpose::Decide | Purpose::Work => self.failed_event(index, StopReason::Refused, notes),
         }
     }
 
@@ -157,7 +157,7 @@ impl Run {
 
     /// Whether node `index` is in a plan that a model made.
     fn is_step_of_model(&self, index: usize) -> bool {
-        let mut around = self.and_around(index).skip(1);
+        let mut around = self.self_and_ancestors(index).skip(1);
         around.any(|at| self.nodes[at].kind == NodeKind::Model)
     }
 
@@ -306,7 +306,7 @@ impl Run {
             }
         };
         let Some(agent) = self.agent(index) else {
-            return self.unjudged(index, "the task no longer exists");
+            return self.unjudged_event(index, "the task no longer exists");
         };
         let given = answer["verdicts"].as_array().cloned().unwrap_or_default();
         // A judge does not decide what a person is asked about.

@@ -19,7 +19,7 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// The request to correct the `problems` of an answer to `purpose`, with the part of its form that they are about.
-pub(super) fn put_right(purpose: Purpose, problems: &[String]) -> String {
+pub(super) fn correction_request(purpose: Purpose, problems: &[String]) -> String {
     let mut told: Vec<String> = problems
         .iter()
         .take(PROBLEMS_TOLD)

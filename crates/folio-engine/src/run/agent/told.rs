@@ -16,7 +16,7 @@ impl Run {
     /// Whether a model asked for `purpose` has to be told first what memory holds now: what steps and people wrote
     /// since the task was split up is nowhere else. A call that repeats one whose driver died is told the same as
     /// before (E9.9).
-    pub(super) fn is_untold(&self, index: usize, purpose: Purpose) -> bool {
+    pub(super) fn needs_briefing(&self, index: usize, purpose: Purpose) -> bool {
         let is_planners = matches!(purpose, Purpose::Aggregate | Purpose::Replan);
         let is_told = self
             .agent(index)
@@ -25,7 +25,7 @@ impl Run {
     }
 
     /// Folds in what a task was told of memory and of its scratchbook. The first time begins the task, within `limits`.
-    pub(super) fn told(
+    pub(super) fn apply_briefing(
         &mut self,
         at: Timestamp,
         id: NodeId,
@@ -34,7 +34,7 @@ impl Run {
     ) -> Result<(), JournalError> {
         let index = self.index(id)?;
         if self.nodes[index].agent.is_some() {
-            return self.told_again(id, memory, book);
+            return self.apply_rebriefing(id, memory, book);
         }
         let was_held_back = self.skipped.contains(&index);
         self.step_to(id, Move::Decide)?;
@@ -52,13 +52,13 @@ impl Run {
 
     /// `memory`, stored once for all who are told the same one after the other.
     fn memory_told(&mut self, memory: &str) -> Arc<str> {
-        if *self.last_told != *memory {
-            self.last_told = Arc::from(memory);
+        if *self.last_briefed_memory != *memory {
+            self.last_briefed_memory = Arc::from(memory);
         }
-        Arc::clone(&self.last_told)
+        Arc::clone(&self.last_briefed_memory)
     }
 
-    fn told_again(&mut self, id: NodeId, memory: &str, book: Option<Box<BookView>>) -> Result<(), JournalError> {
+    fn apply_rebriefing(&mut self, id: NodeId, memory: &str, book: Option<Box<BookView>>) -> Result<(), JournalError> {
         let (index, agent) = self.agent_at(id, "briefed")?;
         let is_planners = matches!(
             agent.stage,

@@ -19,7 +19,7 @@ use crate::template::is_template;
 
 impl Run {
     /// The next check of a proposal, or what follows when all are done.
-    pub(super) fn verifying(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
+    pub(super) fn next_check_action(&self, index: usize, now: Timestamp, has_room: bool) -> Option<Action> {
         let agent = self.agent(index)?;
         let proposal = agent.proposal.as_deref()?;
         let open = agent.open_criteria().cloned();
@@ -40,14 +40,16 @@ impl Run {
             // A judge comes first, so that a person need not look at an insufficient result.
             if others.iter().any(|criterion| criterion.check != Check::Human) {
                 if self.equipment.is_none() {
-                    return Some(Action::Record(self.unjudged(index, "there is no model to judge it")));
+                    return Some(Action::Record(
+                        self.unjudged_event(index, "there is no model to judge it"),
+                    ));
                 }
                 return self.ask(index, Purpose::Judge, now, has_room);
             }
             return Some(Action::Record(
                 match others.iter().find(|criterion| self.asks_person(criterion)) {
                     Some(criterion) => self.asking_about(index, criterion, proposal),
-                    None => self.unjudged(index, "nobody was asked"),
+                    None => self.unjudged_event(index, "nobody was asked"),
                 },
             ));
         }
@@ -74,7 +76,7 @@ impl Run {
             Outcome::Ok | Outcome::Partial => true,
             Outcome::Failed => {
                 let may_help = agent.has_plan() && proposed.severity != Some(Severity::Hard);
-                may_help && (self.has_some(index) || !self.has_failed_step(index))
+                may_help && (self.has_completed_step(index) || !self.has_failed_step(index))
             }
             Outcome::Skipped | Outcome::Cancelled => false,
         };
@@ -148,7 +150,7 @@ impl Run {
 
     /// The event that nobody could say whether the open criteria hold, except those that a person is asked about: this
     /// never counts as met (E9.6).
-    pub(super) fn unjudged(&self, index: usize, why: &str) -> Event {
+    pub(super) fn unjudged_event(&self, index: usize, why: &str) -> Event {
         self.unverified(index, why, |criterion| !self.asks_person(criterion))
     }
 
@@ -252,7 +254,7 @@ impl Run {
             Some(output) => self.criteria_in_words(index, &criteria, (&result, output)),
             None => Cow::Borrowed(&*criteria),
         };
-        self.judge(index, &criteria, &mut result);
+        self.apply_verdicts_to_status(index, &criteria, &mut result);
         if result.status != Outcome::Ok {
             result.stop_reason = result.stop_reason.or(stopped);
         }

@@ -131,7 +131,7 @@ impl Run {
         if tool.writes {
             return None;
         }
-        let made = self.made_before(index, call);
+        let made = self.earlier_identical_calls(index, call);
         let made = made.iter().map(|made| &self.nodes[*made]);
         if let Some(ok) = made.clone().find(|made| made.is_ok()) {
             let id = ok.id;
@@ -179,7 +179,7 @@ impl Run {
 
     /// The identical calls that were made since something last changed, the latest first (seed 000: no identical action
     /// twice).
-    fn made_before(&self, index: usize, call: &Wanted) -> Vec<usize> {
+    fn earlier_identical_calls(&self, index: usize, call: &Wanted) -> Vec<usize> {
         let mut same = Vec::new();
         for said in self.agent(index).iter().flat_map(|agent| agent.talk.iter().rev()) {
             let Said::Result { node: at, .. } = said else { continue };

@@ -4,7 +4,7 @@ use folio_memory::entry::Status;
 
 use super::models::*;
 use super::*;
-use crate::run::{PlanGate, Waiting};
+use crate::run::{PendingApproval, PlanGate};
 use crate::talk::Purpose;
 
 /// A goal whose first plan is carried out except for its second step, which fails; the next plan waits for approval.
@@ -45,7 +45,7 @@ fn waiting_again(has_person: bool) -> Sim {
 
 impl Sim {
     fn answer_plan(&mut self, event: impl Fn(NodeId, u32, String) -> Event) {
-        let Some((node, Waiting::Plan(version))) = self.run.waiting().first().copied() else {
+        let Some((node, PendingApproval::Plan(version))) = self.run.pending_approvals().first().copied() else {
             panic!("no plan waits")
         };
         self.record(event(node, version, "ada".to_owned()));

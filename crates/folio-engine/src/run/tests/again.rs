@@ -4,7 +4,7 @@ use super::judged::{goes_on, says};
 use super::models::*;
 use super::*;
 use crate::result::Finding;
-use crate::run::Asks;
+use crate::run::RequiredApproval;
 use crate::spend::Allowance;
 
 /// A call that a judge and then a person are to check. The judge is unavailable.
@@ -58,7 +58,8 @@ fn human_criterion_is_asked_after_resume_without_a_judge_e9_6() {
     assert_eq!(sim.run.node_at("a").unwrap().state, NodeState::Parked);
     // Somebody takes it up who has no model.
     let mut sim = Sim::resumed(&sim.journal);
-    sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
+    sim.run
+        .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
     let (node, _) = goes_on(&mut sim).unwrap();
     says(&mut sim, node, "yes");
     assert_eq!(goes_on(&mut sim), None);

@@ -530,7 +530,7 @@ fn interrupted_read_only_call_is_reported_to_change_nothing_e9_11() {
         sim.derive();
         // Its driver dies, and whoever takes it up sees that it was to be stopped meanwhile.
         let mut sim = Sim::resumed(&sim.journal);
-        sim.run.know_looks(Some(Arc::new(|tool| tool == "echo")));
+        sim.run.set_read_only_tools(Some(Arc::new(|tool| tool == "echo")));
         sim.run.deadline = Some(sim.now);
         let sim = sim.driven_on();
         assert_eq!(sim.run.node_at("a").unwrap().result.unwrap().notes, said);

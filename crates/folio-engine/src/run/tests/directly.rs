@@ -3,7 +3,7 @@
 use super::models::*;
 use super::*;
 use crate::result::Finding;
-use crate::run::Waiting;
+use crate::run::PendingApproval;
 use crate::talk::Purpose;
 
 fn attended() -> Equipment {
@@ -38,7 +38,7 @@ fn rejected(task: &Value, model: impl Fn(&AskAction) -> ModelAnswer + 'static) -
     });
     for _ in 0..2 {
         sim.settled();
-        let Some((node, Waiting::Plan(version))) = sim.run.waiting().first().copied() else {
+        let Some((node, PendingApproval::Plan(version))) = sim.run.pending_approvals().first().copied() else {
             panic!("no plan waits")
         };
         sim.record(Event::PlanRejected {

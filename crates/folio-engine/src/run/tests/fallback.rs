@@ -19,7 +19,7 @@ fn with_fallback() -> Equipment {
 }
 
 fn passed(sim: &Sim) -> Vec<(Purpose, u32)> {
-    sim.asks.iter().map(|ask| (ask.purpose, ask.passed)).collect()
+    sim.asks.iter().map(|ask| (ask.purpose, ask.skipped_models)).collect()
 }
 
 fn refusal() -> ModelAnswer {
@@ -53,9 +53,11 @@ fn fallback_model_is_asked_after_a_refusal_or_failure_e9_13() {
         (failed(Kind::Malformed), 2),
     ] {
         let unhelpful = answer.clone();
-        let sim = goal_with("say hello", &json!({}), with_fallback(), move |ask| match ask.passed {
-            0 => unhelpful.clone(),
-            _ => helpful(ask),
+        let sim = goal_with("say hello", &json!({}), with_fallback(), move |ask| {
+            match ask.skipped_models {
+                0 => unhelpful.clone(),
+                _ => helpful(ask),
+            }
         })
         .driven_on();
         assert_eq!(root(&sim).status, Outcome::Ok, "{answer:?}: {}", root(&sim).notes);
@@ -89,7 +91,7 @@ fn long_retry_after_moves_on_to_the_fallback_model_e9_13() {
     };
     let asked_at = |equipment, seconds| {
         let sim = goal_with("say hello", &json!({}), equipment, move |ask| {
-            match (ask.call, ask.passed) {
+            match (ask.call, ask.skipped_models) {
                 (1, 0) => wanted(seconds),
                 _ => helpful(ask),
             }
@@ -122,9 +124,11 @@ fn task_fails_when_the_last_fallback_model_fails_too_e9_13() {
 
 #[test]
 fn fallback_model_gets_the_last_retry_of_an_unusable_reply_e9_13() {
-    let sim = goal_with("say hello", &json!({}), with_fallback(), |ask| match ask.passed {
-        0 if ask.purpose == Purpose::Decide => said("words, words"),
-        _ => helpful(ask),
+    let sim = goal_with("say hello", &json!({}), with_fallback(), |ask| {
+        match ask.skipped_models {
+            0 if ask.purpose == Purpose::Decide => said("words, words"),
+            _ => helpful(ask),
+        }
     })
     .driven_on();
     assert_eq!(root(&sim).status, Outcome::Ok, "{}", root(&sim).notes);
@@ -144,7 +148,7 @@ fn fallback_model_gets_the_last_retry_of_an_unusable_reply_e9_13() {
 
 #[test]
 fn run_with_fallbacks_resumed_after_any_event_ends_the_same_e9_13() {
-    let script: Script = Arc::new(|ask| match ask.passed {
+    let script: Script = Arc::new(|ask| match ask.skipped_models {
         0 if ask.purpose == Purpose::Decide => said("words, words"),
         0 => failed(ModelFailureKind::Unavailable),
         _ => helpful(ask),
@@ -309,7 +313,7 @@ fn fallback_chain_reaches_its_last_model_after_refusals_and_nonsense_e9_13() {
         let (last, first) = (equipment.planner.clone(), &mut equipment.planner);
         first.fallback = Some(Arc::new(last));
         let sim = goal_with("say hello", &json!({}), equipment, move |ask| {
-            match (ask.purpose, ask.passed) {
+            match (ask.purpose, ask.skipped_models) {
                 (Purpose::Decide, 0) => of_the_first(),
                 (Purpose::Decide, 1) => of_the_second(),
                 _ => helpful(ask),

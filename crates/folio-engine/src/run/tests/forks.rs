@@ -4,7 +4,7 @@ use super::models::{equipment, goal_with, house, nested, said};
 use super::pages::Pages;
 use super::*;
 use crate::event::NewLimits;
-use crate::run::Asks;
+use crate::run::RequiredApproval;
 use crate::spend::Allowance;
 use crate::talk::Purpose;
 
@@ -24,7 +24,7 @@ pub(super) fn forked(
     now: Timestamp,
 ) -> Result<Fork, ForkError> {
     let templates = Arc::new(Templates::new());
-    let mut search = Search::new(source, at, &templates);
+    let mut search = ForkSearch::new(source, at, &templates);
     let moment = loop {
         for (at, event) in journal {
             search.take(*at, event)?;
@@ -33,14 +33,14 @@ pub(super) fn forked(
             }
         }
         match search.end()? {
-            Searched::Found(moment) => break *moment,
-            Searched::Earlier(again) => search = *again,
+            ForkSearchOutcome::Found(moment) => break *moment,
+            ForkSearchOutcome::Earlier(again) => search = *again,
         }
     };
-    let mut forking = Forking::new(moment, id, first, now);
+    let mut forking = ForkBuilder::new(moment, id, first, now);
     let mut events = Vec::new();
     for (at, event) in journal {
-        events.extend(forking.tell(*at, event)?);
+        events.extend(forking.rewrite_event(*at, event)?);
     }
     assert!(forking.is_over());
     let run = forking.into_run();
@@ -163,7 +163,8 @@ fn fork_restarts_the_answer_deadline_of_a_question() {
       - {id: one, do: {tool: echo, args: {}}}
       - {id: two, do: {tool: echo, args: {}}}",
     );
-    sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
+    sim.run
+        .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
     sim.derive();
     while sim.end_one() {
         sim.derive();

@@ -4,7 +4,7 @@ use super::judged::{goes_on, says};
 use super::models::{equipment, execute, finish, goal_with, plan_of, root, said};
 use super::*;
 use crate::result::Output;
-use crate::run::Asks;
+use crate::run::RequiredApproval;
 use crate::talk::Purpose;
 
 const VISIT: &str = "steps:
@@ -19,7 +19,8 @@ const VISIT: &str = "steps:
 /// The plan, with a person to ask and no model.
 fn attended(plan: &str) -> Sim {
     let mut sim = Sim::new(plan);
-    sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
+    sim.run
+        .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
     sim
 }
 
@@ -56,7 +57,9 @@ fn answer_of_a_person_becomes_the_result_of_their_task_e9_17() {
     // Whoever takes it up hands it over once in all.
     for cut in 1..sim.journal.len() {
         let mut resumed = Sim::resumed(&sim.journal[..cut]);
-        resumed.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
+        resumed
+            .run
+            .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
         while let Some((node, _)) = goes_on(&mut resumed) {
             says(&mut resumed, node, "dry as a bone");
         }
@@ -240,7 +243,7 @@ fn reason_for_an_unmet_human_criterion_reaches_the_executor_e9_6() {
     says(&mut sim, roof, "mended");
     goes_on(&mut sim).unwrap();
     let question = sim.run.questions()[0].1.clone();
-    assert!(question.takes("yes") && question.takes("it leaks above the door"));
+    assert!(question.accepts("yes") && question.accepts("it leaks above the door"));
     says(&mut sim, roof, "it leaks above the door");
     let (_, again) = goes_on(&mut sim).unwrap();
     assert!(again.contains("it leaks above the door"), "{again}");

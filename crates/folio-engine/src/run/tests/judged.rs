@@ -3,8 +3,8 @@
 use super::models::*;
 use super::*;
 use crate::result::{Finding, Output};
-use crate::run::Asks;
-use crate::run::{Judging, Waiting};
+use crate::run::RequiredApproval;
+use crate::run::{Judging, PendingApproval};
 use crate::talk::Purpose;
 
 /// A plan of one call that a judge and a person check, as they do the plan.
@@ -35,7 +35,7 @@ pub(super) fn goes_on(sim: &mut Sim) -> Option<(NodeId, String)> {
         if let Some((node, question)) = sim.run.questions().first() {
             return Some((*node, question.text.clone()));
         }
-        if let Some((node, Waiting::Check(question))) = sim.run.waiting().first() {
+        if let Some((node, PendingApproval::Check(question))) = sim.run.pending_approvals().first() {
             return Some((*node, question.text.clone()));
         }
         if sim.run.result().is_some() {
@@ -159,7 +159,8 @@ fn criteria_without_a_judge_or_person_stay_unverifiable_e9_6() {
     let sim = Sim::new(steps).driven_on();
     assert_eq!(findings(&sim, "wall"), [("w1", &no_model), ("w2", &nobody)]);
     let mut sim = Sim::new(steps);
-    sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
+    sim.run
+        .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
     let (wall, _) = goes_on(&mut sim).unwrap();
     says(&mut sim, wall, "yes");
     assert_eq!(goes_on(&mut sim), None);
@@ -181,7 +182,8 @@ fn call_waiting_for_a_human_check_can_be_cancelled_e9_11() {
 /// A call whose criterion is checked by a command that needs approval.
 fn checked_by_a_command() -> Sim {
     let mut sim = Sim::new(COMMAND);
-    sim.run.ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
+    sim.run
+        .set_approval_policy(Some(Arc::new(|tool, _| (tool == "shell").into())));
     sim
 }
 
@@ -203,7 +205,7 @@ fn check_command_runs_only_after_approval_e9_6() {
         let mut resumed = Sim::resumed(&sim.journal[..cut]);
         resumed
             .run
-            .ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
+            .set_approval_policy(Some(Arc::new(|tool, _| (tool == "shell").into())));
         while let Some((node, _)) = goes_on(&mut resumed) {
             says(&mut resumed, node, "yes");
         }
@@ -291,7 +293,7 @@ fn result_nonempty_checks_the_output_of_a_call_e9_6() {
 
 /// Declares that all calls of `shell` write one folder.
 fn in_one_folder(sim: &mut Sim) {
-    sim.run.know_writes(Some(Arc::new(|tool, _| match tool {
+    sim.run.set_declared_writes(Some(Arc::new(|tool, _| match tool {
         "shell" => vec!["/work".to_owned()],
         _ => Vec::new(),
     })));
@@ -318,7 +320,7 @@ fn check_commands_and_calls_in_one_folder_never_overlap_e9_15() {
             sim.derive();
             let shells = sim.under_way.iter().filter(|call| call.tool == "shell").count();
             assert!(shells + sim.checking.len() <= 1, "{shells} and {:?}", sim.checking);
-            let taken = sim.run.written();
+            let taken = sim.run.held_resource_names();
             assert_eq!(taken.len(), shells + sim.checking.len(), "{taken:?}");
             sim.end_one();
         }
@@ -332,7 +334,7 @@ fn check_commands_and_calls_in_one_folder_never_overlap_e9_15() {
             let mut resumed = Sim::resumed(&sim.journal[..cut]);
             let had: Vec<String> = resumed
                 .run
-                .written()
+                .held_resource_names()
                 .iter()
                 .map(|(_, path)| (*path).to_owned())
                 .collect();
@@ -340,7 +342,7 @@ fn check_commands_and_calls_in_one_folder_never_overlap_e9_15() {
             resumed.derive();
             let has: Vec<String> = resumed
                 .run
-                .written()
+                .held_resource_names()
                 .iter()
                 .map(|(_, path)| (*path).to_owned())
                 .collect();
@@ -383,7 +385,8 @@ fn approval_question_shows_the_whole_check_command_e9_14() {
             {"id": "w1", "text": criterion, "check": {"command": ["make", argument]}},
         ]}]});
         let mut sim = Sim::new(&steps.to_string());
-        sim.run.ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
+        sim.run
+            .set_approval_policy(Some(Arc::new(|tool, _| (tool == "shell").into())));
         goes_on(&mut sim).unwrap().1
     };
     let long = asked_with(&"the text is there ".repeat(600), &"c".repeat(3_000));
@@ -462,7 +465,8 @@ fn unmet_check_skips_the_judge_and_records_two_checked_events_e9_6() {
 fn each_of_two_check_commands_is_approved_separately_e9_14() {
     let plan = "steps: [{id: wall, do: {tool: echo, args: {}}, criteria: [{text: it stands, check: {command: [make, check]}}, {text: it is dry, check: {command: [make, dry]}}]}]";
     let mut sim = Sim::new(plan);
-    sim.run.ask_first(Some(Arc::new(|tool, _| (tool == "shell").into())));
+    sim.run
+        .set_approval_policy(Some(Arc::new(|tool, _| (tool == "shell").into())));
     let mut asked = 0;
     while let Some((node, _)) = goes_on(&mut sim) {
         says(&mut sim, node, "yes");
@@ -673,7 +677,7 @@ fn unmet_required_criterion_fails_a_written_plan_for_every_check_e9_6() {
                 finding: Finding::Unmet("it ended with 2".to_owned()),
             };
             let found: Vec<_> = check.calls.into_iter().map(unmet).collect();
-            let event = sim.run.verified(check.node, &found).unwrap();
+            let event = sim.run.check_findings_event(check.node, &found).unwrap();
             sim.record(event);
         }
         let sim = sim.driven_on();

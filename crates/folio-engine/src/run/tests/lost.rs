@@ -5,7 +5,7 @@ use super::models::{equipment, execute, goal_with, plan_of, said, wants};
 use super::*;
 use crate::event::Question;
 use crate::result::Finding;
-use crate::run::Asks;
+use crate::run::RequiredApproval;
 use crate::talk::Purpose;
 
 /// A run whose only call had begun when its driver died, with or without a person to approve.
@@ -15,7 +15,8 @@ fn cut_off(has_person: bool) -> (Sim, CallAction) {
     sim.derive();
     let mut sim = Sim::resumed(&sim.journal);
     if has_person {
-        sim.run.ask_first(Some(Arc::new(|_, _| Asks::Nothing)));
+        sim.run
+            .set_approval_policy(Some(Arc::new(|_, _| RequiredApproval::Nothing)));
     }
     let due = sim.run.due(sim.now, 4);
     let lost = due.into_iter().find_map(|action| match action {
@@ -29,8 +30,8 @@ fn cut_off(has_person: bool) -> (Sim, CallAction) {
 fn interrupted_call_is_made_again_after_approval_e9_12() {
     let (mut sim, call) = cut_off(true);
     sim.record(sim.run.call_lost(&call));
-    let waiting = sim.run.waiting();
-    let [(node, Waiting::Call(approval))] = waiting.as_slice() else {
+    let waiting = sim.run.pending_approvals();
+    let [(node, PendingApproval::Call(approval))] = waiting.as_slice() else {
         panic!("{waiting:?}");
     };
     assert!(approval.again && approval.in_words().starts_with("retry?"));
@@ -93,7 +94,7 @@ fn interrupted_call_without_a_person_ends_as_outcome_unknown_e9_12() {
 fn approval_of_a_tool_does_not_cover_repeated_calls_e9_12() {
     let (mut sim, call) = cut_off(true);
     sim.record(sim.run.call_lost(&call));
-    let lost = sim.run.waiting().len();
+    let lost = sim.run.pending_approvals().len();
     // Somebody allows the same call elsewhere for good.
     let node = sim.run.node_at("next").unwrap().id;
     sim.record(Event::ApprovalAsked {
@@ -110,7 +111,7 @@ fn approval_of_a_tool_does_not_cover_repeated_calls_e9_12() {
         always: Some(crate::event::Always::Tool),
         by: "ada".to_owned(),
     });
-    assert_eq!(sim.run.waiting().len(), lost);
+    assert_eq!(sim.run.pending_approvals().len(), lost);
 }
 
 /// Two independent steps; the first fails with `severity`.
@@ -411,14 +412,14 @@ fn repeatedly_broken_off_run_is_left_alone_until_progress_e9_9() {
     let mut sim =
         Sim::new("steps: [{id: pure, do: {tool: echo, args: {to: ada}}}, {id: next, do: {tool: echo, args: {}}}]");
     sim.derive();
-    for times in 1..=SoFar::BROKEN_OFF_MAX {
-        assert!(!sim.run.so_far().is_left_alone(), "{times}");
+    for times in 1..=RunSummary::BROKEN_OFF_MAX {
+        assert!(!sim.run.summary().needs_manual_resume(), "{times}");
         sim = Sim::resumed(&sim.journal);
         // It is about to be called again, and its process is gone.
         sim.derive();
-        assert_eq!(sim.run.so_far().broken_off, times);
+        assert_eq!(sim.run.summary().broken_off, times);
     }
-    assert!(sim.run.so_far().is_left_alone());
+    assert!(sim.run.summary().needs_manual_resume());
     assert!(sim.end_one());
-    assert_eq!(sim.run.so_far().broken_off, 0);
+    assert_eq!(sim.run.summary().broken_off, 0);
 }

@@ -43,17 +43,17 @@ fn tidying() -> Sim {
         }
     });
     sim.run
-        .ask_first(Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into())));
+        .set_approval_policy(Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into())));
     sim
 }
 
 /// Lets a person answer what is waited for; false if nothing is asked.
 fn person_says(sim: &mut Sim, yes: bool) -> bool {
     let by = "ada".to_owned();
-    let waiting = sim.run.waiting().first().map(|(node, what)| {
+    let waiting = sim.run.pending_approvals().first().map(|(node, what)| {
         let plan = match what {
-            Waiting::Plan(version) => Some(*version),
-            Waiting::Call(_) | Waiting::Check(_) => None,
+            PendingApproval::Plan(version) => Some(*version),
+            PendingApproval::Call(_) | PendingApproval::Check(_) => None,
         };
         (*node, plan)
     });
@@ -124,11 +124,11 @@ fn has_ended_well(sim: &Sim, what: &str) {
     assert!(purse.reserved.is_nothing(), "{what}: {:?} is set aside", purse.reserved);
     assert!(purse.held.is_nothing(), "{what}: {:?} is held", purse.held);
     assert_eq!(
-        (sim.run.waiting(), sim.run.questions()),
+        (sim.run.pending_approvals(), sim.run.questions()),
         (Vec::new(), Vec::new()),
         "{what}"
     );
-    assert_eq!(sim.run.written(), [], "{what}");
+    assert_eq!(sim.run.held_resource_names(), [], "{what}");
     assert_eq!(sim.run.due(sim.now, 9), [], "{what}");
     assert_eq!(sim.run.in_flight(), [], "{what}");
 }

@@ -17,7 +17,7 @@ fn with_program() -> Equipment {
     equipment
 }
 
-fn asking() -> Option<AsksFirst> {
+fn asking() -> Option<ApprovalPolicy> {
     Some(Arc::new(|tool: &str, _: &Value| tool.starts_with("agent:").into()))
 }
 
@@ -162,15 +162,15 @@ fn agent_program_waits_for_approval_before_it_starts_e9_14() {
             assert!(ask.allowed, "started without a yes");
             done("it ticks")
         });
-        sim.run.ask_first(asking());
+        sim.run.set_approval_policy(asking());
         sim.derive();
         assert!(sim.asks.is_empty());
         sim
     };
     let node = NodeId::root(RunId::derived(&["test"]));
     let mut sim = begun();
-    let Some((_, Waiting::Call(approval))) = sim.run.waiting().first().copied() else {
-        panic!("nothing waits: {:?}", sim.run.waiting());
+    let Some((_, PendingApproval::Call(approval))) = sim.run.pending_approvals().first().copied() else {
+        panic!("nothing waits: {:?}", sim.run.pending_approvals());
     };
     assert_eq!(
         (approval.tool.as_str(), &approval.args),
@@ -197,10 +197,10 @@ fn agent_program_waits_for_approval_before_it_starts_e9_14() {
 #[test]
 fn approval_of_a_program_covers_only_the_command_line_shown_e9_14() {
     let mut sim = mending(|_| done("it ticks"));
-    sim.run.ask_first(asking());
+    sim.run.set_approval_policy(asking());
     sim.derive();
-    let (node, approval) = match sim.run.waiting().as_slice() {
-        [(node, Waiting::Call(approval))] => (*node, (*approval).clone()),
+    let (node, approval) = match sim.run.pending_approvals().as_slice() {
+        [(node, PendingApproval::Call(approval))] => (*node, (*approval).clone()),
         other => panic!("{other:?}"),
     };
     sim.record(Event::CallApproved {
@@ -212,16 +212,16 @@ fn approval_of_a_program_covers_only_the_command_line_shown_e9_14() {
     let mut equipment = with_program();
     equipment.executor.program.as_mut().unwrap().shown = json!({"argv": ["mender", "--wreck"]});
     let mut resumed = Sim::resumed_with(&sim.journal, equipment, Arc::new(|_: &AskAction| done("wrecked")));
-    resumed.run.ask_first(asking());
+    resumed.run.set_approval_policy(asking());
     resumed.derive();
     assert!(resumed.asks.is_empty());
-    match resumed.run.waiting().as_slice() {
-        [(_, Waiting::Call(again))] => assert_ne!(again.hash, approval.hash),
+    match resumed.run.pending_approvals().as_slice() {
+        [(_, PendingApproval::Call(again))] => assert_ne!(again.hash, approval.hash),
         other => panic!("{other:?}"),
     }
     // As they were, it is started.
     let mut resumed = Sim::resumed_with(&sim.journal, with_program(), Arc::new(|_: &AskAction| done("it ticks")));
-    resumed.run.ask_first(asking());
+    resumed.run.set_approval_policy(asking());
     resumed.derive();
     assert!(resumed.asks[0].allowed);
 }
@@ -478,7 +478,7 @@ fn program_may_ask_a_person_and_gets_the_answer_verbatim_e9_17() {
     });
     let root_id = NodeId::root(sim.run.id());
     until_asked(&mut sim);
-    assert_eq!(sim.run.left_asking(root_id), Some((None, "t1/1")));
+    assert_eq!(sim.run.program_question(root_id), Some((None, "t1/1")));
     sim.record(Event::Answered {
         node: root_id,
         answer: "the tall one".to_owned(),
@@ -486,7 +486,7 @@ fn program_may_ask_a_person_and_gets_the_answer_verbatim_e9_17() {
     });
     let sim = sim.driven_on();
     assert_eq!(root(&sim).status, Outcome::Ok);
-    assert_eq!(sim.run.left_asking(root_id), None, "it said more since");
+    assert_eq!(sim.run.program_question(root_id), None, "it said more since");
     let answers = |ask: &AskAction| {
         let answers = ask.messages.iter().filter(|said| said.speaker == Speaker::Tool);
         answers.map(|said| said.text.clone()).collect::<Vec<_>>()
@@ -496,5 +496,5 @@ fn program_may_ask_a_person_and_gets_the_answer_verbatim_e9_17() {
     // Who is only asked what to do waits for nothing elsewhere.
     let mut sim = goal_with("mend", &json!({}), with_person(equipment()), move |_| asks("c"));
     until_asked(&mut sim);
-    assert_eq!(sim.run.left_asking(NodeId::root(sim.run.id())), None);
+    assert_eq!(sim.run.program_question(NodeId::root(sim.run.id())), None);
 }

@@ -57,7 +57,7 @@ fn steered(extra: &Value, seed: u64, mut look: impl FnMut(&Sim)) {
         has_person: true,
         ..equipment()
     };
-    let asks = || -> Option<AsksFirst> {
+    let asks = || -> Option<ApprovalPolicy> {
         Some(Arc::new(|tool: &str, _: &Value| {
             matches!(tool, "write" | "shell").into()
         }))
@@ -65,7 +65,7 @@ fn steered(extra: &Value, seed: u64, mut look: impl FnMut(&Sim)) {
     let mut sim = goal_with("survey the house", extra, attended(), move |ask| {
         seen_to(ask, moody(seed, ask))
     });
-    sim.run.ask_first(asks());
+    sim.run.set_approval_policy(asks());
     (sim.seed, sim.concurrency) = (seed, 3);
     for _ in 0..2_000 {
         look(&sim);
@@ -76,13 +76,13 @@ fn steered(extra: &Value, seed: u64, mut look: impl FnMut(&Sim)) {
         match sim.roll() % 16 {
             0 => {
                 sim = sim.taken_up(attended());
-                sim.run.ask_first(asks());
+                sim.run.set_approval_policy(asks());
             }
             // Without a model most of it ends at once, so only where one is away.
             1..4 if !sim.run.parked.is_empty() => {
                 sim = sim.taken_up(attended());
                 sim.run.equipment = None;
-                sim.run.ask_first(asks());
+                sim.run.set_approval_policy(asks());
             }
             2 => sim.change_some_limit(),
             _ if sim.end_one() => {}
@@ -120,29 +120,29 @@ impl Sim {
         let is_yes = roll.is_multiple_of(2);
         // Two plans that nobody wants are seldom otherwise.
         let is_wanted = roll.is_multiple_of(4);
-        let waiting = self.run.waiting().first().map(|(node, what)| match what {
-            Waiting::Plan(version) if is_wanted => Event::PlanApproved {
+        let waiting = self.run.pending_approvals().first().map(|(node, what)| match what {
+            PendingApproval::Plan(version) if is_wanted => Event::PlanApproved {
                 node: *node,
                 version: *version,
                 by: by.clone(),
             },
-            Waiting::Plan(version) => Event::PlanRejected {
+            PendingApproval::Plan(version) => Event::PlanRejected {
                 node: *node,
                 version: *version,
                 reason: "no".to_owned(),
                 by: by.clone(),
             },
-            Waiting::Call(_) if is_yes => Event::CallApproved {
+            PendingApproval::Call(_) if is_yes => Event::CallApproved {
                 node: *node,
                 always: roll.is_multiple_of(4).then_some(Always::Tool),
                 by: by.clone(),
             },
-            Waiting::Call(_) => Event::CallRejected {
+            PendingApproval::Call(_) => Event::CallRejected {
                 node: *node,
                 reason: "no".to_owned(),
                 by: by.clone(),
             },
-            Waiting::Check(_) => answered(*node, is_yes),
+            PendingApproval::Check(_) => answered(*node, is_yes),
         });
         let asked = || self.run.questions().first().map(|(node, _)| answered(*node, is_yes));
         let Some(event) = waiting.or_else(asked) else {

@@ -376,12 +376,12 @@ fn call_of_a_nested_task_waits_for_approval() {
     };
     let mut sim = goal("survey the house", &house(), model);
     sim.run
-        .ask_first(Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into())));
+        .set_approval_policy(Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into())));
     sim.derive();
     while sim.end_one() {
         sim.derive();
     }
-    let waiting = sim.run.waiting();
+    let waiting = sim.run.pending_approvals();
     assert_eq!(waiting.len(), 1, "a call three levels down waits for a yes");
     assert!(
         sim.calls

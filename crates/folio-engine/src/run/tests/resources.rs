@@ -4,7 +4,7 @@ use super::*;
 
 /// Declares that a call writes what its argument `to` names: one name, or several separated by a space.
 fn known(mut sim: Sim) -> Sim {
-    sim.run.know_writes(Some(Arc::new(|_tool, args: &Value| {
+    sim.run.set_declared_writes(Some(Arc::new(|_tool, args: &Value| {
         let names = args["to"].as_str().unwrap_or_default();
         names.split_whitespace().map(str::to_owned).collect()
     })));
@@ -39,14 +39,14 @@ fn calls_writing_one_resource_run_one_after_the_other_e9_15() {
     let mut sim = group(&[("a", "board"), ("b", "board"), ("c", "desk"), ("d", "")]);
     sim.derive();
     assert_eq!(under_way(&sim), ["a", "c", "d"]);
-    assert_eq!(sim.run.written(), [("board", "all/a"), ("desk", "all/c")]);
+    assert_eq!(sim.run.held_resource_names(), [("board", "all/a"), ("desk", "all/c")]);
     end(&mut sim, "c");
     assert_eq!(under_way(&sim), ["a", "d"]);
     end(&mut sim, "a");
     assert_eq!(under_way(&sim), ["d", "b"]);
     let sim = sim.driven_on();
     assert_eq!(sim.status(""), Outcome::Ok);
-    assert_eq!(sim.run.written(), []);
+    assert_eq!(sim.run.held_resource_names(), []);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn resource_of_an_interrupted_call_stays_taken_after_resume_e9_15() {
     assert_eq!(under_way(&sim), ["a", "c"]);
     // The next driver knows no more than the journal of what calls write.
     let mut sim = Sim::resumed(&sim.journal);
-    sim.run.know_writes(Some(Arc::new(|_, _| vec!["x".to_owned()])));
+    sim.run.set_declared_writes(Some(Arc::new(|_, _| vec!["x".to_owned()])));
     sim.derive();
     assert_eq!(under_way(&sim), ["a", "c"]);
     let held: Vec<&Vec<String>> = sim.under_way.iter().map(|call| &call.writes).collect();
@@ -183,7 +183,7 @@ proptest! {
         let begun = |sim: Sim| Sim { concurrency, seed, ..known(sim) };
         let sim = driven_apart(begun(Sim::new(&plan)));
         prop_assert_eq!(sim.status(""), Outcome::Ok);
-        prop_assert_eq!(sim.run.written(), []);
+        prop_assert_eq!(sim.run.held_resource_names(), []);
         // Whoever takes it up at any moment keeps them apart as well.
         let at = 1 + cut.index(sim.journal.len() - 1);
         let resumed = driven_apart(begun(Sim::resumed(&sim.journal[..at])));
@@ -219,7 +219,7 @@ fn waiting_calls_look_up_a_shared_resource_only_once_e9_15() {
     let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let counts = Arc::clone(&asked);
     // Another run has it.
-    sim.run.know_elsewhere(Some(Arc::new(move |_| {
+    sim.run.set_written_elsewhere(Some(Arc::new(move |_| {
         counts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         true
     })));

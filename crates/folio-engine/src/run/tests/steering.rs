@@ -6,7 +6,7 @@ use super::models::{
 };
 use super::*;
 use crate::event::{Always, NewLimits};
-use crate::run::{Asks, Leave};
+use crate::run::{GrantedApproval, RequiredApproval};
 use crate::spend::Allowance;
 use crate::talk::Purpose;
 
@@ -16,19 +16,19 @@ const TWO: &str = "- parallel:
 - {id: again, do: {tool: write, args: {to: a}}}
 - {id: other, do: {tool: write, args: {to: b}}}";
 
-fn asking() -> Option<AsksFirst> {
+fn asking() -> Option<ApprovalPolicy> {
     Some(Arc::new(|tool: &str, _: &Value| (tool == "write").into()))
 }
 
 fn sim(plan: &str) -> Sim {
     let mut sim = Sim::new(plan);
-    sim.run.ask_first(asking());
+    sim.run.set_approval_policy(asking());
     sim
 }
 
 impl Sim {
     fn waits(&self) -> Vec<String> {
-        let waiting = self.run.waiting();
+        let waiting = self.run.pending_approvals();
         waiting
             .iter()
             .map(|(node, _)| self.run.node(*node).unwrap().path.to_owned())
@@ -68,15 +68,15 @@ fn unapproved_call_waits_and_blocks_only_its_dependents_e9_14() {
     sim.settled();
     assert_eq!(sim.waits(), ["group-1/ask"]);
     assert_eq!(sim.status("group-1/free"), Outcome::Ok, "what runs beside it goes on");
-    let (_, Waiting::Call(approval)) = sim.run.waiting()[0] else {
+    let (_, PendingApproval::Call(approval)) = sim.run.pending_approvals()[0] else {
         panic!("no call")
     };
     assert_eq!((approval.tool.as_str(), &approval.args), ("write", &json!({"to": "a"})));
     sim.yes("group-1/ask", None);
     sim.derive();
     assert_eq!(
-        sim.under_way[0].leave,
-        Leave::Call,
+        sim.under_way[0].granted,
+        GrantedApproval::Call,
         "the tool is told that somebody said yes"
     );
     sim.settled();
@@ -102,12 +102,16 @@ fn approval_may_cover_the_same_arguments_or_the_whole_tool_e9_14() {
     let mut leaves = Vec::new();
     loop {
         all.derive();
-        leaves.extend(all.under_way.iter().map(|call| (call.args["to"].clone(), call.leave)));
+        leaves.extend(all.under_way.iter().map(|call| (call.args["to"].clone(), call.granted)));
         if !all.end_one() {
             break;
         }
     }
-    let expected = [("a", Leave::Call), ("a", Leave::Tool), ("b", Leave::Tool)];
+    let expected = [
+        ("a", GrantedApproval::Call),
+        ("a", GrantedApproval::Tool),
+        ("b", GrantedApproval::Tool),
+    ];
     assert_eq!(leaves, expected.map(|(to, leave)| (json!(to), leave)));
     let all = all.driven_on();
     assert_eq!(all.status(""), Outcome::Ok);
@@ -119,7 +123,7 @@ fn approval_may_cover_the_same_arguments_or_the_whole_tool_e9_14() {
         .unwrap();
     for cut in cut + 1..=all.journal.len() {
         let mut resumed = Sim::resumed(&all.journal[..cut]);
-        resumed.run.ask_first(asking());
+        resumed.run.set_approval_policy(asking());
         assert_eq!(resumed.driven_on().outcome(), all.outcome(), "cut at {cut}");
     }
 }
@@ -135,22 +139,25 @@ fn approval_of_a_tool_excludes_calls_needing_their_own_e9_14() {
     );
     let mut sim = Sim::new(&plan);
     sim.run
-        .ask_first(Some(Arc::new(|_: &str, args: &Value| match args["to"].as_str() {
-            Some("private") => Asks::ItsOwn,
-            _ => Asks::AnyYes,
+        .set_approval_policy(Some(Arc::new(|_: &str, args: &Value| match args["to"].as_str() {
+            Some("private") => RequiredApproval::ItsOwn,
+            _ => RequiredApproval::AnyYes,
         })));
     sim.settled();
     assert_eq!(sim.waits(), ["group-1/a", "group-1/b", "group-1/private"]);
     sim.yes("group-1/a", Some(Always::Tool));
     sim.derive();
-    let leaves = sim.under_way.iter().map(|call| (call.args["to"].clone(), call.leave));
+    let leaves = sim.under_way.iter().map(|call| (call.args["to"].clone(), call.granted));
     let leaves: Vec<_> = leaves.collect();
-    assert_eq!(leaves, [(json!("a"), Leave::Call), (json!("b"), Leave::Tool)]);
+    assert_eq!(
+        leaves,
+        [(json!("a"), GrantedApproval::Call), (json!("b"), GrantedApproval::Tool)]
+    );
     sim.settled();
     assert_eq!(sim.waits(), ["group-1/private"], "it is asked about once more");
     sim.yes("group-1/private", None);
     sim.derive();
-    assert_eq!(sim.under_way[0].leave, Leave::Call);
+    assert_eq!(sim.under_way[0].granted, GrantedApproval::Call);
     assert_eq!(sim.driven_on().status(""), Outcome::Ok);
 }
 
@@ -158,15 +165,18 @@ fn approval_of_a_tool_excludes_calls_needing_their_own_e9_14() {
 fn approval_is_held_until_its_call_has_ended_e9_14() {
     let mut once = sim(TWO);
     once.settled();
-    assert!(!once.run.holds_leave());
+    assert!(!once.run.has_outstanding_approval());
     once.yes("group-1/ask", None);
     once.derive();
-    assert!(once.run.holds_leave(), "while it is under way");
+    assert!(once.run.has_outstanding_approval(), "while it is under way");
     once.settled();
-    assert!(!once.run.holds_leave(), "it is done, and the next one waits");
+    assert!(
+        !once.run.has_outstanding_approval(),
+        "it is done, and the next one waits"
+    );
     once.yes("again", Some(Always::Arguments));
     once.settled();
-    assert!(once.run.holds_leave(), "it holds for the rest of the run");
+    assert!(once.run.has_outstanding_approval(), "it holds for the rest of the run");
 }
 
 #[test]
@@ -229,7 +239,7 @@ fn model_is_told_of_a_rejected_call_and_goes_on_e9_14() {
         Purpose::Decide => execute("write", json!({"text": "x"})),
         _ => finish("left as it was"),
     });
-    sim.run.ask_first(asking());
+    sim.run.set_approval_policy(asking());
     sim.settled();
     assert_eq!(sim.waits(), ["call-1"]);
     sim.no("call-1");
@@ -271,7 +281,7 @@ impl Sim {
     }
 
     fn approve_plan(&mut self, node: NodeId) {
-        let Some(Waiting::Plan(version)) = self.run.waiting_at(node) else {
+        let Some(PendingApproval::Plan(version)) = self.run.pending_approval_at(node) else {
             panic!("no plan waits")
         };
         self.record(Event::PlanApproved {
@@ -282,7 +292,7 @@ impl Sim {
     }
 
     fn reject_plan(&mut self, node: NodeId) {
-        let Some(Waiting::Plan(version)) = self.run.waiting_at(node) else {
+        let Some(PendingApproval::Plan(version)) = self.run.pending_approval_at(node) else {
             panic!("no plan waits")
         };
         self.record(Event::PlanRejected {
@@ -327,7 +337,7 @@ fn plan_gate_decides_which_plans_wait_for_approval_e9_14() {
         let mut seen = Vec::new();
         loop {
             sim.settled();
-            let Some((node, _)) = sim.run.waiting().first().copied() else {
+            let Some((node, _)) = sim.run.pending_approvals().first().copied() else {
                 break;
             };
             seen.push(sim.run.node(node).unwrap().path.to_owned());
@@ -609,7 +619,8 @@ fn same_question_of_two_tasks_is_asked_once_e9_14() {
 #[test]
 fn approved_call_waiting_for_a_resource_needs_no_input_e9_19() {
     let mut sim = sim(TWO);
-    sim.run.know_writes(Some(Arc::new(|_, _| vec!["desk".to_owned()])));
+    sim.run
+        .set_declared_writes(Some(Arc::new(|_, _| vec!["desk".to_owned()])));
     sim.derive();
     let stands = |sim: &Sim| sim.run.node_at("group-1/ask").unwrap().state;
     assert_eq!(stands(&sim), NodeState::WaitingInput);
@@ -630,7 +641,8 @@ fn hard_failure_skips_calls_waiting_for_approval_or_a_resource_e9_5() {
     - {id: allowed, do: {tool: write, args: {to: b}}}
     - {id: bad, do: {tool: deny, args: {}}}";
     let mut sim = sim(PLAN);
-    sim.run.know_writes(Some(Arc::new(|_, _| vec!["desk".to_owned()])));
+    sim.run
+        .set_declared_writes(Some(Arc::new(|_, _| vec!["desk".to_owned()])));
     sim.derive();
     sim.yes("group-1/allowed", None);
     sim.derive();

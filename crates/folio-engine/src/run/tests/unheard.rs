@@ -2,7 +2,7 @@
 
 use super::models::*;
 use super::*;
-use crate::run::UsedUp;
+use crate::run::FailedCallUsage;
 use crate::talk::Purpose;
 
 #[test]
@@ -27,7 +27,7 @@ fn failed_model_call_costs_its_reported_or_set_aside_usage_e9_10() {
         tokens_out: 2,
         ..Spend::default()
     };
-    let spent_by = |used: UsedUp| {
+    let spent_by = |used: FailedCallUsage| {
         let sim = goal("say hello", &json!({}), move |ask| match ask.call {
             1 => ModelAnswer::Failed(ModelFailure {
                 used,
@@ -42,10 +42,10 @@ fn failed_model_call_costs_its_reported_or_set_aside_usage_e9_10() {
         });
         (failed.unwrap(), sim.asks[0].reserved)
     };
-    assert_eq!(spent_by(UsedUp::ByKind).0, Spend::default());
-    let (spent, reserved) = spent_by(UsedUp::Unknown);
+    assert_eq!(spent_by(FailedCallUsage::ByKind).0, Spend::default());
+    let (spent, reserved) = spent_by(FailedCallUsage::Unknown);
     assert_eq!(spent, reserved);
-    let (spent, _) = spent_by(UsedUp::Known(said));
+    let (spent, _) = spent_by(FailedCallUsage::Known(said));
     assert_eq!((spent.tokens_in, spent.tokens_out, spent.model_calls), (40, 2, 1));
 }
 

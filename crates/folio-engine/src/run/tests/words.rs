@@ -66,7 +66,7 @@ fn approval_question_for_a_check_command_fills_in_the_criterion_e9_6() {
     let command = json!({"id": "c1", "text": WORDS, "check": {"command": {"argv": ["true"]}}});
     let mut sim = attended(&written(&command), "met");
     sim.run
-        .ask_first(Some(Arc::new(|tool: &str, _: &Value| (tool == "shell").into())));
+        .set_approval_policy(Some(Arc::new(|tool: &str, _: &Value| (tool == "shell").into())));
     let (_, asked) = goes_on(&mut sim).unwrap();
     assert!(
         asked.ends_with("(to check this criterion: hello is how Ann writes it)"),

@@ -5,7 +5,7 @@ use aide::axum::routing::{get_with, post_with};
 use axum::extract::State;
 use folio::Timestamp;
 use folio::engine::event::Question;
-use folio::engine::run::{Asked as AskedOf, Waiting};
+use folio::engine::run::{PendingApproval, RequestRef as AskedOf};
 use folio::engine::{NodeId, Run};
 use folio::memory::Role;
 use folio::memory::id::Ref;
@@ -99,11 +99,11 @@ fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
         kind: "question",
         call: None,
     };
-    let waits = |(node, waiting): (NodeId, Waiting<'_>)| {
+    let waits = |(node, waiting): (NodeId, PendingApproval<'_>)| {
         let (kind, question, call) = match waiting {
-            Waiting::Check(question) => ("check", question.text.clone(), None),
-            Waiting::Call(approval) => ("call", approval.in_words(), Some(approval.clone())),
-            Waiting::Plan(version) => {
+            PendingApproval::Check(question) => ("check", question.text.clone(), None),
+            PendingApproval::Call(approval) => ("call", approval.in_words(), Some(approval.clone())),
+            PendingApproval::Plan(version) => {
                 let titles: Vec<String> = run.steps(node).iter().map(|step| run.title(step.id)).collect();
                 ("plan", format!("plan {version}: {}", titles.join(", ")), None)
             }
@@ -122,7 +122,9 @@ fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
         }
     };
     let questions = run.questions().into_iter().filter(is_open).map(shape);
-    questions.chain(run.waiting().into_iter().map(waits)).collect()
+    questions
+        .chain(run.pending_approvals().into_iter().map(waits))
+        .collect()
 }
 
 /// Returns every open question of a run, and whatever waits for approval.

@@ -7,7 +7,7 @@ use aide::axum::routing::{get_with, post_with};
 use axum::extract::State;
 use folio::engine::event::{Always, PlanDifference};
 use folio::engine::plan::to_markdown;
-use folio::engine::run::{Asked as AskedOf, ForkAt, Waiting, plan_versions};
+use folio::engine::run::{ForkAt, PendingApproval, RequestRef as AskedOf, plan_versions};
 use folio::engine::{NodeId, Run};
 use folio::memory::id::Ref;
 use folio::runner::{Folded, RunnerError, Watch};
@@ -290,7 +290,8 @@ async fn decide(
     let (runner, who) = (caller.keyed_runner(), &caller.actor);
     if decision.approve {
         if decision.always.is_some()
-            && let Some(Waiting::Plan(_) | Waiting::Check(_)) = runner.load(row.id).await?.waiting_at(asked.node)
+            && let Some(PendingApproval::Plan(_) | PendingApproval::Check(_)) =
+                runner.load(row.id).await?.pending_approval_at(asked.node)
         {
             return Err(body_invalid(
                 "`always` applies only to calls, and no call waits there; leave it out",

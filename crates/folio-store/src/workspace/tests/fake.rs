@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use folio_engine::run::SoFar;
+use folio_engine::run::RunSummary;
 use folio_memory::id::{EntryRef, PageRef, Ref, RunRef, TurnRef};
 use folio_memory::{
     Change, Clock, Entry, EntryHandle, EntryId, EntryQuery, IdSource, KeptPolicy, Link, ListAnswer, NoteQuery,
@@ -363,7 +363,7 @@ impl Store for FakeStore {
         panic!("no test needs it")
     }
 
-    async fn runs_so_far(&self, _: &SpaceName, _: Vec<RunId>) -> Result<Vec<(RunId, SoFar)>, StoreError> {
+    async fn runs_so_far(&self, _: &SpaceName, _: Vec<RunId>) -> Result<Vec<(RunId, RunSummary)>, StoreError> {
         panic!("no test needs it")
     }
 
