@@ -599,7 +599,7 @@ impl Run {
     }
 }
 
-/// Wraps [`AsksFirst`] so that the state can be printed.
+/// Wraps [`ApprovalPolicy`] so that the state can be printed.
 #[derive(Clone)]
 pub(super) struct AskFirst(ApprovalPolicy);
 

@@ -8,8 +8,8 @@
 //! - `purses`: what parts of it may use, and what is set aside; `narrow`: the other limits that tasks set for
 //!   themselves
 //! - `resources`: what calls write, and that no two write the same at the same time
-//! - `approval`: what waits for a person's approval; `asked`: what exactly an answer refers to; `raise`: how people
-//!   change limits; `fork`: a run from a moment of another; `versions`: the versions that a plan had
+//! - `approval`: what waits for a person's approval; `request_ref`: what exactly an answer refers to; `raise`: how
+//!   people change limits; `fork`: a run from a moment of another; `versions`: the versions that a plan had
 //! - [`agent`]: tasks that a model does
 //! - `conclude`: from the answer of a tool to the event that records it
 //! - `aggregate`: from the results of children to the result of their parent; `late`: what remains of it when its time
@@ -21,7 +21,6 @@
 pub mod agent;
 mod aggregate;
 mod approval;
-mod asked;
 mod blocks;
 mod bodies;
 mod conclude;
@@ -39,6 +38,7 @@ mod needs;
 mod purses;
 mod raise;
 mod ready;
+mod request_ref;
 mod resources;
 mod scope;
 mod state;
@@ -55,7 +55,6 @@ pub use agent::{
     ModelFailureKind, ModelSpec, NamedExecutor, OfferedTools, PlanMode, Price,
 };
 pub use approval::{ApprovalPolicy, GrantedApproval, PendingApproval, PlanGate, RequiredApproval, micro_usd};
-pub use asked::RequestRef;
 pub use conclude::{CallAnswer, CallOutcome};
 pub use criteria::{CheckAction, CheckCall, CheckFinding};
 pub(crate) use due::call_in_words;
@@ -66,6 +65,7 @@ pub use limit_met::{LimitKind, LimitMet};
 pub use limits::Limits;
 pub use needs::Needs;
 pub use raise::LimitError;
+pub use request_ref::RequestRef;
 pub use resources::{IsReadOnlyTool, WritesOf, WrittenElsewhere};
 pub use state::{JournalError, Run};
 pub use tree::{Cancel, NodeKind, NodeView};

@@ -45,7 +45,7 @@ impl fmt::Debug for Declared {
 /// Whether the calls of a tool only read, according to the driver.
 pub type IsReadOnlyTool = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// Wraps [`OnlyLooks`] so that a run can be printed.
+/// Wraps [`IsReadOnlyTool`] so that a run can be printed.
 pub(super) struct Looking(IsReadOnlyTool);
 
 impl fmt::Debug for Looking {

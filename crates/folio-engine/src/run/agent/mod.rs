@@ -6,11 +6,11 @@
 //! - `offer`: which tools a model is told about, and in how much detail
 //! - `due`: what is due for such a task, by its stage; `ask`: the next model call; `verify`: the checks of its result
 //! - `compact`: which part of the conversation is offloaded when it outgrows the model's window
-//! - `told`: what it is told of memory; `prompt`: what a model reads; `rules`: its instructions; `digest`: what it
+//! - `briefing`: what it is told of memory; `prompt`: what a model reads; `rules`: its instructions; `digest`: what it
 //!   reads of results, and `sizes`: how much of them; `schema`: the form of its answer; `fixed`: what many prompts have
 //!   in common
-//! - `read`: from a reply to the event that results; `decision`: a reply that decides or plans; `wanted`: one that
-//!   wants calls; `fields`: what its fields say
+//! - `read`: from a reply to the event that results; `decision`: a reply that decides or plans; `wanted_calls`: one
+//!   that wants calls; `fields`: what its fields say
 //! - `repair`: from a text to the JSON that was meant; `object`: which part of it is accepted
 //! - `roll_up`: results that are too many to be read at once are combined in parts first
 //! - `people`: criteria that a person checks; `facts`: what people answered
@@ -23,6 +23,7 @@
 mod answer;
 mod apply;
 mod ask;
+mod briefing;
 mod calls;
 mod compact;
 mod decision;
@@ -48,10 +49,9 @@ mod rules;
 mod schema;
 mod similar;
 mod sizes;
-mod told;
 mod unfinished;
 pub(super) mod verify;
-mod wanted;
+mod wanted_calls;
 
 use std::sync::Arc;
 

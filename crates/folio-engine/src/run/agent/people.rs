@@ -72,7 +72,7 @@ impl Question {
 impl Run {
     /// The questions that people have to answer, in the order of the tree, each with its node. A question that several
     /// tasks ask at the same time is listed once (E9.14). Requests for permission to run a command are not included:
-    /// see [`Run::waiting`].
+    /// see [`Run::pending_approvals`].
     #[must_use]
     pub fn questions(&self) -> Vec<(NodeId, &Question)> {
         let mut asked = HashSet::new();

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::fields::{claim_of, criterion_in, finding_of, finished, mistakes_in, severity_of, status_of, text_of};
 use super::object::{noted, remarked};
 use super::verify::checked;
-use super::wanted::CALLS_MAX;
+use super::wanted_calls::CALLS_MAX;
 use super::{Equipment, Judging};
 use crate::event::{Event, Proposal};
 use crate::plan::{Check, Criterion, criterion_meant};
