@@ -114,8 +114,8 @@ impl ArgKind {
         let meant = match (self, value) {
             (Self::Count, Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
             (Self::Count, Value::Number(number)) => whole(number).map(Value::from),
-            (Self::UpTo(_) | Self::From(_), value) => self.bounded(Self::Count.fit(value)),
-            (Self::Within(..), value) => self.bounded(Self::Number.fit(value)),
+            (Self::UpTo(_) | Self::From(_), value) => self.coerced_within_bounds(Self::Count.fit(value)),
+            (Self::Within(..), value) => self.coerced_within_bounds(Self::Number.fit(value)),
             (Self::Words, Value::Array(items)) => {
                 let words = items.iter().map(|item| match Self::Text.fit(item) {
                     Fit::AsIs => Some(item.clone()),
@@ -133,7 +133,7 @@ impl ArgKind {
     }
 
     /// The value that was meant, judged without the bounds, if it keeps to the bounds.
-    fn bounded(&self, without: Fit) -> Option<Value> {
+    fn coerced_within_bounds(&self, without: Fit) -> Option<Value> {
         match without {
             Fit::Meant(number) if self.fit(&number) == Fit::AsIs => Some(number),
             _ => None,
@@ -175,12 +175,12 @@ impl ArgKind {
 
 /// The arguments of a call as a plan or a model wrote them. What the templates in a plan evaluate to is not known yet.
 #[derive(Debug, Clone, Copy)]
-pub struct Written<'a> {
+pub struct CallArgs<'a> {
     args: &'a Map<String, Value>,
     has_templates: bool,
 }
 
-impl<'a> Written<'a> {
+impl<'a> CallArgs<'a> {
     /// Arguments of a plan, in which strings may be templates.
     #[must_use]
     pub fn in_plan(args: &'a Map<String, Value>) -> Self {
@@ -220,7 +220,7 @@ impl<'a> Written<'a> {
 
     /// Whether more than one of `names` is surely given. Templates do not count, because they may evaluate to null.
     #[must_use]
-    pub fn are_too_many<S: AsRef<str>>(&self, names: &[S]) -> bool {
+    pub fn gives_several<S: AsRef<str>>(&self, names: &[S]) -> bool {
         let given = |name: &&S| self.literal(name.as_ref()).is_some();
         names.iter().filter(given).count() > 1
     }
@@ -272,17 +272,17 @@ impl Mistake {
 #[derive(Clone)]
 pub struct CallCheck(Arc<Check>);
 
-type Check = dyn Fn(Written<'_>) -> Vec<Mistake> + Send + Sync;
+type Check = dyn Fn(CallArgs<'_>) -> Vec<Mistake> + Send + Sync;
 
 impl CallCheck {
     /// A check that runs `check`.
-    pub fn new(check: impl Fn(Written<'_>) -> Vec<Mistake> + Send + Sync + 'static) -> Self {
+    pub fn new(check: impl Fn(CallArgs<'_>) -> Vec<Mistake> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 
     /// The mistakes in `args`.
     #[must_use]
-    pub fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+    pub fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         (self.0)(args)
     }
 }
@@ -323,24 +323,24 @@ fn is_within(value: &Value, least: u64, most: u64) -> bool {
 ///
 /// # Errors
 ///
-/// [`Choice::Missing`] if it gives none of them, [`Choice::Several`] if it gives more than one.
-pub fn check_choice(names: &[String], args: Written<'_>) -> Result<(), Choice> {
+/// [`ChoiceError::Missing`] if it gives none of them, [`ChoiceError::Several`] if it gives more than one.
+pub fn check_choice(names: &[String], args: CallArgs<'_>) -> Result<(), ChoiceError> {
     let words = || {
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         choice_of(&quoted)
     };
-    if args.are_too_many(names) {
-        return Err(Choice::Several(format!("only {} can be given", words())));
+    if args.gives_several(names) {
+        return Err(ChoiceError::Several(format!("only {} can be given", words())));
     }
     if !names.is_empty() && !names.iter().any(|name| args.has(name)) {
-        return Err(Choice::Missing(format!("{} has to be given", words())));
+        return Err(ChoiceError::Missing(format!("{} has to be given", words())));
     }
     Ok(())
 }
 
 /// How a call fails to give exactly one of some arguments. The text is the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Choice {
+pub enum ChoiceError {
     /// It gives none of them.
     Missing(String),
     /// It gives more than one.
@@ -350,7 +350,7 @@ pub enum Choice {
 /// `args` with texts replaced by what they mean where `schema` wants a number or a truth value: a template produces
 /// `"20"` where 20 is meant. `None` if nothing changes.
 #[must_use]
-pub fn as_meant(schema: &Value, args: &Map<String, Value>) -> Option<Map<String, Value>> {
+pub fn coerce_to_schema(schema: &Value, args: &Map<String, Value>) -> Option<Map<String, Value>> {
     let properties = schema.get("properties").and_then(Value::as_object)?;
     let meant = |(name, value): (&String, &Value)| {
         let text = value.as_str()?.trim();

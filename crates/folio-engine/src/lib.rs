@@ -27,5 +27,5 @@ pub mod template;
 
 pub use event::Event;
 pub use node::{NodeId, NodeState};
-pub use result::{Evidence, Failure, Finding, Given, NodeResult, Outcome, Output, Severity, StopReason, Verdict};
+pub use result::{Evidence, Failure, Finding, NodeResult, Outcome, Output, OutputTree, Severity, StopReason, Verdict};
 pub use run::{Action, CallAction, CallAnswer, CallOutcome, Limits, NodeKind, NodeView, Run};

@@ -3,7 +3,7 @@
 use folio_memory::excerpt::fits;
 
 /// Adds `line` to `text` as an item of a list.
-pub(crate) fn line_of(text: &mut String, line: &str) {
+pub(crate) fn push_list_item(text: &mut String, line: &str) {
     text.push_str("- ");
     text.push_str(line);
     text.push('\n');

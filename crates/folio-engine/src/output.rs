@@ -88,7 +88,7 @@ impl Default for Output {
 
 /// What a node gives to later steps, as far as it is known without reading what is kept beside the journal.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Given {
+pub enum OutputTree {
     /// A value of its own.
     Own(Output),
     /// The outputs of its items, in their order.
@@ -97,7 +97,7 @@ pub enum Given {
     Named(Vec<(String, Self)>),
 }
 
-impl Given {
+impl OutputTree {
     /// The value, where `read` returns the value of each output.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Given {
     /// The value for someone who looks at a run, with `{"blob": HASH, "bytes": N}` in place of an output that is kept
     /// beside the journal, and the size of its values as JSON in bytes; `None` if that is more than `most`.
     #[must_use]
-    pub fn shown(&self, most: usize) -> Option<(Arc<Value>, usize)> {
+    pub fn display_value(&self, most: usize) -> Option<(Arc<Value>, usize)> {
         let mut left = most;
         let mut take = |bytes: usize| {
             left = left.checked_sub(bytes).ok_or(())?;
@@ -272,21 +272,21 @@ mod tests {
             hash: hash.clone(),
             bytes: 1 << 20,
         };
-        let given = Given::Named(vec![
-            ("a".to_owned(), Given::Own(Output::of(json!({"n": 1})))),
+        let given = OutputTree::Named(vec![
+            ("a".to_owned(), OutputTree::Own(Output::of(json!({"n": 1})))),
             (
                 "b".to_owned(),
-                Given::List(vec![Given::Own(kept), Given::Own(Output::null())]),
+                OutputTree::List(vec![OutputTree::Own(kept), OutputTree::Own(Output::null())]),
             ),
         ]);
         let shown = json!({"a": {"n": 1}, "b": [{"blob": hash, "bytes": 1 << 20}, null]});
-        let (value, bytes) = given.shown(1_000).unwrap();
+        let (value, bytes) = given.display_value(1_000).unwrap();
         let parts = [&shown["a"], &shown["b"][0], &json!(null)].map(|part| part.to_string().len());
         assert_eq!((&*value, bytes), (&shown, parts.iter().sum()));
-        assert_eq!(given.shown(bytes).unwrap().1, bytes);
-        assert_eq!(given.shown(bytes - 1), None);
-        let packed = Given::Own(Output::of(json!({"text": "é \" \n"})).packed());
-        let (value, bytes) = packed.shown(100).unwrap();
+        assert_eq!(given.display_value(bytes).unwrap().1, bytes);
+        assert_eq!(given.display_value(bytes - 1), None);
+        let packed = OutputTree::Own(Output::of(json!({"text": "é \" \n"})).packed());
+        let (value, bytes) = packed.display_value(100).unwrap();
         assert_eq!(bytes, value.to_string().len());
     }
 

@@ -59,12 +59,12 @@ pub fn report_page(run: RunId) -> PageId {
 /// The summary page of the run's first iteration; each plan that replaces another has a summary page of its own.
 #[must_use]
 pub fn summary_page(run: RunId) -> PageId {
-    summary_of(run, 1)
+    iteration_summary_page(run, 1)
 }
 
 /// The summary page of an iteration, counted from 1.
 #[must_use]
-pub fn summary_of(run: RunId, iteration: u32) -> PageId {
+pub fn iteration_summary_page(run: RunId, iteration: u32) -> PageId {
     page_of(run, &["summary", &iteration.to_string()])
 }
 
@@ -137,7 +137,7 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
         | Event::CallRejected { .. }
         | Event::PlanApproved { .. }
         | Event::PlanRejected { .. }
-        | Event::LimitsChanged { .. } => pages.approval(event),
+        | Event::LimitsChanged { .. } => pages.record_approval_event(event),
         Event::PlanEdited {
             node,
             version,
@@ -145,7 +145,7 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
             by,
             ..
         } => pages.plan_edited(*node, *version, difference, by),
-        of_a_model => pages.of_a_model(of_a_model),
+        of_a_model => pages.record_model_event(of_a_model),
     }
     pages.changes
 }
@@ -467,7 +467,7 @@ impl Projection<'_> {
         let has_plan = view.kind == NodeKind::Plan || view.plan_version > 0;
         if has_plan {
             parts.insert("results".to_owned(), json!(self.roll_up(view.id)));
-        } else if let Some(shown) = shown(&result.output) {
+        } else if let Some(shown) = output_preview(&result.output) {
             parts.insert("results".to_owned(), json!([shown]));
         }
         if !has_plan && !result.evidence.is_empty() {
@@ -499,7 +499,7 @@ impl Projection<'_> {
 
     /// A line for each of `steps`, with the page of its branch; for a group, a line for each of its members.
     fn roll_up_of(&self, steps: &[NodeView<'_>]) -> Vec<String> {
-        let branches = self.without_groups(steps);
+        let branches = self.expand_groups(steps);
         let mut lines: Vec<String> = branches
             .iter()
             .take(64)
@@ -524,7 +524,7 @@ impl Projection<'_> {
     }
 
     /// `steps`, with the members of groups in place of the groups.
-    fn without_groups<'r>(&'r self, steps: &[NodeView<'r>]) -> Vec<NodeView<'r>> {
+    fn expand_groups<'r>(&'r self, steps: &[NodeView<'r>]) -> Vec<NodeView<'r>> {
         let mut rest: Vec<NodeView<'r>> = steps.iter().rev().copied().collect();
         let mut branches = Vec::with_capacity(rest.len());
         while let Some(step) = rest.pop() {
@@ -614,7 +614,7 @@ fn evidence_line(evidence: &crate::result::Evidence) -> String {
     format!("{} {}{span}", evidence.kind, evidence.id)
 }
 
-fn shown(output: &Output) -> Option<String> {
+fn output_preview(output: &Output) -> Option<String> {
     match output {
         Output::Inline(inline) if inline.is_null() => None,
         Output::Inline(inline) => Some(preview(&inline.value())),

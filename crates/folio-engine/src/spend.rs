@@ -72,16 +72,16 @@ impl Spend {
     /// The sum of both.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
-        self.each(more, u64::saturating_add)
+        self.zip_with(more, u64::saturating_add)
     }
 
     /// What is left after subtracting `less`, never below zero.
     #[must_use]
     pub fn minus(&self, less: &Self) -> Self {
-        self.each(less, u64::saturating_sub)
+        self.zip_with(less, u64::saturating_sub)
     }
 
-    fn each(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+    fn zip_with(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
         Self {
             tokens_in: with(self.tokens_in, other.tokens_in),
             tokens_cached: with(self.tokens_cached, other.tokens_cached),
@@ -147,7 +147,7 @@ impl Dimension {
     }
 
     /// How much of `limit` is kept for combining results and handing back: a tenth, and at least one call of a model.
-    fn kept_of(self, limit: u64) -> u64 {
+    fn final_reserve(self, limit: u64) -> u64 {
         match self {
             // Handing back never calls a tool.
             Self::ToolCalls => 0,
@@ -193,19 +193,19 @@ impl Amount {
     /// The sum of both.
     #[must_use]
     pub fn plus(&self, more: &Self) -> Self {
-        self.each(more, u64::saturating_add)
+        self.zip_with(more, u64::saturating_add)
     }
 
     /// What is left after subtracting `less`, never below zero.
     #[must_use]
     pub fn minus(&self, less: &Self) -> Self {
-        self.each(less, u64::saturating_sub)
+        self.zip_with(less, u64::saturating_sub)
     }
 
     /// The smaller of both in each dimension.
     #[must_use]
     pub fn least(&self, other: &Self) -> Self {
-        self.each(other, u64::min)
+        self.zip_with(other, u64::min)
     }
 
     /// The same amount with `value` in one dimension.
@@ -221,7 +221,7 @@ impl Amount {
         *self == Self::default()
     }
 
-    fn each(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+    fn zip_with(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
         Self(std::array::from_fn(|at| with(self.0[at], other.0[at])))
     }
 }
@@ -258,7 +258,7 @@ pub struct Allowance {
 impl Allowance {
     /// The same limits, each changed by `with`.
     #[must_use]
-    pub fn each(&self, with: impl Fn(u64) -> u64) -> Self {
+    pub fn map_limits(&self, with: impl Fn(u64) -> u64) -> Self {
         Self::from_fn(|dimension| self.of(dimension).map(&with))
     }
 
@@ -329,7 +329,7 @@ impl Purse {
     /// least one call of a model, is kept for combining results and handing back; only calls for these may use it
     /// (`is_last`).
     #[must_use]
-    pub fn refuses(&self, more: &Amount, is_last: bool) -> Option<Dimension> {
+    pub fn first_exceeded(&self, more: &Amount, is_last: bool) -> Option<Dimension> {
         let room = self.room(is_last);
         Dimension::ALL
             .into_iter()
@@ -340,7 +340,7 @@ impl Purse {
     /// uses, and cached tokens, which a call uses that `asks_a_model`. No such call begins then. Of these limits, too,
     /// a tenth is kept for the end.
     #[must_use]
-    pub fn is_used_up(&self, asks_a_model: bool, is_last: bool) -> Option<Dimension> {
+    pub fn used_up_dimension(&self, asks_a_model: bool, is_last: bool) -> Option<Dimension> {
         let is_empty = |dimension: &Dimension| self.left(*dimension, is_last) == Some(0);
         let of_a_model = Some(Dimension::TokensCached).filter(|_| asks_a_model);
         std::iter::once(Dimension::Bytes).chain(of_a_model).find(is_empty)
@@ -350,7 +350,7 @@ impl Purse {
     /// not count.
     fn left(&self, dimension: Dimension, is_last: bool) -> Option<u64> {
         let limit = self.limit.of(dimension)?;
-        let kept = if is_last { 0 } else { dimension.kept_of(limit) };
+        let kept = if is_last { 0 } else { dimension.final_reserve(limit) };
         Some(limit.saturating_sub(kept).saturating_sub(self.used(dimension)))
     }
 
@@ -384,7 +384,7 @@ impl Purse {
     /// calls under way continued after a limit for which nothing is set aside. Never happens for the number of calls
     /// (E9.10).
     #[must_use]
-    pub fn over(&self, dimension: Dimension) -> u64 {
+    pub fn overrun(&self, dimension: Dimension) -> u64 {
         let limit = self.limit.of(dimension);
         limit.map_or(0, |limit| self.used(dimension).saturating_sub(limit))
     }
@@ -392,10 +392,10 @@ impl Purse {
     /// The fullest dimension, in per cent of its limit without what is kept for the end: once that is used up, a worker
     /// is refused anything more and would never hear of a later percentage (E9.10).
     #[must_use]
-    pub fn per_cent(&self) -> u64 {
+    pub fn percent_used(&self) -> u64 {
         let of = |dimension: &Dimension| {
             let limit = self.limit.of(*dimension)?;
-            let limit = limit.saturating_sub(dimension.kept_of(limit));
+            let limit = limit.saturating_sub(dimension.final_reserve(limit));
             let spent = match dimension {
                 Dimension::Bytes => self.bytes,
                 _ => Amount::of(&self.spent).get(*dimension),
@@ -435,23 +435,23 @@ mod tests {
     #[test]
     fn tenth_of_a_limit_is_kept_for_the_end_e9_10() {
         let purse = purse(1_000);
-        assert_eq!(purse.refuses(&tokens(900), false), None);
-        assert_eq!(purse.refuses(&tokens(901), false), Some(Dimension::Tokens));
-        assert_eq!(purse.refuses(&tokens(1_000), true), None);
-        assert_eq!(purse.refuses(&tokens(1_001), true), Some(Dimension::Tokens));
+        assert_eq!(purse.first_exceeded(&tokens(900), false), None);
+        assert_eq!(purse.first_exceeded(&tokens(901), false), Some(Dimension::Tokens));
+        assert_eq!(purse.first_exceeded(&tokens(1_000), true), None);
+        assert_eq!(purse.first_exceeded(&tokens(1_001), true), Some(Dimension::Tokens));
     }
 
     #[test]
     fn zero_limit_refuses_any_use_and_no_limit_refuses_none_e9_10() {
-        assert_eq!(purse(0).refuses(&tokens(1), true), Some(Dimension::Tokens));
+        assert_eq!(purse(0).first_exceeded(&tokens(1), true), Some(Dimension::Tokens));
         // What uses nothing of it is not refused.
-        assert_eq!(purse(0).refuses(&Amount::of(&Spend::TOOL_CALL), false), None);
-        assert_eq!(Purse::default().refuses(&tokens(u64::MAX), false), None);
+        assert_eq!(purse(0).first_exceeded(&Amount::of(&Spend::TOOL_CALL), false), None);
+        assert_eq!(Purse::default().first_exceeded(&tokens(u64::MAX), false), None);
         // A limit of zero on something that is never used must not end a task.
-        assert_eq!(purse(0).per_cent(), 0);
+        assert_eq!(purse(0).percent_used(), 0);
         let mut used = purse(0);
         used.spent.tokens_in = 1;
-        assert_eq!(used.per_cent(), 100);
+        assert_eq!(used.percent_used(), 100);
     }
 
     #[test]
@@ -474,11 +474,15 @@ mod tests {
             (5_000, Some(Dimension::TokensCached), Some(Dimension::TokensCached)),
         ] {
             purse.spent = cached(used);
-            assert_eq!(purse.is_used_up(true, false), before_the_end, "{used}");
-            assert_eq!(purse.is_used_up(true, true), at_the_end, "{used}");
-            assert_eq!(purse.is_used_up(false, false), None, "a tool takes nothing of a cache");
+            assert_eq!(purse.used_up_dimension(true, false), before_the_end, "{used}");
+            assert_eq!(purse.used_up_dimension(true, true), at_the_end, "{used}");
+            assert_eq!(
+                purse.used_up_dimension(false, false),
+                None,
+                "a tool takes nothing of a cache"
+            );
         }
-        assert_eq!(Purse::default().is_used_up(true, false), None, "without a limit");
+        assert_eq!(Purse::default().used_up_dimension(true, false), None, "without a limit");
     }
 
     #[test]
@@ -487,13 +491,13 @@ mod tests {
         for (spent, reserved, over) in [(400, 600, 0), (400, 601, 1), (1_250, 0, 250)] {
             purse.spent.tokens_in = spent;
             purse.reserved.tokens_out = reserved;
-            assert_eq!(purse.over(Dimension::Tokens), over, "{spent} and {reserved}");
+            assert_eq!(purse.overrun(Dimension::Tokens), over, "{spent} and {reserved}");
             assert_eq!(
                 purse.free(Dimension::Tokens),
                 Some(1_000_u64.saturating_sub(spent + reserved))
             );
         }
-        assert_eq!(purse.over(Dimension::TokensIn), 0, "without a limit");
+        assert_eq!(purse.overrun(Dimension::TokensIn), 0, "without a limit");
     }
 
     #[test]
@@ -512,10 +516,10 @@ mod tests {
         ] {
             purse.bytes = bytes;
             for asks_a_model in [true, false] {
-                assert_eq!(purse.is_used_up(asks_a_model, false), before_the_end, "{bytes}");
-                assert_eq!(purse.is_used_up(asks_a_model, true), at_the_end, "{bytes}");
+                assert_eq!(purse.used_up_dimension(asks_a_model, false), before_the_end, "{bytes}");
+                assert_eq!(purse.used_up_dimension(asks_a_model, true), at_the_end, "{bytes}");
             }
-            assert_eq!((purse.used(Dimension::Bytes), purse.per_cent()), (bytes, per_cent));
+            assert_eq!((purse.used(Dimension::Bytes), purse.percent_used()), (bytes, per_cent));
         }
     }
 
@@ -533,10 +537,10 @@ mod tests {
             ..Spend::default()
         };
         let one = Amount::of(&call);
-        assert_eq!(purse.refuses(&one, false), None);
+        assert_eq!(purse.first_exceeded(&one, false), None);
         purse.spent = call;
-        assert_eq!(purse.refuses(&one, false), Some(Dimension::ModelCalls));
-        assert_eq!(purse.refuses(&one, true), None);
+        assert_eq!(purse.first_exceeded(&one, false), Some(Dimension::ModelCalls));
+        assert_eq!(purse.first_exceeded(&one, true), None);
     }
 
     #[test]
@@ -546,7 +550,7 @@ mod tests {
             ..purse(1_000)
         };
         assert_eq!(purse.free(Dimension::Tokens), Some(700));
-        assert_eq!(purse.refuses(&tokens(600), false), None);
-        assert_eq!(purse.refuses(&tokens(601), false), Some(Dimension::Tokens));
+        assert_eq!(purse.first_exceeded(&tokens(600), false), None);
+        assert_eq!(purse.first_exceeded(&tokens(601), false), Some(Dimension::Tokens));
     }
 }

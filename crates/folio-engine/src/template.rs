@@ -151,7 +151,7 @@ impl Templates {
     /// # Errors
     ///
     /// As for [`Templates::render_text`].
-    pub fn holds(&self, expression: &str, scope: &Scope) -> Result<bool, TemplateError> {
+    pub fn eval_condition(&self, expression: &str, scope: &Scope) -> Result<bool, TemplateError> {
         Ok(match self.eval(expression, scope)? {
             Value::Null => false,
             Value::Bool(holds) => holds,
@@ -168,7 +168,7 @@ impl Templates {
     /// # Errors
     ///
     /// As for [`Templates::render_text`], and if the value is not a list.
-    pub fn list(&self, over: &Value, scope: &Scope) -> Result<Vec<Value>, TemplateError> {
+    pub fn eval_list(&self, over: &Value, scope: &Scope) -> Result<Vec<Value>, TemplateError> {
         let found = match over {
             Value::String(text) if !is_template(text) => self.eval(text, scope)?,
             // A text cannot be a list, so white space around the expression does not count.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use folio_engine::argument::{ArgKind, CallCheck, Mistake, Written};
+use folio_engine::argument::{ArgKind, CallArgs, CallCheck, Mistake};
 use folio_engine::plan::{Known, KnownTool, from_value, parse};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn known() -> Known {
         ("minutes", ArgKind::Within(0, 60)),
         ("any", ArgKind::Any),
     ];
-    let check = |args: Written<'_>| {
+    let check = |args: CallArgs<'_>| {
         let mut found = Vec::new();
         if args.text("content") == Some("(") {
             found.push(Mistake::of("content", "`content` is not closed"));

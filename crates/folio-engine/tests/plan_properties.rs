@@ -90,13 +90,13 @@ proptest! {
 
     #[test]
     fn plan_written_as_markdown_reads_back_unchanged_e9_14(plan in plan_support::plan()) {
-        let written = ShownStep::written(&plan.steps);
+        let written = ShownStep::from_plan_steps(&plan.steps);
         let text = to_markdown(&written);
         // The steps alone know of no inputs; only what they say is compared.
         let known = Known { before: std::iter::once("inputs".to_owned()).collect(), ..Known::default() };
         match parse(&text, &known) {
             Ok(read) => {
-                let read = ShownStep::written(&read.steps);
+                let read = ShownStep::from_plan_steps(&read.steps);
                 let (read, written): (Vec<_>, Vec<_>) =
                     (read.into_iter().map(|s| s.step).collect(), written.into_iter().map(|s| s.step).collect());
                 prop_assert_eq!(read, written, "{}", text);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use folio_engine::{Given, Output, Run};
+use folio_engine::{Output, OutputTree, Run};
 use folio_memory::passage::{self, Part, PartRead, Reading};
 use folio_store::{BlobHash, ErrorKind, Workspace};
 use folio_tools::{ResultSource, as_text, field_of};
@@ -24,7 +24,7 @@ const TOGETHER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct Question {
     node: String,
-    answer: oneshot::Sender<Result<Given, String>>,
+    answer: oneshot::Sender<Result<OutputTree, String>>,
 }
 
 impl Question {
@@ -59,7 +59,7 @@ impl RunResults {
         (Arc::new(Self { workspace, questions }), asked)
     }
 
-    async fn given(&self, node: &str) -> Result<Given, String> {
+    async fn given(&self, node: &str) -> Result<OutputTree, String> {
         let gone = || "the run is not driven here any more".to_owned();
         let (answer, answered) = oneshot::channel();
         let node = node.to_owned();
@@ -95,7 +95,7 @@ impl RunResults {
     }
 
     /// The value of `node`, which gives `given`. Parts that are kept beside the journal are read first.
-    async fn together(&self, node: &str, given: &Given) -> Result<Arc<Value>, String> {
+    async fn together(&self, node: &str, given: &OutputTree) -> Result<Arc<Value>, String> {
         let outputs = given.outputs().into_iter();
         let kept: Vec<(&str, u64)> = outputs
             .filter_map(|output| match output {

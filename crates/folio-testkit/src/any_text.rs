@@ -36,7 +36,7 @@ pub fn plan(text: &str) {
             let again: Plan = serde_json::from_value(stored.clone()).expect("a stored plan reads back");
             assert_eq!(again, read, "{stored}");
             drop(plan::parse(
-                &plan::to_markdown(&ShownStep::written(&read.steps)),
+                &plan::to_markdown(&ShownStep::from_plan_steps(&read.steps)),
                 &Known::default(),
             ));
         }

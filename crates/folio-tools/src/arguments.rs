@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use folio_engine::argument::{Choice, Fit, Written, check_choice, kind_of, one_of};
+use folio_engine::argument::{CallArgs, ChoiceError, Fit, check_choice, kind_of, one_of};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -63,7 +63,9 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
             wrong.push(format!("`{}` is missing: {}", arg.name, arg.description));
         }
     }
-    if let Err(Choice::Missing(why) | Choice::Several(why)) = check_choice(&spec.one_of, Written::in_call(given)) {
+    if let Err(ChoiceError::Missing(why) | ChoiceError::Several(why)) =
+        check_choice(&spec.one_of, CallArgs::in_call(given))
+    {
         wrong.push(why);
     }
     if !wrong.is_empty() {

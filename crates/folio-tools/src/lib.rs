@@ -57,4 +57,4 @@ pub use response::{EvidenceRef, FailureKind, PageAppend, PageTarget, ToolError, 
 pub use results::{NoResults, ResultSource, as_text, field_of};
 pub use roots::{Access, Root, RootError, Roots, RunFolder};
 pub use takeover::{TakenOver, Takeover};
-pub use tool::{Approval, ArgKind, ArgSpec, Effect, Mistake, Need, Reconciled, Tool, ToolRequest, ToolSpec, Written};
+pub use tool::{Approval, ArgKind, ArgSpec, CallArgs, Effect, Mistake, Need, Reconciled, Tool, ToolRequest, ToolSpec};

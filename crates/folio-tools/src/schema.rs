@@ -1,6 +1,6 @@
 //! Checks the arguments of a tool that comes with a JSON Schema.
 
-use folio_engine::argument::as_meant;
+use folio_engine::argument::coerce_to_schema;
 use serde_json::{Map, Value};
 
 use crate::response::ToolError;
@@ -16,7 +16,7 @@ const MISTAKE_CHARS: usize = 300;
 pub(crate) fn check(tool: &str, schema: &Value, args: &Map<String, Value>) -> Result<Option<Value>, ToolError> {
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| ToolError::invalid(format!("{tool} has a schema that cannot be used: {error}")))?;
-    let meant = as_meant(schema, args);
+    let meant = coerce_to_schema(schema, args);
     let is_changed = meant.is_some();
     let converted = Value::Object(meant.unwrap_or_else(|| args.clone()));
     let mistakes: Vec<String> = validator

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 use folio_engine::argument::one_of;
-pub use folio_engine::argument::{ArgKind, Mistake, Written};
+pub use folio_engine::argument::{ArgKind, CallArgs, Mistake};
 pub use folio_engine::talk::Need;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -290,7 +290,7 @@ pub trait Tool: Send + Sync + Debug {
     /// and for those of a model before they are made.
     ///
     /// Must be quick and look at nothing else: a plan may have thousands of calls.
-    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+    fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         // Most tools express everything in the specification of each argument.
         let _ = args;
         Vec::new()

@@ -2,7 +2,7 @@
 
 mod support;
 
-use folio_tools::{Registry, Written};
+use folio_tools::{CallArgs, Registry};
 use serde_json::{Map, Value, json};
 use support::World;
 
@@ -19,7 +19,7 @@ fn in_plan(tool: &str, args: Value) -> Vec<String> {
     let found = registry
         .get(tool)
         .expect("it comes with Folio")
-        .mistakes(Written::in_plan(&object(args)));
+        .mistakes(CallArgs::in_plan(&object(args)));
     found.into_iter().map(|mistake| mistake.why).collect()
 }
 

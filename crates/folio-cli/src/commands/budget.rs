@@ -276,7 +276,7 @@ impl LimitShape {
             dimension: Some(dimension),
             limit: purse.limit.of(dimension),
             used: purse.used(dimension),
-            over: Some(purse.over(dimension)).filter(|over| *over > 0),
+            over: Some(purse.overrun(dimension)).filter(|over| *over > 0),
             unknown: Some(purse.spent.unpriced_calls).filter(|calls| dimension == Dimension::MicroUsd && *calls > 0),
         }
     }

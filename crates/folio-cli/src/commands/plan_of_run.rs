@@ -108,7 +108,7 @@ struct Edited {
 impl Report for Edited {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let run = style.strong(&self.run);
-        if self.difference.is_nothing() {
+        if self.difference.is_empty() {
             return writeln!(out, "{run} plan {}: unchanged", self.plan_version);
         }
         writeln!(out, "{run} plan {}: {}", self.plan_version, self.difference.in_words())

@@ -457,7 +457,9 @@ impl NodeShape {
     /// `view` of `run`, with its output unless it is larger than what is `left` of the bytes for all outputs.
     fn of(run: &Run, view: &NodeView<'_>, left: &mut usize) -> Self {
         let given = view.result.and_then(|_| run.given(view.id));
-        let shown = given.as_ref().map(|given| given.shown(ONE_OUTPUT_BYTES_MAX.min(*left)));
+        let shown = given
+            .as_ref()
+            .map(|given| given.display_value(ONE_OUTPUT_BYTES_MAX.min(*left)));
         let output_omitted = matches!(shown, Some(None));
         let output = shown.flatten().filter(|(output, _)| !output.is_null());
         *left -= output.as_ref().map_or(0, |(_, bytes)| *bytes);

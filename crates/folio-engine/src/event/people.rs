@@ -35,7 +35,11 @@ impl Approval {
         } else {
             ""
         };
-        format!("{again}{} {}", self.tool, words::seen(&self.args.to_string()))
+        format!(
+            "{again}{} {}",
+            self.tool,
+            words::escape_invisible(&self.args.to_string())
+        )
     }
 }
 
@@ -133,7 +137,7 @@ pub struct PlanDifference {
 impl PlanDifference {
     /// Whether the versions are the same.
     #[must_use]
-    pub fn is_nothing(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.changed.is_empty() && self.dropped.is_empty() && !self.reordered
     }
 

@@ -13,7 +13,7 @@ const LINE_CHARS: usize = 200;
 
 /// A JSON text in which characters that are invisible or change the direction of the text are written as their code
 /// point.
-pub(crate) fn seen(json: &str) -> String {
+pub(crate) fn escape_invisible(json: &str) -> String {
     let is_unseen = |c: char| {
         let turns_or_hides = matches!(c, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}');
         turns_or_hides || c.is_control()

@@ -167,7 +167,7 @@ impl Share {
     /// This share of each of `limits`, rounded up, so that it is at least one unless the limit is zero.
     #[must_use]
     pub fn of_limits(self, limits: &Allowance) -> Allowance {
-        limits.each(|limit| {
+        limits.map_limits(|limit| {
             let part = (u128::from(limit) * u128::from(self.millionths)).div_ceil(u128::from(Self::ALL));
             u64::try_from(part).unwrap_or(limit)
         })

@@ -57,7 +57,7 @@ pub enum Check {
 
 /// The id out of `ids` that `name` means: the equal one, or else, with `c1` for `c2.1`, the one with that number within
 /// its step (E9.6).
-pub(crate) fn meant<'c>(name: &str, ids: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
+pub(crate) fn resolve_criterion_id<'c>(name: &str, ids: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
     let number = name.strip_prefix('c');
     let by_number = |id: &&str| id.rsplit_once('.').is_some_and(|(_, last)| Some(last) == number);
     let is_it = |id: &&str| *id == name;

@@ -35,9 +35,9 @@ impl<'a> At<'a> {
     }
 
     /// The first item that equals the text or number `text`, if this is a list.
-    pub(super) fn item_that_reads(&self, text: &str) -> Option<Self> {
+    pub(super) fn find_item_equal_to(&self, text: &str) -> Option<Self> {
         let items = self.node.items()?;
-        let index = items.iter().position(|item| item.reads_as(text))?;
+        let index = items.iter().position(|item| item.equals_text(text))?;
         self.item(index)
     }
 

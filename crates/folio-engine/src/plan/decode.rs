@@ -28,7 +28,7 @@ pub(super) struct Origins<'a> {
     by_step: HashMap<*const (), At<'a>>,
     /// What was written as the id of a step but is not a valid one: a reference to such a step is not reported as
     /// another mistake.
-    lost_names: Vec<String>,
+    unreadable_ids: Vec<String>,
     /// What messages call each step without a valid id ("step 3"), by its placeholder id.
     unnamed: HashMap<Slug, String>,
 }
@@ -39,12 +39,12 @@ impl<'a> Origins<'a> {
     }
 
     /// Whether `name` probably means a step whose id could not be read.
-    pub(super) fn may_be_lost(&self, name: &str) -> bool {
-        self.lost_names.len() > LOST_MAX || nearest(name, self.lost_names.iter().map(String::as_str)).is_some()
+    pub(super) fn may_mean_unreadable_id(&self, name: &str) -> bool {
+        self.unreadable_ids.len() > LOST_MAX || nearest(name, self.unreadable_ids.iter().map(String::as_str)).is_some()
     }
 
     /// What a message calls the step whose id is `id`.
-    pub(super) fn called(&self, id: &Slug) -> String {
+    pub(super) fn display_name(&self, id: &Slug) -> String {
         self.unnamed.get(id).cloned().unwrap_or_else(|| format!("`{id}`"))
     }
 

@@ -20,7 +20,7 @@ pub(crate) enum Part {
 }
 
 /// The plan that the edited steps belong to.
-pub(crate) struct Around<'a> {
+pub(crate) struct EditTarget<'a> {
     /// The plan in its authored form.
     pub(crate) plan: Value,
     /// The path in it to the steps.
@@ -28,17 +28,17 @@ pub(crate) struct Around<'a> {
     /// The steps as they are now.
     pub(crate) steps: &'a [ShownStep],
     /// The plan of the run, of which everything but the steps stays.
-    pub(crate) of_run: &'a Plan,
+    pub(crate) run_plan: &'a Plan,
     /// Fills in the inputs of the run in a title, because the run's own title is filled in already.
-    pub(crate) filled: &'a dyn Fn(&str) -> String,
+    pub(crate) fill_inputs: &'a dyn Fn(&str) -> String,
 }
 
-impl Around<'_> {
+impl EditTarget<'_> {
     /// Whether `said` agrees in `key` with the plan of the run, or with the part of it that contains the steps.
-    fn says(&self, key: &str, said: &Plan) -> bool {
-        let plan = self.of_run;
+    fn agrees_with_plan(&self, key: &str, said: &Plan) -> bool {
+        let plan = self.run_plan;
         match key {
-            "title" => said.title == plan.title || (self.filled)(&said.title) == plan.title,
+            "title" => said.title == plan.title || (self.fill_inputs)(&said.title) == plan.title,
             "goal" => said.goal == plan.goal,
             "description" => said.description == plan.description,
             "inputs" => said.inputs == plan.inputs,
@@ -59,11 +59,11 @@ impl Around<'_> {
     /// Removes from `errors` those mistakes that the plan also has without the edit to `edited`: rules may have become
     /// stricter since it was stored, and steps that have begun cannot be corrected. A mistake in a step is removed only
     /// if the step did not change.
-    fn without_those_of_before(&self, errors: &mut Vec<PlanError>, edited: &[Step], known: &Known) {
+    fn drop_preexisting_errors(&self, errors: &mut Vec<PlanError>, edited: &[Step], known: &Known) {
         let Err(PlanErrors(before)) = check(&Node::of_json(&self.plan), Vec::new(), Some(known)) else {
             return;
         };
-        let edited = ShownStep::written(edited);
+        let edited = ShownStep::from_plan_steps(edited);
         let before: Vec<_> = before.iter().map(|error| self.identity(error, self.steps)).collect();
         errors.retain(|error| !before.contains(&self.identity(error, &edited)));
     }
@@ -106,7 +106,7 @@ pub(crate) struct EditedText {
 /// A text is a list of steps, an object with `steps`, or markdown as [`markdown::to_markdown`] writes it. Of a whole
 /// plan only the steps can be edited: another part that differs in meaning from the plan, however it is written, is a
 /// mistake.
-pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result<EditedText, PlanErrors> {
+pub(crate) fn read_edit(text: &str, around: EditTarget<'_>, known: &Known) -> Result<EditedText, PlanErrors> {
     let text = without_mark(text);
     let mut version = markdown::version_of(text);
     let mut errors = Vec::new();
@@ -129,7 +129,7 @@ pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result
     let checked = check(&whole, errors, Some(known));
     let steps = decode(&steps).plan.steps;
     if let Err(PlanErrors(mut errors)) = checked {
-        around.without_those_of_before(&mut errors, &steps, known);
+        around.drop_preexisting_errors(&mut errors, &steps, known);
         if !errors.is_empty() {
             return Err(PlanErrors(errors));
         }
@@ -138,7 +138,7 @@ pub(crate) fn read_edit(text: &str, around: Around<'_>, known: &Known) -> Result
 }
 
 /// The steps of a text in YAML or JSON, and the plan version that it names.
-fn steps_of(root: Node, around: &Around<'_>, errors: &mut Vec<PlanError>) -> Option<(Node, Option<u32>)> {
+fn steps_of(root: Node, around: &EditTarget<'_>, errors: &mut Vec<PlanError>) -> Option<(Node, Option<u32>)> {
     let Tree::Object(entries) = root.tree else {
         if matches!(root.tree, Tree::List(_)) {
             return Some((root, None));
@@ -161,7 +161,7 @@ fn steps_of(root: Node, around: &Around<'_>, errors: &mut Vec<PlanError>) -> Opt
             _ => others.push(entry),
         }
     }
-    others_stay(others, around, errors);
+    check_other_keys_unchanged(others, around, errors);
     if steps.is_none() {
         errors.push(mistake(
             code::MISSING,
@@ -178,7 +178,7 @@ fn steps_of(root: Node, around: &Around<'_>, errors: &mut Vec<PlanError>) -> Opt
 }
 
 /// Reports everything outside the steps that is not part of a plan or has changed.
-fn others_stay(others: Vec<Entry>, around: &Around<'_>, errors: &mut Vec<PlanError>) {
+fn check_other_keys_unchanged(others: Vec<Entry>, around: &EditTarget<'_>, errors: &mut Vec<PlanError>) {
     let said: Vec<(String, Place)> = others.iter().map(|entry| (entry.key.clone(), entry.place)).collect();
     let mut entries = others;
     entries.push(Entry {
@@ -200,7 +200,7 @@ fn others_stay(others: Vec<Entry>, around: &Around<'_>, errors: &mut Vec<PlanErr
         return;
     }
     for (key, place) in said {
-        if !around.says(&key, &draft.plan) {
+        if !around.agrees_with_plan(&key, &draft.plan) {
             let message = format!("only the steps can be edited during a run, but `{key}` was changed");
             let hint = Some("leave it out: an edit needs only `steps`".to_owned());
             errors.push(PlanError {

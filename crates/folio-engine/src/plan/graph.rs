@@ -40,15 +40,15 @@ impl Graph {
     /// wait for one another, which a checked plan does not have either, some do not wait: so a run of an older version,
     /// which accepted such plans, continues as it began.
     pub fn of(steps: &[Step]) -> Self {
-        Self::laid_out(steps, false)
+        Self::build(steps, false)
     }
 
     /// The same graph, but steps that wait for one another keep doing so, so that they can be reported.
     pub(super) fn with_circles(steps: &[Step]) -> Self {
-        Self::laid_out(steps, true)
+        Self::build(steps, true)
     }
 
-    fn laid_out(steps: &[Step], keeps_circles: bool) -> Self {
+    fn build(steps: &[Step], keeps_circles: bool) -> Self {
         let mut graph = Self { nodes: Vec::new() };
         graph.add(steps, None);
         graph.name_the_unnamed();
@@ -78,10 +78,12 @@ impl Graph {
     /// A step with `needs` reads the steps that they name and their members; a step without reads everything earlier.
     pub fn reads(&self, reader: usize, target: usize) -> bool {
         if let Some(needs) = self.nodes[reader].step.needs() {
-            return self.and_above(target).any(|at| needs.contains(&self.nodes[at].slug));
+            return self
+                .self_and_ancestors(target)
+                .any(|at| needs.contains(&self.nodes[at].slug));
         }
-        let above_target: Vec<usize> = self.and_above(target).collect();
-        for at in self.and_above(reader) {
+        let above_target: Vec<usize> = self.self_and_ancestors(target).collect();
+        for at in self.self_and_ancestors(reader) {
             let parent = self.nodes[at].parent;
             if let Some(&beside) = above_target.iter().find(|&&other| self.nodes[other].parent == parent) {
                 return beside < at && self.is_ordered(parent);
@@ -104,7 +106,7 @@ impl Graph {
             let first = parent.map_or(0, |group| group + 1);
             self.is_ordered(parent).then_some(first..at)
         };
-        let mut ranges: Vec<_> = self.and_above(reader).filter_map(earlier).collect();
+        let mut ranges: Vec<_> = self.self_and_ancestors(reader).filter_map(earlier).collect();
         ranges.reverse();
         ranges.into_iter().flatten().collect()
     }
@@ -254,7 +256,7 @@ impl Graph {
     }
 
     /// The node itself, then the groups and sequences around it, outwards.
-    pub(super) fn and_above(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn self_and_ancestors(&self, at: usize) -> impl Iterator<Item = usize> + '_ {
         std::iter::successors(Some(at), |&at| self.nodes[at].parent)
     }
 

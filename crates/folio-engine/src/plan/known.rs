@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::KnownTool;
 use super::nearest::did_you_mean;
-use crate::argument::{Choice, Fit, Written, as_meant, check_choice, one_of};
+use crate::argument::{CallArgs, ChoiceError, Fit, check_choice, coerce_to_schema, one_of};
 
 /// The most mistakes that are reported for one call.
 const MISTAKES_MAX: usize = 8;
@@ -32,7 +32,9 @@ impl KnownTool {
         let known = || self.required.iter().chain(&self.optional).map(String::as_str);
         let missing = self.required.iter().filter(|name| !given.contains_key(*name));
         let mut mistakes: Vec<String> = missing.map(|name| format!("`{name}` is missing")).collect();
-        if let Err(Choice::Missing(why) | Choice::Several(why)) = check_choice(&self.one_of, Written::in_call(given)) {
+        if let Err(ChoiceError::Missing(why) | ChoiceError::Several(why)) =
+            check_choice(&self.one_of, CallArgs::in_call(given))
+        {
             mistakes.push(why);
         }
         let mut names: Vec<&String> = given.keys().collect();
@@ -55,7 +57,7 @@ impl KnownTool {
         if mistakes.is_empty()
             && let Some(check) = &self.check
         {
-            let found = check.mistakes(Written::in_call(given));
+            let found = check.mistakes(CallArgs::in_call(given));
             mistakes.extend(found.into_iter().map(|mistake| mistake.why));
         }
         mistakes
@@ -67,7 +69,7 @@ fn by_schema(schema: &Value, given: &Map<String, Value>) -> Vec<String> {
     let Ok(validator) = jsonschema::validator_for(schema) else {
         return Vec::new();
     };
-    let meant = Value::Object(as_meant(schema, given).unwrap_or_else(|| given.clone()));
+    let meant = Value::Object(coerce_to_schema(schema, given).unwrap_or_else(|| given.clone()));
     let words = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
         "" => error.to_string(),
         at => format!("{at}: {error}"),

@@ -47,7 +47,7 @@ pub struct ShownStep {
 impl ShownStep {
     /// `steps` as they were written, without any state: for checking a text without a run.
     #[must_use]
-    pub fn written(steps: &[Step]) -> Vec<Self> {
+    pub fn from_plan_steps(steps: &[Step]) -> Vec<Self> {
         let graph = super::Graph::of(steps);
         let of = |at: usize| Self::of_graph(&graph, at);
         graph.roots().map(of).collect()
@@ -201,7 +201,7 @@ struct Item {
     text: Vec<String>,
     text_at: Option<Place>,
     /// The first word in the braces after the title that means nothing.
-    unread: Option<String>,
+    unknown_attribute: Option<String>,
     members: Vec<Self>,
 }
 
@@ -266,7 +266,9 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
         if let Some((indent, rest, column)) = item_of(line) {
             let (mark, rest) = mark_of(rest).map_or((None, rest), |(mark, rest)| (Some(mark), rest));
             let (title, named) = attributes(rest);
-            let unread = (named == Attributes::default()).then(|| unread_in(rest)).flatten();
+            let unread = (named == Attributes::default())
+                .then(|| first_unknown_attribute(rest))
+                .flatten();
             items.push(Item {
                 indent,
                 line: number,
@@ -274,7 +276,7 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
                 mark,
                 title: title.to_owned(),
                 named,
-                unread,
+                unknown_attribute: unread,
                 ..Item::default()
             });
             continue;
@@ -369,7 +371,7 @@ fn attributes(text: &str) -> (&str, Attributes) {
 }
 
 /// The first meaningless word in braces that also hold a meaningful one: `{#looks .paralel}`.
-fn unread_in(text: &str) -> Option<String> {
+fn first_unknown_attribute(text: &str) -> Option<String> {
     let (_, behind) = text.rsplit_once('{')?;
     let (inside, _) = behind.split_once('}')?;
     let words = || inside.split(' ').filter(|word| !word.is_empty());
@@ -461,7 +463,7 @@ impl Reader<'_> {
             .slug
             .as_deref()
             .and_then(|slug| self.by_slug.get(slug).copied());
-        self.unmeant(&item, place, known);
+        self.report_meaningless_parts(&item, place, known);
         let has_block = item.block.is_some();
         let mut entries = match &item.block {
             Some((block, line, column)) => self.block(block, *line, *column),
@@ -543,8 +545,8 @@ impl Reader<'_> {
     }
 
     /// Reports what a line asks for that an edit cannot do, or that has no meaning.
-    fn unmeant(&mut self, item: &Item, place: Place, known: Option<&ShownStep>) {
-        if let Some(word) = &item.unread {
+    fn report_meaningless_parts(&mut self, item: &Item, place: Place, known: Option<&ShownStep>) {
+        if let Some(word) = &item.unknown_attribute {
             let message = format!("`{word}` has no meaning after a title");
             self.errors.push(PlanError {
                 hint: Some("write `#` with the id of the step, `.parallel` or `.sequence`".to_owned()),
@@ -582,7 +584,7 @@ impl Reader<'_> {
             self.errors.push(PlanError { place, ..error });
         }
         let mut root = reading.root;
-        move_all(&mut root, &moved);
+        map_places(&mut root, &moved);
         match root.tree {
             Tree::Object(entries) => entries,
             Tree::Null => Vec::new(),
@@ -610,21 +612,21 @@ fn said_twice(place: Place, key: &str, first: &Entry, hint: &str) -> PlanError {
 
 fn entries_of(value: &Value, place: Place) -> Vec<Entry> {
     let mut node = Node::of_json(value);
-    move_all(&mut node, &|_| place);
+    map_places(&mut node, &|_| place);
     match node.tree {
         Tree::Object(entries) => entries,
         _ => Vec::new(),
     }
 }
 
-fn move_all(node: &mut Node, moved: &impl Fn(Place) -> Place) {
+fn map_places(node: &mut Node, moved: &impl Fn(Place) -> Place) {
     node.place = moved(node.place);
     match &mut node.tree {
-        Tree::List(items) => items.iter_mut().for_each(|item| move_all(item, moved)),
+        Tree::List(items) => items.iter_mut().for_each(|item| map_places(item, moved)),
         Tree::Object(entries) => {
             for entry in entries {
                 entry.place = moved(entry.place);
-                move_all(&mut entry.value, moved);
+                map_places(&mut entry.value, moved);
             }
         }
         Tree::Null | Tree::Bool(_) | Tree::Number(_) | Tree::String(_) => {}

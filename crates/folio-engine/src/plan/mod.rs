@@ -37,10 +37,10 @@ use folio_memory::canonical::canonical;
 use sha2::{Digest, Sha256};
 
 pub use budget::{Budget, Retry, Share};
-pub(crate) use criterion::meant as criterion_meant;
+pub(crate) use criterion::resolve_criterion_id as criterion_meant;
 pub use criterion::{Check, Criterion};
 pub use document::{InputKind, InputSpec, PLAN_VERSION, Plan, Report};
-pub(crate) use edit::{Around, Part, read_edit};
+pub(crate) use edit::{EditTarget, Part, read_edit};
 pub use errors::{CODES, Place, PlanError, PlanErrors};
 pub use graph::{Graph, GraphNode};
 pub use inputs::{InputError, check_inputs};
@@ -65,7 +65,7 @@ pub(crate) fn hash_of(steps: &[Step]) -> String {
 }
 
 /// The results of the surrounding plan that the body of a `for_each` reads in templates.
-pub(crate) fn read_by_body(for_each: &ForEach) -> BTreeSet<String> {
+pub(crate) fn results_read_by_body(for_each: &ForEach) -> BTreeSet<String> {
     let (mut read, mut own) = (BTreeSet::new(), BTreeSet::new());
     reads::each_member(std::slice::from_ref(&for_each.body), &mut |step| {
         read.extend(reads::outer_results(step));
@@ -85,7 +85,7 @@ pub(crate) fn count_nodes(steps: &[Step]) -> u32 {
 
 /// The number of nodes that are created at once when the plan of `steps` begins: the steps and the members of groups.
 /// Nodes of a sub-plan, and of the items of a list, are created when that step begins.
-pub(crate) fn count_made(steps: &[Step]) -> usize {
-    let members = steps.iter().map(|step| count_made(step.members()));
+pub(crate) fn count_initial_nodes(steps: &[Step]) -> usize {
+    let members = steps.iter().map(|step| count_initial_nodes(step.members()));
     steps.len() + members.sum::<usize>()
 }

@@ -101,7 +101,7 @@ impl Node {
     }
 
     /// Whether the value equals the text or number `text`.
-    pub(super) fn reads_as(&self, text: &str) -> bool {
+    pub(super) fn equals_text(&self, text: &str) -> bool {
         match &self.tree {
             Tree::String(own) => own == text,
             Tree::Number(number) => number.to_string() == text,

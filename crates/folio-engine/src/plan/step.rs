@@ -98,7 +98,7 @@ impl Step {
     }
 
     /// The same step without the ids that were generated for groups and sequences that had none.
-    pub(crate) fn unnamed(&self) -> Self {
+    pub(crate) fn without_generated_ids(&self) -> Self {
         let is_given = |id: &Option<Slug>, kind: &str| {
             id.as_ref().is_some_and(|id| {
                 id.as_str()
@@ -106,7 +106,7 @@ impl Step {
                     .is_some_and(|rest| rest.bytes().all(|c| c.is_ascii_digit() || c == b'-'))
             })
         };
-        let members = || self.members().iter().map(Self::unnamed).collect();
+        let members = || self.members().iter().map(Self::without_generated_ids).collect();
         match self {
             Self::Parallel(group) => Self::Parallel(Arc::new(Group {
                 id: group.id.clone().filter(|_| !is_given(&group.id, "group-")),

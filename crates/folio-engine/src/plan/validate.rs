@@ -38,7 +38,7 @@ pub(super) fn validate(draft: &mut Draft<'_>, root: &Node, known: &Known) {
         ids,
         steps: 0,
         is_whole: matches!(root.tree, Tree::Object(_)),
-        in_sight: known.criteria.iter().cloned().collect(),
+        visible_criteria: known.criteria.iter().cloned().collect(),
         children: least(known.limits.children, draft.plan.budget.children),
         deepest: least(known.limits.depth, draft.plan.budget.depth),
         items: draft.plan.budget.items,
@@ -60,7 +60,7 @@ struct Validator<'a> {
     /// Whether it is a whole plan, and not only a list of steps whose task is elsewhere.
     is_whole: bool,
     /// The ids of the criteria that steps may satisfy: those of the plan and of the tasks around.
-    in_sight: Vec<String>,
+    visible_criteria: Vec<String>,
     /// The most branches of a group, by the budgets of the plan and of the tasks around.
     children: u32,
     /// The deepest level that a nested plan may have here, by the same budgets.
@@ -78,7 +78,7 @@ impl<'a> Validator<'a> {
             self.site(&site, at, None);
         }
         self.criteria(&plan.criteria, at);
-        self.in_sight
+        self.visible_criteria
             .extend(plan.criteria.iter().map(|criterion| criterion.id.clone()));
         let steps_at = at.key("steps").unwrap_or_else(|| at.clone());
         self.not_empty(&plan.steps, &steps_at, "the plan");
@@ -143,7 +143,7 @@ impl<'a> Validator<'a> {
             self.faults.add(at, code::OVER_CAP, message);
         }
         let (count, most) = (steps.len(), self.children);
-        if self.is_of_model() && count > most as usize {
+        if self.is_model_written() && count > most as usize {
             let message = format!("a plan inside the plan has {count} steps; at most {most} are allowed");
             let error = self.faults.add(at, code::OVER_CAP, message);
             error.with_hint("combine steps that belong together");
@@ -153,7 +153,7 @@ impl<'a> Validator<'a> {
 
     /// Whether a model wrote the plan. A model is told what exceeds its limits and can write another plan; a plan that
     /// a person wrote runs as far as the budgets of its tasks allow.
-    fn is_of_model(&self) -> bool {
+    fn is_model_written(&self) -> bool {
         self.known.to_meet.is_some()
     }
 
@@ -190,7 +190,7 @@ impl<'a> Validator<'a> {
     }
 
     /// A hint about which of `names` was most likely meant by `written`.
-    fn meant<'n>(&self, written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
+    fn suggest_name<'n>(&self, written: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
         let left = self.guesses.get().checked_sub(1)?;
         self.guesses.set(left);
         did_you_mean(written, names)
@@ -213,14 +213,14 @@ impl<'a> Validator<'a> {
                     continue;
                 }
                 let at = needs_at
-                    .item_that_reads(need.as_str())
+                    .find_item_equal_to(need.as_str())
                     .unwrap_or_else(|| needs_at.clone());
                 if self.ids.contains(need.as_str()) {
                     let message = format!("`{need}` is a step of another plan; `needs` stays within its own");
                     let error = self.faults.add(&at, code::FOREIGN_NEED, message);
                     error.with_hint("name the step that contains it, or the one that contains this step");
-                } else if !self.origins.may_be_lost(need.as_str()) {
-                    let hint = self.meant(need.as_str(), here.iter().copied());
+                } else if !self.origins.may_mean_unreadable_id(need.as_str()) {
+                    let hint = self.suggest_name(need.as_str(), here.iter().copied());
                     let message = format!("there is no step `{need}`");
                     self.faults.add(&at, code::UNKNOWN_NEED, message).hint = hint;
                 }
@@ -229,7 +229,7 @@ impl<'a> Validator<'a> {
     }
 
     fn no_cycles(&mut self, graph: &Graph) {
-        for cycle in cycles(graph, |id| self.origins.called(id)) {
+        for cycle in cycles(graph, |id| self.origins.display_name(id)) {
             // There is no circle without `needs`, so one of its steps has them.
             let with_needs = cycle
                 .nodes

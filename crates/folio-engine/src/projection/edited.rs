@@ -48,16 +48,16 @@ impl Projection<'_> {
             self.archive_step(gone);
         }
         // For an edit that approves a waiting plan, this includes the steps of the plan that counted until then.
-        self.put_replaced_away(node, &steps, |gone| dropped.iter().all(|step| step.id != gone.id));
+        self.archive_replaced_steps(node, &steps, |gone| dropped.iter().all(|step| step.id != gone.id));
         let mut order = 0;
         for step in steps {
             let is_new = node.child(version, step.slug(), "") == step.id;
-            self.put_step(page, &step, is_new, (&mut order, 0));
+            self.write_step_entries(page, &step, is_new, (&mut order, 0));
         }
     }
 
     /// Writes a request for approval, the answer to it, or changed limits.
-    pub(super) fn approval(&mut self, event: &Event) {
+    pub(super) fn record_approval_event(&mut self, event: &Event) {
         let Some(node) = event.node().or_else(|| self.run.tree().first().map(|root| root.id)) else {
             return;
         };
@@ -92,7 +92,7 @@ impl Projection<'_> {
 
     /// Archives a step that is no longer part of the plan, together with its members.
     pub(super) fn archive_step(&mut self, step: &NodeView<'_>) {
-        self.put_step_away(step);
+        self.archive_step_entry(step);
         if step.kind.is_group() {
             for member in self.run.children(step.id) {
                 self.archive_step(&member);
@@ -102,7 +102,7 @@ impl Projection<'_> {
 
     /// Archives a step that is no longer part of the plan, without its members. It stays in the groups that it was
     /// planned in, after the steps that have a place.
-    pub(super) fn put_step_away(&mut self, step: &NodeView<'_>) {
+    pub(super) fn archive_step_entry(&mut self, step: &NodeView<'_>) {
         let parents = std::iter::successors(step.parent.and_then(|id| self.run.node(id)), |above| {
             self.run.node(above.parent?)
         });
@@ -122,7 +122,7 @@ impl Projection<'_> {
 
     /// Writes the entry of a step and those of its members at their places: the number on the page, and the number of
     /// groups around.
-    pub(super) fn put_step(
+    pub(super) fn write_step_entries(
         &mut self,
         page: PageId,
         step: &NodeView<'_>,
@@ -154,7 +154,7 @@ impl Projection<'_> {
         }
         if step.kind.is_group() {
             for member in self.run.children(step.id) {
-                self.put_step(page, &member, is_new, (&mut *order, depth + 1));
+                self.write_step_entries(page, &member, is_new, (&mut *order, depth + 1));
             }
         }
     }

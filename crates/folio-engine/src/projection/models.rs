@@ -6,7 +6,7 @@ use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::{Change, EntryId, NewEntry, PageId, PageRole, Trust};
 use serde_json::json;
 
-use super::{Projection, branch_page, cut, entry_of, main_page, plan_page, summary_of};
+use super::{Projection, branch_page, cut, entry_of, iteration_summary_page, main_page, plan_page};
 use crate::event::{Event, LeafTests, Question};
 use crate::node::NodeId;
 use crate::result::{Finding, Outcome, StopReason, Verdict};
@@ -15,7 +15,7 @@ use crate::talk::Wanted;
 
 impl Projection<'_> {
     /// Writes `event`, if it belongs to a task that a model does.
-    pub(super) fn of_a_model(&mut self, event: &Event) {
+    pub(super) fn record_model_event(&mut self, event: &Event) {
         match event {
             Event::Briefed { node, .. } => {
                 let Some(view) = self.run.node(*node) else { return };
@@ -33,12 +33,12 @@ impl Projection<'_> {
                     EntryId::derived(&["compacted", text])
                 );
                 let title = format!("{pieces} messages were offloaded");
-                self.note(*node, &id, &title, text.clone(), &[], Owner::executor());
+                self.add_block(*node, &id, &title, text.clone(), &[], Owner::executor());
             }
             Event::RollUps { node, .. } => {
                 // A task may have several roll-ups, one on top of the other; each creates other nodes.
                 let id = format!("roll-ups/{}", self.run.children(*node).len());
-                self.note(*node, &id, "Roll-ups", event.in_words(), &[], Owner::planner());
+                self.add_block(*node, &id, "Roll-ups", event.in_words(), &[], Owner::planner());
             }
             Event::AskFailed {
                 node,
@@ -51,7 +51,7 @@ impl Projection<'_> {
                     format!("The next attempt is not before {at}.")
                 });
                 let body = format!("{}\n\n{next}", failure.message);
-                self.note(
+                self.add_block(
                     *node,
                     &format!("ask/{call}"),
                     "The model did not answer",
@@ -61,8 +61,8 @@ impl Projection<'_> {
                 );
             }
             Event::PassedOn { node, reason } => {
-                let id = self.block(event);
-                self.note(
+                let id = self.block_name(event);
+                self.add_block(
                     *node,
                     &id,
                     "Switched to the next model",
@@ -72,8 +72,8 @@ impl Projection<'_> {
                 );
             }
             Event::Rejected { node, problems } => {
-                let id = self.block(event);
-                self.listed(*node, &id, "Answer rejected", String::new(), "results", problems);
+                let id = self.block_name(event);
+                self.add_list_block(*node, &id, "Answer rejected", String::new(), "results", problems);
             }
             // If plans are switched off, nothing was decided.
             Event::Decided { by, .. } if by == PlanMode::Never.as_str() => {}
@@ -94,7 +94,7 @@ impl Projection<'_> {
                 };
                 let body = format!("{reason}{}", tests_in_words(tests.as_ref()));
                 let title = format!("Decision: execute directly{by}");
-                self.note(*node, "decided", &title, body.trim().to_owned(), &[], Owner::planner());
+                self.add_block(*node, "decided", &title, body.trim().to_owned(), &[], Owner::planner());
             }
             Event::Planned {
                 node,
@@ -111,20 +111,20 @@ impl Projection<'_> {
                 kept.len(),
                 *awaits,
             ),
-            Event::Wants { node, calls, refused } => self.wants(*node, calls, refused),
+            Event::Wants { node, calls, refused } => self.record_requested_calls(*node, calls, refused),
             Event::Checked { node, verdicts, .. } if !verdicts.is_empty() => {
                 let lines: Vec<String> = verdicts.iter().map(verdict_line).collect();
-                let id = self.block(event);
-                self.listed(*node, &id, "Criteria", String::new(), "results", &lines);
+                let id = self.block_name(event);
+                self.add_list_block(*node, &id, "Criteria", String::new(), "results", &lines);
             }
             Event::SentBack { node, gaps } => {
-                let id = self.block(event);
-                self.listed(*node, &id, "Sent back", String::new(), "remaining", gaps);
+                let id = self.block_name(event);
+                self.add_list_block(*node, &id, "Sent back", String::new(), "remaining", gaps);
             }
             Event::Spent { node, reason } => {
                 let body = "No more calls are started; the results so far are handed back.".to_owned();
-                let id = self.block(event);
-                self.note(
+                let id = self.block_name(event);
+                self.add_block(
                     *node,
                     &id,
                     &format!("Limit reached: {reason}"),
@@ -134,12 +134,12 @@ impl Projection<'_> {
                 );
             }
             Event::Questioned { node, question } => {
-                let id = self.block(event);
-                self.questioned(*node, &id, question);
+                let id = self.block_name(event);
+                self.record_question(*node, &id, question);
             }
             Event::Answered { node, answer, by } => {
-                let id = self.block(event);
-                self.note(
+                let id = self.block_name(event);
+                self.add_block(
                     *node,
                     &id,
                     &format!("Answer by {by}"),
@@ -171,18 +171,18 @@ impl Projection<'_> {
     }
 
     /// The name of the block about `event`.
-    fn block(&self, event: &Event) -> String {
+    fn block_name(&self, event: &Event) -> String {
         self.run.block_of(event).unwrap_or_default()
     }
 
     /// Adds a block to the branch of `node`.
-    fn note(&mut self, node: NodeId, id: &str, title: &str, body: String, actions: &[String], owner: Owner) {
+    fn add_block(&mut self, node: NodeId, id: &str, title: &str, body: String, actions: &[String], owner: Owner) {
         let page = branch_page(self.run, node);
         let parts = (!actions.is_empty()).then(|| json!({ "actions": actions }));
         self.log(page, &format!("{id}/{node}"), title, body, parts, owner);
     }
 
-    fn listed(&mut self, node: NodeId, id: &str, title: &str, body: String, part: &str, lines: &[String]) {
+    fn add_list_block(&mut self, node: NodeId, id: &str, title: &str, body: String, part: &str, lines: &[String]) {
         let page = branch_page(self.run, node);
         let lines: Vec<String> = lines.iter().take(64).map(|line| cut(line, 400)).collect();
         let parts = (!lines.is_empty()).then(|| json!({ part: lines }));
@@ -229,13 +229,13 @@ impl Projection<'_> {
         }
         let new: HashSet<NodeId> = steps.iter().map(|step| step.id).collect();
         if !awaits {
-            self.takes_place(&view, &new);
+            self.replace_plan_steps(&view, &new);
             return;
         }
         // The plan before it counts until this one is approved, and comes first on the page.
         let mut order = self.run.steps_replaced(node).len();
         for step in steps {
-            self.put_step(self.page_of_steps(&view), &step, true, (&mut order, 0));
+            self.write_step_entries(self.page_of_steps(&view), &step, true, (&mut order, 0));
         }
     }
 
@@ -248,20 +248,20 @@ impl Projection<'_> {
     }
 
     /// Puts the plan of `view` in the place of the one before it. Those of its steps in `new` have no entry yet.
-    fn takes_place(&mut self, view: &NodeView<'_>, new: &HashSet<NodeId>) {
+    fn replace_plan_steps(&mut self, view: &NodeView<'_>, new: &HashSet<NodeId>) {
         let all = self.run.steps(view.id);
-        self.put_replaced_away(view.id, &all, |_| true);
+        self.archive_replaced_steps(view.id, &all, |_| true);
         let page = self.page_of_steps(view);
         // A step that was kept from a group now stands on its own.
         let mut order = 0;
         for step in all {
-            self.put_step(page, &step, new.contains(&step.id), (&mut order, 0));
+            self.write_step_entries(page, &step, new.contains(&step.id), (&mut order, 0));
         }
     }
 
     /// Archives the steps of the previous plan of `node` that do not count any more (`all` are those that do) and that
     /// `is_meant` selects.
-    pub(super) fn put_replaced_away(
+    pub(super) fn archive_replaced_steps(
         &mut self,
         node: NodeId,
         all: &[NodeView<'_>],
@@ -270,8 +270,8 @@ impl Projection<'_> {
         let counts = self.with_members(all);
         for gone in self.run.steps_replaced(node) {
             if !counts.contains(&gone.id) && is_meant(&gone) {
-                self.put_step_away(&gone);
-                self.branches_superseded(gone);
+                self.archive_step_entry(&gone);
+                self.supersede_branches(gone);
             }
         }
     }
@@ -284,7 +284,7 @@ impl Projection<'_> {
         if view.parent.is_none() {
             self.iteration_replaced(view.plan_version - 1, self.run.previous_plan_summary(node));
         }
-        self.takes_place(&view, &HashSet::new());
+        self.replace_plan_steps(&view, &HashSet::new());
     }
 
     /// `steps`, and the members of those that are groups.
@@ -302,7 +302,7 @@ impl Projection<'_> {
 
     /// Marks the branches of a step that another plan replaced, and of everything in it, as superseded. The members of
     /// a group are steps of their own.
-    fn branches_superseded(&mut self, gone: NodeView<'_>) {
+    fn supersede_branches(&mut self, gone: NodeView<'_>) {
         let is_group = gone.kind.is_group();
         let mut rest = if is_group { Vec::new() } else { vec![gone] };
         while let Some(view) = rest.pop() {
@@ -316,17 +316,17 @@ impl Projection<'_> {
         }
     }
 
-    fn wants(&mut self, node: NodeId, calls: &[Wanted], refused: &BTreeMap<String, String>) {
+    fn record_requested_calls(&mut self, node: NodeId, calls: &[Wanted], refused: &BTreeMap<String, String>) {
         let actions: Vec<String> = calls
             .iter()
             .map(|call| crate::run::call_in_words(&call.tool, &call.args))
             .chain(refused.values().cloned())
             .collect();
         let id = format!("wants/{}", self.calls(node));
-        self.note(node, &id, "Actions", String::new(), &actions, Owner::executor());
+        self.add_block(node, &id, "Actions", String::new(), &actions, Owner::executor());
     }
 
-    fn questioned(&mut self, node: NodeId, id: &str, question: &Question) {
+    fn record_question(&mut self, node: NodeId, id: &str, question: &Question) {
         let page = branch_page(self.run, node);
         let asked = std::iter::once(question.text.clone());
         let lines: Vec<String> = asked
@@ -354,7 +354,7 @@ impl Projection<'_> {
             .unwrap_or_default();
         let title = format!("{}: {}{reason}", self.run.title(node), result.status);
         let mut parts = serde_json::Map::new();
-        if let Some(shown) = super::shown(&result.output) {
+        if let Some(shown) = super::output_preview(&result.output) {
             parts.insert("results".to_owned(), json!([shown]));
         }
         if !result.evidence.is_empty() {
@@ -415,7 +415,7 @@ impl Projection<'_> {
             Some(parts),
             Owner::planner(),
         );
-        let summary = summary_of(run, iteration);
+        let summary = iteration_summary_page(run, iteration);
         self.page_with(
             summary,
             PageRole::IterationSummary,

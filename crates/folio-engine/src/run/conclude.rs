@@ -287,7 +287,7 @@ impl Run {
             let made = self.observe_one(rule, &scope, made);
             return made.err().map(|why| (None, why)).into_iter().collect();
         };
-        let items = match self.templates.list(&Value::from(list.as_str()), &scope) {
+        let items = match self.templates.eval_list(&Value::from(list.as_str()), &scope) {
             Ok(items) => items,
             Err(error) => return vec![(None, error.to_string())],
         };
@@ -308,7 +308,7 @@ impl Run {
     fn observe_one(&self, rule: &Observe, scope: &Scope, made: &mut Vec<Value>) -> Result<(), String> {
         let templates = &self.templates;
         if let Some(when) = &rule.when
-            && !templates.holds(when, scope).map_err(|e| e.to_string())?
+            && !templates.eval_condition(when, scope).map_err(|e| e.to_string())?
         {
             return Ok(());
         }

@@ -469,7 +469,7 @@ impl Run {
                     Ok(scope) => scope,
                     Err(BodyNeeded(hash)) => return Action::Load(hash),
                 };
-                let listed = self.templates.list(&for_each.over, &scope);
+                let listed = self.templates.eval_list(&for_each.over, &scope);
                 let listed = listed.map_err(|error| error.to_string());
                 let is_kept = |items: Vec<Value>| items.iter().find_map(too_deep_to_keep).map_or(Ok(items), Err);
                 let items = match listed.and_then(is_kept) {
@@ -497,7 +497,7 @@ impl Run {
                 // The whole body is created at once for each item.
                 let made = items
                     .len()
-                    .saturating_mul(plan::count_made(std::slice::from_ref(&for_each.body)));
+                    .saturating_mul(plan::count_initial_nodes(std::slice::from_ref(&for_each.body)));
                 if let Some(over) = too_many(made) {
                     return Action::Record(self.over_nodes(index, made, over));
                 }
@@ -512,7 +512,7 @@ impl Run {
                     Action::Record(self.failed_event(index, StopReason::BudgetDepth, notes))
                 }
                 Work::Plan(own) => {
-                    let made = plan::count_made(&own.steps);
+                    let made = plan::count_initial_nodes(&own.steps);
                     match too_many(made) {
                         Some(over) => Action::Record(self.over_nodes(index, made, over)),
                         None => expanded(Vec::new(), None),

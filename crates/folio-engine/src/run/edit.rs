@@ -14,7 +14,7 @@ use super::state::{JournalError, Run};
 use super::tree::NodeKind;
 use crate::event::{Event, PlanDifference};
 use crate::node::{Move, NodeId, NodeState};
-use crate::plan::{self, Around, Graph, Known, Part, PlanErrors, ShownStep, Slug, Step};
+use crate::plan::{self, EditTarget, Graph, Known, Part, PlanErrors, ShownStep, Slug, Step};
 use crate::result::Outcome;
 use crate::template::Scope;
 
@@ -121,7 +121,7 @@ impl Run {
             // The run has not begun yet.
             None if index == 0 && self.nodes[0].kind == NodeKind::Plan => Some(ShownPlan {
                 version: 1,
-                steps: ShownStep::written(&self.plan.steps),
+                steps: ShownStep::from_plan_steps(&self.plan.steps),
             }),
             None => None,
         }
@@ -274,7 +274,7 @@ impl Run {
         }
         let (steps, kept, difference) = self.compared(&plan.members, &shown, edited.steps)?;
         let is_waiting = at.state == NodeState::AwaitingApproval;
-        if difference.is_nothing() && !is_waiting {
+        if difference.is_empty() && !is_waiting {
             return Ok(None);
         }
         if given.is_none() && plan.version > 1 {
@@ -388,7 +388,12 @@ impl Run {
     }
 
     /// The plan that contains the steps of node `index`, and their place in it.
-    fn around<'s>(&'s self, index: usize, shown: &'s [ShownStep], filled: &'s dyn Fn(&str) -> String) -> Around<'s> {
+    fn around<'s>(
+        &'s self,
+        index: usize,
+        shown: &'s [ShownStep],
+        filled: &'s dyn Fn(&str) -> String,
+    ) -> EditTarget<'s> {
         let steps_now = |at: usize| -> Value {
             let members = self.nodes[at].plan.as_ref().map_or(&[][..], |plan| &plan.members);
             members.iter().map(|member| json!(self.named_step(*member))).collect()
@@ -409,12 +414,12 @@ impl Run {
                 }
                 plan["steps"] = steps;
                 way.reverse();
-                return Around {
+                return EditTarget {
                     plan,
                     at: way,
                     steps: shown,
-                    of_run: &self.plan,
-                    filled,
+                    run_plan: &self.plan,
+                    fill_inputs: filled,
                 };
             }
             // Go up to the plan around it: through its own task, groups, and the body of a `for_each`.
@@ -610,9 +615,11 @@ fn adopt_names(new: Vec<Step>, shown: &[ShownStep]) -> Vec<Step> {
         })
         .collect();
     let adopt = |step: Step| {
-        let bare = step.unnamed();
+        let bare = step.without_generated_ids();
         let is_group = matches!(step, Step::Parallel(_) | Step::Sequence(_));
-        let same = free.iter().position(|old| is_group && old.step.unnamed() == bare);
+        let same = free
+            .iter()
+            .position(|old| is_group && old.step.without_generated_ids() == bare);
         match same {
             Some(same) if step.id().is_none() => free.remove(same).step.clone(),
             _ => step,

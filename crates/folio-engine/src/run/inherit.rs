@@ -69,7 +69,7 @@ impl Run {
             let slug = Slug::parse(name).ok()?;
             self.frames[frame].by_slug.get(&slug).copied()
         };
-        let reads = plan::read_by_body(new);
+        let reads = plan::results_read_by_body(new);
         new.body == old.body
             && new.item_name == old.item_name
             && reads.iter().all(|name| named(frame, name) == named(before, name))

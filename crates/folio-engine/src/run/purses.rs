@@ -294,8 +294,8 @@ impl Run {
         while let Some(index) = at {
             let node = &self.nodes[index];
             let refusing = |purse: &Purse| {
-                let used_up = || purse.is_used_up(asks_a_model, is_last);
-                purse.refuses(&more, is_last).or_else(used_up)
+                let used_up = || purse.used_up_dimension(asks_a_model, is_last);
+                purse.first_exceeded(&more, is_last).or_else(used_up)
             };
             if let Some(dimension) = node.purse.as_deref().and_then(refusing) {
                 return Some(reason_of(dimension));
@@ -310,7 +310,7 @@ impl Run {
 
     /// How full the fullest budget around node `index` is, in per cent.
     pub(super) fn per_cent_spent(&self, index: usize) -> u64 {
-        self.purses(index).map(Purse::per_cent).max().unwrap_or(0)
+        self.purses(index).map(Purse::percent_used).max().unwrap_or(0)
     }
 
     /// What the items of the list `index` need, without what an earlier version of it did well for the same items

@@ -11,7 +11,7 @@ use super::state::Run;
 use super::tree::NodeKind;
 use crate::node::NodeId;
 use crate::plan::{Slug, Step};
-use crate::result::{Given, NodeResult, Output};
+use crate::result::{NodeResult, Output, OutputTree};
 use crate::template::{self, References, Scope, TemplateError};
 
 /// The most characters of a title made from other people's text: it is shown on one line in many places.
@@ -209,23 +209,23 @@ impl Run {
     /// `for_each` a list in the order of its items, with null for an item without output. Neither is stored; the
     /// outputs of the members are.
     #[must_use]
-    pub fn given(&self, node: NodeId) -> Option<Given> {
+    pub fn given(&self, node: NodeId) -> Option<OutputTree> {
         self.index(node).ok().map(|index| self.given_by(index))
     }
 
-    fn given_by(&self, index: usize) -> Given {
+    fn given_by(&self, index: usize) -> OutputTree {
         let node = &self.nodes[index];
         let children = node.children.iter();
         match node.kind {
-            NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => Given::Own(
+            NodeKind::Call | NodeKind::Plan | NodeKind::Model | NodeKind::Action | NodeKind::RollUp => OutputTree::Own(
                 node.result
                     .as_ref()
                     .map_or_else(Output::null, |result| result.output.clone()),
             ),
-            NodeKind::ForEach => Given::List(children.map(|child| self.given_by(*child)).collect()),
+            NodeKind::ForEach => OutputTree::List(children.map(|child| self.given_by(*child)).collect()),
             NodeKind::Parallel | NodeKind::Sequence => {
                 let named = children.map(|child| (self.view(*child).slug().to_owned(), self.given_by(*child)));
-                Given::Named(named.collect())
+                OutputTree::Named(named.collect())
             }
         }
     }

@@ -62,7 +62,7 @@ pub fn plan_versions(
             by,
             reason,
             difference,
-            steps: ShownStep::written(&steps),
+            steps: ShownStep::from_plan_steps(&steps),
         });
     }
     Ok(versions)

@@ -65,7 +65,7 @@ fn expression_surrounded_by_space_renders_as_text() {
     assert_eq!(value("{{ inputs.limit }}\n"), json!("5\n"));
     assert_eq!(value(" {{ item }}"), json!(" {\"path\":\"src/a.rs\"}"));
     let over = json!("{{ results.list-files.output['items'] }}\n");
-    assert_eq!(Templates::new().list(&over, &scope()).unwrap().len(), 2);
+    assert_eq!(Templates::new().eval_list(&over, &scope()).unwrap().len(), 2);
 }
 
 #[test]
@@ -469,7 +469,7 @@ fn unknown_filter_or_test_is_found_without_rendering() {
 fn list_can_be_a_reference_an_expression_or_a_literal() {
     let list = |over: Value| {
         Templates::new()
-            .list(&over, &scope())
+            .eval_list(&over, &scope())
             .map_err(|error| error.to_string())
     };
     let both = vec![json!("a.rs"), json!("b.rs")];

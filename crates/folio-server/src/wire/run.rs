@@ -8,7 +8,7 @@ use folio::engine::plan::{Criterion, Step};
 use folio::engine::result::Finding;
 use folio::engine::run::{NodeView, RunSummary};
 use folio::engine::spend::{Dimension, Purse, Spend};
-use folio::engine::{Given, NodeResult, Output, Run, projection};
+use folio::engine::{NodeResult, Output, OutputTree, Run, projection};
 use folio::memory::{PageHandle, PageId};
 use folio::store::RunRow;
 use schemars::JsonSchema;
@@ -293,8 +293,8 @@ impl ResultShape {
     fn of_node(run: &Run, view: &NodeView<'_>) -> Option<Self> {
         let shape = Self::of(view.result?);
         let shown = match run.given(view.id) {
-            None | Some(Given::Own(_)) => return Some(shape),
-            Some(given) => given.shown(GROUP_BYTES_MAX),
+            None | Some(OutputTree::Own(_)) => return Some(shape),
+            Some(given) => given.display_value(GROUP_BYTES_MAX),
         };
         Some(Self {
             output_omitted: shown.is_none(),
@@ -462,7 +462,7 @@ impl LimitShape {
                 what: dimension.as_str(),
                 limit: purse.limit.of(dimension)?,
                 used: purse.used(dimension),
-                over: purse.over(dimension),
+                over: purse.overrun(dimension),
             })
         };
         Dimension::ALL.into_iter().filter_map(of).collect()

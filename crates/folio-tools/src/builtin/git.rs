@@ -17,7 +17,7 @@ use super::Texts;
 use crate::arguments::parse;
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse, Truncated};
-use crate::tool::{ArgKind, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec, Written};
+use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec};
 
 /// The largest number of files or commits in one answer.
 const ROWS_MAX: usize = 10_000;
@@ -115,7 +115,7 @@ impl Tool for Git {
         &self.spec
     }
 
-    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+    fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         let Some(command) = args.text("command") else {
             return Vec::new();
         };

@@ -18,7 +18,7 @@ use crate::context::ToolContext;
 use crate::globs::Globs;
 use crate::patterns::unreadable;
 use crate::response::{EvidenceRef, ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
+use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Tool, ToolRequest, ToolSpec};
 use crate::walk::WalkOptions;
 
 /// The largest number of lines of context around a match.
@@ -110,9 +110,9 @@ impl Tool for Grep {
         &self.spec
     }
 
-    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+    fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         let mut found = Vec::new();
-        if args.are_too_many(&["path", "paths"]) {
+        if args.gives_several(&["path", "paths"]) {
             found.push(Mistake::of("paths", "give `path` or `paths`, not both"));
         }
         let globs = Globs::mistakes(args.texts("glob"));

@@ -21,7 +21,7 @@ use crate::language::language;
 use crate::paths::shown;
 use crate::response::{ToolError, ToolResponse};
 use crate::roots::{Located, open_regular};
-use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
+use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Tool, ToolRequest, ToolSpec};
 use crate::walk::{Found, FoundKind, WalkGaps, WalkOptions, walk};
 
 /// The largest number of rows in each summary.
@@ -99,7 +99,7 @@ impl Tool for List {
         &self.spec
     }
 
-    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+    fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         let globs = Globs::mistakes(args.texts("glob"));
         globs.into_iter().map(|why| Mistake::of("glob", why)).collect()
     }

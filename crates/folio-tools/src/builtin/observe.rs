@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec, Written};
+use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec};
 use folio_engine::argument::{Fit, kind_of};
 use folio_memory::observation::ObservationInput;
 use folio_memory::policy::MAX_TTL_MINUTES;
@@ -62,7 +62,7 @@ impl Tool for Observe {
         true
     }
 
-    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+    fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         let items = args.literal("items");
         let read = items.map(|items| observations(&json!({"items": items})));
         let wrong = read.and_then(Result::err);

@@ -14,7 +14,7 @@ use crate::capture::{Captured, HeadAndTail};
 use crate::context::{SHELL_TIMEOUT, SHELL_TIMEOUT_MAX, ShellPolicy, ToolContext};
 use crate::process::run;
 use crate::response::{FailureKind, ToolError, ToolResponse, Truncated};
-use crate::tool::{ArgKind, Effect, Mistake, Tool, ToolRequest, ToolSpec, Written};
+use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Tool, ToolRequest, ToolSpec};
 
 /// How many characters of an output's last line an error message repeats.
 const LAST_LINE_CHARS: usize = 200;
@@ -88,7 +88,7 @@ impl Tool for Shell {
         &self.spec
     }
 
-    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+    fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         let mut found = Vec::new();
         if args
             .literal("argv")

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use self::given::Given;
 use crate::context::ToolContext;
 use crate::response::{ToolError, ToolResponse};
-use crate::tool::{ArgKind, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec, Written};
+use crate::tool::{ArgKind, CallArgs, Effect, Mistake, Need, Tool, ToolRequest, ToolSpec};
 
 /// The operations, and what each needs.
 const OPS: &[(&str, &str)] = &[
@@ -113,7 +113,7 @@ impl Tool for Text {
         true
     }
 
-    fn mistakes(&self, args: Written<'_>) -> Vec<Mistake> {
+    fn mistakes(&self, args: CallArgs<'_>) -> Vec<Mistake> {
         given::mistakes(args)
     }
 

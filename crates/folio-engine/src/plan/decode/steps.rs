@@ -80,7 +80,7 @@ impl<'a> Decoder<'a> {
         if slug.is_none()
             && let Tree::String(text) = &at.node.tree
         {
-            self.origins.lost_names.push(text.clone());
+            self.origins.unreadable_ids.push(text.clone());
         }
         slug
     }

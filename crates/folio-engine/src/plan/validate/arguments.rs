@@ -6,7 +6,7 @@ use jsonschema::paths::LocationSegment;
 use serde_json::{Map, Value, json};
 
 use super::Validator;
-use crate::argument::{ArgKind, Choice, Fit, Written, as_meant, check_choice, holds_template};
+use crate::argument::{ArgKind, CallArgs, ChoiceError, Fit, check_choice, coerce_to_schema, holds_template};
 use crate::plan::cursor::At;
 use crate::plan::errors::code;
 use crate::plan::spanned::Tree;
@@ -28,14 +28,14 @@ impl<'a> Validator<'a> {
             self.faults.add(args_at, code::MISSING_ARGUMENT, message);
         }
         let none = Map::new();
-        let written = Written::in_plan(call.args.as_object().unwrap_or(&none));
+        let written = CallArgs::in_plan(call.args.as_object().unwrap_or(&none));
         match check_choice(&tool.one_of, written) {
             Ok(()) => {}
-            Err(Choice::Missing(why)) => {
+            Err(ChoiceError::Missing(why)) => {
                 let message = format!("the tool `{}` needs an argument: {why}", call.tool);
                 self.faults.add(args_at, code::MISSING_ARGUMENT, message);
             }
-            Err(Choice::Several(why)) => {
+            Err(ChoiceError::Several(why)) => {
                 let message = format!("the tool `{}` does not accept this: {why}", call.tool);
                 self.faults.add(args_at, code::BAD_ARGUMENT, message);
             }
@@ -55,15 +55,17 @@ impl<'a> Validator<'a> {
                     );
                     self.faults.add(&at, code::BAD_ARGUMENT, message);
                 } else if matches!(kind, Some(ArgKind::Text | ArgKind::Words)) {
-                    self.as_written(call, name, &at);
+                    self.check_number_spelling(call, name, &at);
                 }
                 continue;
             }
             let message = format!("the tool `{}` has no argument `{name}`", call.tool);
-            let hint = self.meant(name, known()).unwrap_or_else(|| match known().count() {
-                0 => "it takes none".to_owned(),
-                _ => format!("its arguments: {}", known().collect::<Vec<_>>().join(", ")),
-            });
+            let hint = self
+                .suggest_name(name, known())
+                .unwrap_or_else(|| match known().count() {
+                    0 => "it takes none".to_owned(),
+                    _ => format!("its arguments: {}", known().collect::<Vec<_>>().join(", ")),
+                });
             self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
         }
         // Runs only if every single argument is acceptable.
@@ -73,7 +75,7 @@ impl<'a> Validator<'a> {
     }
 
     /// Numbers that would be passed as texts other than what was written: `007`, `1.10`, `12e4567`.
-    fn as_written(&mut self, call: &Call, name: &str, at: &At<'a>) {
+    fn check_number_spelling(&mut self, call: &Call, name: &str, at: &At<'a>) {
         for at in at.items().unwrap_or_else(|| vec![at.clone()]) {
             let Tree::Number(number) = &at.node.tree else { continue };
             let Some(spelling) = number.spelling() else { continue };
@@ -92,7 +94,7 @@ impl<'a> Validator<'a> {
         let (Some(check), Some(args)) = (&tool.check, call.args.as_object()) else {
             return;
         };
-        for mistake in check.mistakes(Written::in_plan(args)) {
+        for mistake in check.mistakes(CallArgs::in_plan(args)) {
             let at = args_at.key(&mistake.argument).unwrap_or_else(|| args_at.clone());
             let message = format!("the tool `{}` does not accept this: {}", call.tool, mistake.why);
             self.faults.add(&at, code::BAD_ARGUMENT, message);
@@ -109,7 +111,7 @@ impl<'a> Validator<'a> {
         let args = if call.args.is_null() { &none } else { &call.args };
         let meant = args
             .as_object()
-            .and_then(|args| as_meant(schema, args))
+            .and_then(|args| coerce_to_schema(schema, args))
             .map(Value::Object);
         for error in validator.iter_errors(meant.as_ref().unwrap_or(args)).take(MISTAKES_MAX) {
             self.argument_by_schema(call, schema, args_at, args, &error);
@@ -138,10 +140,12 @@ impl<'a> Validator<'a> {
                 for name in unexpected {
                     let at = args_at.key(name).unwrap_or_else(|| args_at.clone());
                     let message = format!("the tool `{}` has no argument `{name}`", call.tool);
-                    let hint = self.meant(name, names()).unwrap_or_else(|| match names().count() {
-                        0 => "it takes none".to_owned(),
-                        _ => format!("its arguments: {}", names().collect::<Vec<_>>().join(", ")),
-                    });
+                    let hint = self
+                        .suggest_name(name, names())
+                        .unwrap_or_else(|| match names().count() {
+                            0 => "it takes none".to_owned(),
+                            _ => format!("its arguments: {}", names().collect::<Vec<_>>().join(", ")),
+                        });
                     self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
                 }
             }

@@ -34,7 +34,7 @@ enum Part<'r> {
 
 impl<'a> Validator<'a> {
     /// Reports an error if what `reference` names is certainly not a list.
-    pub(super) fn is_list(&mut self, reference: &str, at: &At<'a>, frame: &Frame<'_>) {
+    pub(super) fn check_is_list(&mut self, reference: &str, at: &At<'a>, frame: &Frame<'_>) {
         let path = parts(reference);
         let (why, hint) = match path.as_slice() {
             [Part::Key("inputs"), Part::Key(name)] => match self.plan.inputs.get(*name) {
@@ -46,7 +46,7 @@ impl<'a> Validator<'a> {
             },
             [Part::Key("results"), Part::Key(name), rest @ ..] => {
                 let Some(step) = step_named(frame, name) else { return };
-                match self.no_list(step, name, rest) {
+                match self.why_not_list(step, name, rest) {
                     Some(found) => found,
                     None => return,
                 }
@@ -58,7 +58,7 @@ impl<'a> Validator<'a> {
 
     /// Why the value at `path` in the result of `step` is certainly not a list, with a hint where there is one; `None`
     /// if that is not certain.
-    fn no_list(&self, step: &Step, name: &str, path: &[Part<'_>]) -> Option<(String, Option<String>)> {
+    fn why_not_list(&self, step: &Step, name: &str, path: &[Part<'_>]) -> Option<(String, Option<String>)> {
         let output = match path {
             [] => {
                 let hint = format!("its output is `results.{name}.output`");
@@ -73,7 +73,7 @@ impl<'a> Validator<'a> {
         match step {
             Step::Task(task) => self
                 .declared(task)
-                .find_map(|(who, schema)| wrong(schema, output).map(|(why, hint)| (who, why, hint)))
+                .find_map(|(who, schema)| schema_mismatch(schema, output).map(|(why, hint)| (who, why, hint)))
                 .map(|(who, why, hint)| {
                     let hint = hint.map(|key| format!("`results.{name}.output.{key}` is one"));
                     (format!("{who} says that {why}"), hint)
@@ -132,7 +132,7 @@ fn parts(reference: &str) -> Vec<Part<'_>> {
 
 /// What `schema` says the value at `path` is, if that is certainly not a list; and the name of a property there that is
 /// one, as a hint.
-fn wrong<'s>(schema: &'s Value, path: &[Part<'_>]) -> Option<(String, Option<&'s str>)> {
+fn schema_mismatch<'s>(schema: &'s Value, path: &[Part<'_>]) -> Option<(String, Option<&'s str>)> {
     let mut at = schema;
     for part in path {
         if is_open(at) {

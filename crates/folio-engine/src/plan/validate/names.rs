@@ -36,7 +36,7 @@ pub(super) struct Frame<'f> {
 }
 
 impl<'f> Frame<'f> {
-    fn and_outer(&'f self) -> impl Iterator<Item = &'f Self> {
+    fn self_and_outer(&'f self) -> impl Iterator<Item = &'f Self> {
         std::iter::successors(Some(self), |frame| frame.outer)
     }
 }
@@ -91,7 +91,7 @@ impl<'a> Validator<'a> {
     fn names(&mut self, read: &References, at: &At<'a>, site: &Site<'_>, frame: Option<&Frame<'_>>) {
         let plan = self.plan;
         for input in read.inputs.iter().filter(|input| !plan.inputs.contains_key(*input)) {
-            let hint = self.meant(input, plan.inputs.keys().map(String::as_str));
+            let hint = self.suggest_name(input, plan.inputs.keys().map(String::as_str));
             let message = format!("the plan has no input `{input}`");
             self.faults.add(at, code::UNKNOWN_NAME, message).hint = hint;
         }
@@ -116,7 +116,7 @@ impl<'a> Validator<'a> {
             .iter()
             .filter(|(_, field)| !FIELDS.contains(&field.as_str()))
         {
-            let hint = match self.meant(field, FIELDS) {
+            let hint = match self.suggest_name(field, FIELDS) {
                 Some(hint) => hint,
                 None => format!("the output of its tool or plan is `results.{name}.output`"),
             };
@@ -136,13 +136,16 @@ impl<'a> Validator<'a> {
         };
         let mut known: Vec<&str> = EVERYWHERE.to_vec();
         known.extend_from_slice(own);
-        for frame in frame.and_outer() {
+        for frame in frame.self_and_outer() {
             known.extend(frame.variables.iter().map(String::as_str));
         }
         if known.contains(&name) {
             return;
         }
-        let hint = if frame.and_outer().any(|frame| index_of(frame.graph, name).is_some()) {
+        let hint = if frame
+            .self_and_outer()
+            .any(|frame| index_of(frame.graph, name).is_some())
+        {
             format!("write `results.{name}`")
         } else if self.plan.inputs.contains_key(name) {
             format!("write `inputs.{name}`")
@@ -150,7 +153,7 @@ impl<'a> Validator<'a> {
             "a step's own `result` is known only in its `criteria` and `observe`".to_owned()
         } else {
             known.extend(["inputs", "results"]);
-            let meant = self.meant(name, known.iter().copied());
+            let meant = self.suggest_name(name, known.iter().copied());
             meant.unwrap_or_else(|| format!("known here: {}", listed(known)))
         };
         self.faults
@@ -160,14 +163,14 @@ impl<'a> Validator<'a> {
 
     fn result(&mut self, name: &str, at: &At<'a>, frame: &Frame<'_>) {
         let found = frame
-            .and_outer()
+            .self_and_outer()
             .find_map(|frame| index_of(frame.graph, name).map(|target| (frame, target)));
         let Some((frame, target)) = found else {
-            if self.origins.may_be_lost(name) || self.known.before.contains(name) {
+            if self.origins.may_mean_unreadable_id(name) || self.known.before.contains(name) {
                 return;
             }
             let known = frame
-                .and_outer()
+                .self_and_outer()
                 .flat_map(|frame| &frame.graph.nodes)
                 .filter_map(|node| node.step.id());
             let hint = if self.ids.contains(name) {
@@ -175,7 +178,7 @@ impl<'a> Validator<'a> {
                     "`{name}` is a step inside another step; read the result of that one"
                 ))
             } else {
-                self.meant(name, known.map(AsRef::as_ref))
+                self.suggest_name(name, known.map(AsRef::as_ref))
             };
             let message = format!("there is no step `{name}` whose result could be read");
             self.faults.add(at, code::UNKNOWN_NAME, message).hint = hint;
@@ -194,7 +197,7 @@ impl<'a> Validator<'a> {
 
 /// The step that `name` means in `frame`.
 pub(super) fn step_named<'f>(frame: &'f Frame<'_>, name: &str) -> Option<&'f Step> {
-    let mut frames = frame.and_outer();
+    let mut frames = frame.self_and_outer();
     frames.find_map(|frame| index_of(frame.graph, name).map(|at| &frame.graph.nodes[at].step))
 }
 
@@ -215,7 +218,7 @@ fn why_hidden(graph: &Graph, reader: usize, target: usize) -> (String, Option<St
             Some(hint.to_owned()),
         );
     }
-    if graph.and_above(reader).any(|at| at == target) {
+    if graph.self_and_ancestors(reader).any(|at| at == target) {
         return (format!("`{name}` contains this step, so it has no result yet"), None);
     }
     if graph.nodes[reader].step.needs().is_some() {
@@ -225,9 +228,12 @@ fn why_hidden(graph: &Graph, reader: usize, target: usize) -> (String, Option<St
             Some(hint),
         );
     }
-    let beside: Vec<Option<usize>> = graph.and_above(target).map(|at| graph.nodes[at].parent).collect();
+    let beside: Vec<Option<usize>> = graph
+        .self_and_ancestors(target)
+        .map(|at| graph.nodes[at].parent)
+        .collect();
     let shared = graph
-        .and_above(reader)
+        .self_and_ancestors(reader)
         .map(|at| graph.nodes[at].parent)
         .find(|parent| beside.contains(parent));
     let is_parallel = shared

@@ -13,15 +13,17 @@ impl<'a> Validator<'a> {
     pub(super) fn satisfies(&mut self, task: &Task, origin: &At<'a>) {
         let satisfies_at = origin.follow_near(&[Segment::Key("satisfies")]);
         for id in task.satisfies.iter().filter(|_| self.is_whole) {
-            if criterion_meant(id, self.in_sight.iter().map(String::as_str)).is_some() {
+            if criterion_meant(id, self.visible_criteria.iter().map(String::as_str)).is_some() {
                 continue;
             }
-            let item = satisfies_at.item_that_reads(id);
-            let known = || self.in_sight.iter().map(String::as_str);
-            let hint = self.meant(id, known()).unwrap_or_else(|| match self.in_sight.len() {
-                0 => "there are no criteria here; leave it out".to_owned(),
-                _ => format!("the criteria are {}", listed(known())),
-            });
+            let item = satisfies_at.find_item_equal_to(id);
+            let known = || self.visible_criteria.iter().map(String::as_str);
+            let hint = self
+                .suggest_name(id, known())
+                .unwrap_or_else(|| match self.visible_criteria.len() {
+                    0 => "there are no criteria here; leave it out".to_owned(),
+                    _ => format!("the criteria are {}", listed(known())),
+                });
             let at = item.unwrap_or_else(|| satisfies_at.clone());
             let message = format!("satisfies names {id:?}, which is not a criterion");
             self.faults.add(&at, code::UNKNOWN_CRITERION, message).with_hint(hint);
@@ -30,10 +32,10 @@ impl<'a> Validator<'a> {
 
     /// In a plan that a model makes for a task, every step that a model does has to say how one can tell that it is
     /// done.
-    pub(super) fn has_criteria(&mut self, task: &Task, origin: &At<'a>) {
+    pub(super) fn check_has_criteria(&mut self, task: &Task, origin: &At<'a>) {
         let has_some = !task.criteria.is_empty() || !task.satisfies.is_empty();
         if self.known.to_meet.is_some() && !has_some && task.work == Work::Model {
-            let task = self.origins.called(&task.id);
+            let task = self.origins.display_name(&task.id);
             let message = format!("{task} has no criteria; say how to tell that it is done");
             self.faults.add(origin, code::MISSING, message);
         }

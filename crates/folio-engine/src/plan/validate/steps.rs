@@ -32,33 +32,33 @@ impl<'a> Validator<'a> {
                 self.criteria(&task.criteria, &origin);
                 self.lifetimes(&task.observe, &origin);
                 self.satisfies(task, &origin);
-                self.has_criteria(task, &origin);
+                self.check_has_criteria(task, &origin);
                 if let Some(name) = &task.executor {
                     self.executor(name, &origin);
                 }
                 match &task.work {
                     Work::Do(call) => self.call(call, &origin),
                     Work::Plan(plan) => {
-                        self.of_calls_only(&origin);
+                        self.report_call_only_keys(&origin);
                         let here = origin.follow_near(&[Segment::Key("plan")]);
                         let steps_at = here.key("steps").unwrap_or_else(|| here.clone());
                         self.not_empty(&plan.steps, &steps_at, "the sub-plan");
                         if self.known.to_meet.is_some() {
                             self.all_assigned(required(&task.criteria), &plan.steps, &steps_at);
                         }
-                        let outside = self.in_sight.len();
-                        self.in_sight
+                        let outside = self.visible_criteria.len();
+                        self.visible_criteria
                             .extend(task.criteria.iter().map(|criterion| criterion.id.clone()));
                         let around = (self.children, self.deepest, self.items);
                         self.children = least(around.0, task.budget.children);
-                        if self.is_of_model() {
+                        if self.is_model_written() {
                             let own = task.budget.depth.map(|own| depth.saturating_add(own));
                             self.deepest = least(around.1, own);
                         }
                         self.items = [around.2, task.budget.items].into_iter().flatten().min();
                         let graph = self.inner_scope(&plan.steps, frame, depth, &here);
                         (self.children, self.deepest, self.items) = around;
-                        self.in_sight.truncate(outside);
+                        self.visible_criteria.truncate(outside);
                         let end = Frame {
                             graph: &graph,
                             reader: Reader::End,
@@ -82,7 +82,7 @@ impl<'a> Validator<'a> {
     }
 
     /// Reports keys that apply to calls only and would have no effect on a task with a plan of its own.
-    fn of_calls_only(&mut self, origin: &At<'a>) {
+    fn report_call_only_keys(&mut self, origin: &At<'a>) {
         let hints = [
             (
                 "timeout",
@@ -188,7 +188,7 @@ impl<'a> Validator<'a> {
                 _ if task.criteria.iter().any(is_command) => "the command of a criterion",
                 _ => return,
             };
-            found.get_or_insert_with(|| format!("{}: {called}", self.origins.called(&task.id)));
+            found.get_or_insert_with(|| format!("{}: {called}", self.origins.display_name(&task.id)));
         });
         found
     }
@@ -234,7 +234,7 @@ impl<'a> Validator<'a> {
                 };
                 match reference.map(str::trim) {
                     Some(reference) if is_template(text) || is_reference(reference) => {
-                        self.is_list(reference, at, frame);
+                        self.check_is_list(reference, at, frame);
                     }
                     _ => {
                         let message = format!("{text:?} is a text, not a list");
@@ -262,7 +262,7 @@ impl<'a> Validator<'a> {
         }
         let at = origin.follow_near(&[Segment::Key("executor")]);
         let names: Vec<&str> = known.into_iter().flatten().map(String::as_str).collect();
-        let hint = self.meant(name, names.iter().copied()).unwrap_or_else(|| {
+        let hint = self.suggest_name(name, names.iter().copied()).unwrap_or_else(|| {
             let executors = match names.as_slice() {
                 [] => "leave it out: there is only the default executor".to_owned(),
                 names => format!("the executors are {}", names.join(", ")),
@@ -284,7 +284,7 @@ impl<'a> Validator<'a> {
             return;
         }
         let Some(tool) = tools.get(&call.tool) else {
-            let hint = self.meant(&call.tool, tools.keys().map(String::as_str));
+            let hint = self.suggest_name(&call.tool, tools.keys().map(String::as_str));
             let message = format!("unknown tool {:?}", call.tool);
             self.faults.add(&tool_at, code::UNKNOWN_TOOL, message).hint = hint;
             return;

@@ -11,7 +11,7 @@ use super::Said;
 use super::digest::value_excerpt;
 use super::people::ANSWERED_BY;
 use super::sizes::{DIGEST_MIN, Need, Sizes, shares};
-use crate::lines::line_of;
+use crate::lines::push_list_item;
 use crate::run::state::Run;
 use crate::talk::{Message, Purpose, Speaker};
 
@@ -97,10 +97,10 @@ impl Run {
             let mut line = short_line(&fact.question, (share / 2).max(QUESTION_MIN));
             let rest = share.saturating_sub(line.chars().count());
             let _ = write!(line, " -> {}", fact.answer_excerpt(rest));
-            line_of(text, &line);
+            push_list_item(text, &line);
         }
         if left_out > 0 {
-            line_of(
+            push_list_item(
                 text,
                 &format!("and {left_out} more: ask_person returns an answer already given"),
             );

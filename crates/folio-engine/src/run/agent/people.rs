@@ -191,7 +191,7 @@ impl Run {
         let criterion = agent.task.criteria.iter().find(|c| c.id == check.criterion)?;
         // The command comes first and whole; the text of the criterion cannot push it out of sight.
         let criterion = self.criterion_words(index, criterion);
-        let criterion = words::seen(&criterion.split_whitespace().collect::<Vec<_>>().join(" "));
+        let criterion = words::escape_invisible(&criterion.split_whitespace().collect::<Vec<_>>().join(" "));
         let text = format!(
             "{} (to check this criterion: {})",
             approval.in_words(),

@@ -165,7 +165,7 @@ impl Run {
     /// The steps of the current plan of node `index`, including those kept from earlier versions.
     pub(in crate::run) fn whole_plan(&self, index: usize) -> Vec<Step> {
         let steps = self.steps_shown(index).filter_map(|at| self.nodes[at].step.as_ref());
-        steps.map(Step::unnamed).collect()
+        steps.map(Step::without_generated_ids).collect()
     }
 
     /// Whether `steps` together with the `kept` ones are a version of the plan that node `index` had: a model that
@@ -175,7 +175,7 @@ impl Run {
         let kept: Vec<Step> = kept
             .iter()
             .filter_map(|at| self.nodes[*at].step.as_ref())
-            .map(Step::unnamed)
+            .map(Step::without_generated_ids)
             .collect();
         let new = without(steps, &mut Vec::new());
         let is_rest = |whole: &Vec<Step>| {
@@ -226,7 +226,7 @@ fn beside(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step>
 fn without(steps: &[Step], kept: &mut Vec<Step>) -> Vec<Step> {
     let mut rest = Vec::with_capacity(steps.len());
     for step in steps {
-        let step = step.unnamed();
+        let step = step.without_generated_ids();
         if let Some(at) = kept.iter().position(|kept| *kept == step) {
             kept.swap_remove(at);
             continue;

@@ -16,7 +16,7 @@ use super::rules::{COMMON, rules};
 use super::sizes::Sizes;
 use super::{Equipment, Said, Stage, people};
 use crate::event::BookView;
-use crate::lines::{line_of, without_middle};
+use crate::lines::{push_list_item, without_middle};
 use crate::plan::{Budget, Check, HUMAN, Step, Task};
 use crate::projection::{branch_page, workspace_page};
 use crate::run::scope::BodyNeeded;
@@ -178,7 +178,7 @@ impl Run {
         let chain = self.goal_chain(of)?;
         if !chain.is_empty() {
             text.push_str("# Part of\n");
-            chain.iter().for_each(|line| line_of(&mut text, line));
+            chain.iter().for_each(|line| push_list_item(&mut text, line));
         }
         let sizes = self.sizes(purpose);
         let title = self.title_told(of, task);
@@ -203,7 +203,7 @@ impl Run {
                 };
                 let optional = if criterion.required { "" } else { " (optional)" };
                 let words = self.criterion_told(of, &criterion.text, sizes)?;
-                line_of(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
+                push_list_item(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
             }
         }
         // As planned, and with the task's share as it was at its start: what is left of the limits depends on which
@@ -216,7 +216,10 @@ impl Run {
         }
         if matches!(purpose, Purpose::Replan | Purpose::Work) && !agent.rejected_plans.is_empty() {
             text.push_str("# Plans rejected by a person\n");
-            agent.rejected_plans.iter().for_each(|line| line_of(&mut text, line));
+            agent
+                .rejected_plans
+                .iter()
+                .for_each(|line| push_list_item(&mut text, line));
         }
         match purpose {
             Purpose::Decide | Purpose::Work => {
@@ -228,7 +231,7 @@ impl Run {
                 self.put_answers(&mut text, index, sizes);
                 self.put_memory(&mut text, index);
                 if purpose == Purpose::Decide && self.wants_plan(index) {
-                    line_of(&mut text, "a plan is required: split this task into steps");
+                    push_list_item(&mut text, "a plan is required: split this task into steps");
                 }
                 if purpose == Purpose::Decide {
                     self.put_tools(index, &mut text);
@@ -248,12 +251,12 @@ impl Run {
                     let gaps = self.gaps(index);
                     if !gaps.is_empty() {
                         text.push_str("# Gaps\n");
-                        gaps.iter().for_each(|line| line_of(&mut text, line));
+                        gaps.iter().for_each(|line| push_list_item(&mut text, line));
                     }
                     let hopeless = self.failed_again(index);
                     if !hopeless.is_empty() {
                         text.push_str("# Failed repeatedly: split or give up\n");
-                        hopeless.iter().for_each(|line| line_of(&mut text, line));
+                        hopeless.iter().for_each(|line| push_list_item(&mut text, line));
                     }
                     self.put_answers(&mut text, index, self.sizes(purpose));
                 }
@@ -399,7 +402,7 @@ impl Run {
 
     fn put_data(&self, text: &mut String, index: usize, lines: &[String]) {
         let mut inside = String::new();
-        lines.iter().for_each(|line| line_of(&mut inside, line));
+        lines.iter().for_each(|line| push_list_item(&mut inside, line));
         self.put_inside(text, index, inside.trim_end());
     }
 
@@ -427,7 +430,7 @@ impl Run {
                 .iter()
                 .map(|(name, named)| (name.as_str(), &named.about));
             for (name, about) in named.chain(equipment.human.iter().map(|about| (HUMAN, about))) {
-                line_of(text, &format!("{name}: {}", short_line(about, 200)));
+                push_list_item(text, &format!("{name}: {}", short_line(about, 200)));
             }
         }
     }
@@ -457,7 +460,7 @@ pub(super) fn list_of(tools: &[ToolOffer]) -> String {
         let args = tool.args_schema["properties"].as_object();
         let args: Vec<&str> = args.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
         let about = short_line(&tool.description, 200);
-        line_of(&mut text, &format!("{}({}): {about}", tool.name, args.join(", ")));
+        push_list_item(&mut text, &format!("{}({}): {about}", tool.name, args.join(", ")));
     }
     text
 }

@@ -21,7 +21,7 @@ pub(super) fn adds_up(journal: &[(Timestamp, Event)]) -> Run {
             let mut around = std::iter::successors(run.index(*node).ok(), |at| run.nodes[*at].parent);
             let used_up = around.find(|at| {
                 let purse = run.nodes[*at].purse.as_deref();
-                purse.is_some_and(|purse| purse.is_used_up(true, purpose.is_last()).is_some())
+                purse.is_some_and(|purse| purse.used_up_dimension(true, purpose.is_last()).is_some())
             });
             assert_eq!(used_up, None, "{purpose:?} was asked for although a limit is used up");
         }

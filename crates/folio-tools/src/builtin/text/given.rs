@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::patterns::unreadable;
 use crate::response::ToolError;
-use crate::tool::{Mistake, Written};
+use crate::tool::{CallArgs, Mistake};
 use folio_engine::argument::kind_of;
 
 pub(super) struct Given<'a> {
@@ -76,10 +76,10 @@ impl<'a> Given<'a> {
 pub(super) const TESTS: [&str; 4] = ["where", "equals", "in", "matches"];
 
 /// What an operation lacks or cannot read, whatever its templates evaluate to.
-pub(super) fn mistakes(args: Written<'_>) -> Vec<Mistake> {
+pub(super) fn mistakes(args: CallArgs<'_>) -> Vec<Mistake> {
     let op = args.text("op").unwrap_or_default();
     // A template may evaluate to null, which counts as missing.
-    let is_one = |names: &[&str]| names.iter().any(|name| args.has(name)) && !args.are_too_many(names);
+    let is_one = |names: &[&str]| names.iter().any(|name| args.has(name)) && !args.gives_several(names);
     let is_for_null = || args.is_named("equals") && !TESTS.iter().any(|name| args.has(name));
     let why = match op {
         "template" if !args.has("template") => "`template` is missing",
