@@ -5,7 +5,7 @@ use std::fmt;
 use std::io::{IsTerminal as _, Write as _};
 
 use folio::memory::Warning;
-use folio::memory::view::harmless;
+use folio::memory::view::strip_unsafe_chars;
 use serde::Serialize;
 
 use crate::arguments::{Color, Global};
@@ -244,15 +244,15 @@ fn say(line: &str) {
 pub(crate) fn seen(text: &str) -> Cow<'_, str> {
     const COLOURS: [&str; 6] = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m"];
     if !text.contains('\u{1b}') {
-        return harmless(text);
+        return strip_unsafe_chars(text);
     }
     let mut parts = text.split('\u{1b}');
-    let mut shown = harmless(parts.next().unwrap_or_default()).into_owned();
+    let mut shown = strip_unsafe_chars(parts.next().unwrap_or_default()).into_owned();
     for part in parts {
         if COLOURS.iter().any(|colour| part.starts_with(colour)) {
             shown.push('\u{1b}');
         }
-        shown.push_str(&harmless(part));
+        shown.push_str(&strip_unsafe_chars(part));
     }
     shown.into()
 }

@@ -48,7 +48,7 @@ impl Output {
 
     /// The hash that it is kept under; `None` if it is in the journal.
     #[must_use]
-    pub fn kept_under(&self) -> Option<&str> {
+    pub fn blob_hash(&self) -> Option<&str> {
         match self {
             Self::Inline(_) => None,
             Self::Blob { hash, .. } => Some(hash),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use folio_memory::call_ids::tell_apart;
+use folio_memory::call_ids::make_ids_unique;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -219,8 +219,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Gives an id of its own to every call that has none or repeats the id of an earlier call ([`tell_apart`]).
-    pub fn name_calls_apart(&mut self) {
-        tell_apart(self.calls.iter_mut().map(|call| &mut call.id));
+    /// Gives an id of its own to every call that has none or repeats the id of an earlier call ([`make_ids_unique`]).
+    pub fn make_call_ids_unique(&mut self) {
+        make_ids_unique(self.calls.iter_mut().map(|call| &mut call.id));
     }
 }

@@ -137,7 +137,7 @@ proptest! {
         let graph = Graph::of(&plan.steps);
         for reader in 0..graph.nodes.len() {
             let one_by_one: Vec<usize> = (0..graph.nodes.len()).filter(|&target| graph.reads(reader, target)).collect();
-            prop_assert_eq!(graph.read_by(reader), one_by_one);
+            prop_assert_eq!(graph.readable_by(reader), one_by_one);
         }
     }
 

@@ -117,7 +117,7 @@ impl Servers {
                 let _had_none_of_that_name = registry.register(Arc::clone(tool) as _);
             }
             if let Some(error @ McpError::Unavailable { .. }) = &opened.problem {
-                registry.miss(&opened.server.start.name, error.of_call());
+                registry.set_missing_family(&opened.server.start.name, error.of_call());
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 /// Gives each of `ids` that is empty, or equal to an earlier one, a unique id `call_N`: results refer to their calls by
 /// id only.
-pub fn tell_apart<'i>(ids: impl IntoIterator<Item = &'i mut String>) {
+pub fn make_ids_unique<'i>(ids: impl IntoIterator<Item = &'i mut String>) {
     let ids: Vec<&mut String> = ids.into_iter().collect();
     let mut taken: HashSet<String> = ids.iter().map(|id| (**id).clone()).collect();
     let mut named = HashSet::with_capacity(ids.len());
@@ -33,7 +33,7 @@ mod tests {
             (["a", "a", "call_2"], ["a", "call_3", "call_2"]),
         ] {
             let mut ids = ids.map(str::to_owned);
-            tell_apart(&mut ids);
+            make_ids_unique(&mut ids);
             assert_eq!(ids, named);
         }
     }

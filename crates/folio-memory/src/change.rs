@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::entry::{
-    BodyRef, Brought, Confidence, Entry, EntryFields, EntryKind, Lifetime, Outcome, Owner, Pii, Status, Tag,
+    BodyRef, Confidence, Entry, EntryFields, EntryKind, ImportedTimes, Lifetime, Outcome, Owner, Pii, Status, Tag,
 };
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq, TurnId};
 use crate::keeping::{ArchivedFor, ErasedFor};
@@ -252,7 +252,7 @@ impl Entry {
     /// Builds the entry that `new` becomes.
     #[must_use]
     pub fn added(new: NewEntry, handle: EntryHandle, seq: Seq, at: Timestamp) -> Self {
-        let (created_at, updated_at) = Brought::times(new.fields.brought, at);
+        let (created_at, updated_at) = ImportedTimes::times(new.fields.brought, at);
         Self {
             id: new.id,
             handle,
@@ -269,8 +269,8 @@ impl Entry {
 
     /// Whether applying `changes` would leave every field as it is.
     #[must_use]
-    pub fn already_has(&self, changes: &[FieldChange]) -> bool {
-        self.fields.already_has(changes)
+    pub fn is_unchanged_by(&self, changes: &[FieldChange]) -> bool {
+        self.fields.is_unchanged_by(changes)
     }
 
     /// Applies `changes` and increments the version.
@@ -290,7 +290,7 @@ impl Entry {
 impl EntryFields {
     /// Whether applying `changes` would leave every field as it is.
     #[must_use]
-    pub fn already_has(&self, changes: &[FieldChange]) -> bool {
+    pub fn is_unchanged_by(&self, changes: &[FieldChange]) -> bool {
         // Most changes only set another status, for which the fields need not be cloned.
         let mut statuses = changes
             .iter()
@@ -315,7 +315,7 @@ impl Page {
     /// Builds the page that `new` becomes.
     #[must_use]
     pub fn added(new: NewPage, handle: PageHandle, seq: Seq, at: Timestamp) -> Self {
-        let (created_at, updated_at) = Brought::times(new.fields.brought, at);
+        let (created_at, updated_at) = ImportedTimes::times(new.fields.brought, at);
         Self {
             id: new.id,
             handle,

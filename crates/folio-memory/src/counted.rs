@@ -3,12 +3,12 @@
 /// Returns `count` with the noun `one` in singular or plural: `1 file`, `2 entries`.
 #[must_use]
 pub fn counted(count: u64, one: &str) -> String {
-    format!("{count} {}", called(count, one))
+    format!("{count} {}", noun_for_count(count, one))
 }
 
 /// Returns the noun `one` in the number that `count` requires: `entry`, `entries`.
 #[must_use]
-pub fn called(count: u64, one: &str) -> String {
+pub fn noun_for_count(count: u64, one: &str) -> String {
     let before_y = one
         .strip_suffix('y')
         .filter(|rest| !rest.ends_with(['a', 'e', 'o', 'u']));

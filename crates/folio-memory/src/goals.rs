@@ -49,7 +49,7 @@ pub struct Progress {
 
 /// The values by which the context of an entry refers to `goal`: its own key, its handle and its id.
 #[must_use]
-pub fn keys_of(goal: &Entry) -> Vec<Value> {
+pub fn reference_keys(goal: &Entry) -> Vec<Value> {
     let path = match goal.kind {
         EntryKind::PendingAction => ACTION_PATH,
         _ => GOAL_PATH,
@@ -64,7 +64,7 @@ pub fn keys_of(goal: &Entry) -> Vec<Value> {
 /// (for its age, to make room, or because it names a person) and the tombstone of an erased entry count as expired,
 /// because nobody acted on them, unless the entry was settled before or has an outcome.
 #[must_use]
-pub fn stands(entry: &Entry, now: Timestamp) -> State {
+pub fn answer_state(entry: &Entry, now: Timestamp) -> State {
     let fields = &entry.fields;
     let by_rule = matches!(
         fields.archived_for,
@@ -85,7 +85,7 @@ pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
     let (mut open, mut closed) = (0_u32, 0_u32);
     let counts = |entry: &&Entry| entry.fields.superseded_by.is_none() && !is_reflection(entry);
     for entry in linked.iter().filter(counts) {
-        match stands(entry, now) {
+        match answer_state(entry, now) {
             State::Live => open += 1,
             State::Settled | State::Archived => closed += 1,
             State::Expired => {}
@@ -102,8 +102,8 @@ pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
 /// What becomes of a pending action with these confirmations: done once all are settled, archived if one was declined,
 /// and unchanged while one is outstanding. An expired confirmation ([`stands`]) does not answer.
 #[must_use]
-pub fn settled(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Option<Vec<FieldChange>> {
-    let answered = |entry: &&Entry| matches!(stands(entry, now), State::Settled | State::Archived);
+pub fn settle_action(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Option<Vec<FieldChange>> {
+    let answered = |entry: &&Entry| matches!(answer_state(entry, now), State::Settled | State::Archived);
     if action.state(now) != State::Live
         || confirmations.is_empty()
         || !confirmations.iter().all(|entry| answered(&entry))
@@ -195,7 +195,7 @@ mod tests {
         erased.fields.erased = Some(crate::keeping::ErasedFor::Pii);
         let unanswered = [ArchivedFor::Age, ArchivedFor::Quota, ArchivedFor::Pii].map(|why| put_away(why, None));
         for one in unanswered.into_iter().chain([erased]) {
-            assert_eq!(settled(&action, std::slice::from_ref(&one), NOW), None);
+            assert_eq!(settle_action(&action, std::slice::from_ref(&one), NOW), None);
             assert_eq!(progress(&[one], NOW).progress, None);
         }
         let answered = put_away(ArchivedFor::Age, Some(Outcome::Confirmed));
@@ -209,7 +209,7 @@ mod tests {
         ] {
             assert_eq!(progress(std::slice::from_ref(&one), NOW).progress, Some(1.0));
             assert_eq!(
-                settled(&action, &[one], NOW).unwrap()[0],
+                settle_action(&action, &[one], NOW).unwrap()[0],
                 FieldChange::Status(Status::Done)
             );
         }
@@ -228,13 +228,13 @@ mod tests {
     fn confirmed_action_is_done_and_declined_action_is_archived_m7_11_3() {
         let mut action = observation(9, "x", "x").build();
         (action.kind, action.fields.status) = (EntryKind::PendingAction, Status::Open);
-        assert_eq!(settled(&action, &[], NOW), None);
-        assert_eq!(settled(&action, &[with(Status::Active)], NOW), None);
-        let done = settled(&action, &[with(Status::Resolved)], NOW).unwrap();
+        assert_eq!(settle_action(&action, &[], NOW), None);
+        assert_eq!(settle_action(&action, &[with(Status::Active)], NOW), None);
+        let done = settle_action(&action, &[with(Status::Resolved)], NOW).unwrap();
         assert_eq!(done[0], FieldChange::Status(Status::Done));
         let mut no = with(Status::Resolved);
         no.fields.outcome = Some(Outcome::Refuted);
-        let declined = settled(&action, &[no], NOW).unwrap();
+        let declined = settle_action(&action, &[no], NOW).unwrap();
         assert_eq!(declined[1], FieldChange::Status(Status::Archived));
     }
 

@@ -98,7 +98,7 @@ pub fn versions(handle: EntryHandle, changes: impl IntoIterator<Item = Recorded>
                     fields, base_version, ..
                 },
                 Some(before),
-            ) if !before.already_has(fields) => {
+            ) if !before.is_unchanged_by(fields) => {
                 let earlier = |field: &str| {
                     let since = usize::try_from((*base_version)?).unwrap_or(usize::MAX);
                     let found = set.iter().enumerate().skip(since).rev();

@@ -12,7 +12,7 @@ const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 /// by `"18446744073709551617"`, `1e999` by `"1e999"`. So no number changes silently, and one such number does not make
 /// the whole input unreadable. Code that expects a number there reports the text as invalid.
 #[must_use]
-pub fn with_room(json: &[u8]) -> Cow<'_, [u8]> {
+pub fn quote_oversized_numbers(json: &[u8]) -> Cow<'_, [u8]> {
     let mut kept: Vec<u8> = Vec::new();
     let (mut at, mut copied) = (0, 0);
     while let Some(&byte) = json.get(at) {
@@ -44,32 +44,35 @@ pub fn with_room(json: &[u8]) -> Cow<'_, [u8]> {
 /// Returns `value` with each number in one form, as far as a double is exact: `1.0` and `1e0` become `1`, and `-0.0`
 /// becomes `0`.
 #[must_use]
-pub fn in_one_form(value: Value) -> Value {
+pub fn normalize_numbers(value: Value) -> Value {
     match value {
         Value::Number(number) => Value::Number(whole(&number).map_or(number, Number::from)),
-        Value::Array(items) => items.into_iter().map(in_one_form).collect(),
-        Value::Object(map) => map.into_iter().map(|(key, inner)| (key, in_one_form(inner))).collect(),
+        Value::Array(items) => items.into_iter().map(normalize_numbers).collect(),
+        Value::Object(map) => map
+            .into_iter()
+            .map(|(key, inner)| (key, normalize_numbers(inner)))
+            .collect(),
         other => other,
     }
 }
 
 /// Whether `value` is or contains a number that has another written form: see [`in_one_form`].
 #[must_use]
-pub fn has_another_form(value: &Value) -> bool {
+pub fn needs_number_normalizing(value: &Value) -> bool {
     match value {
         Value::Number(number) => whole(number).is_some(),
-        Value::Array(items) => items.iter().any(has_another_form),
-        Value::Object(map) => map.values().any(has_another_form),
+        Value::Array(items) => items.iter().any(needs_number_normalizing),
+        Value::Object(map) => map.values().any(needs_number_normalizing),
         _ => false,
     }
 }
 
 /// Whether the two values are equal, whatever form their numbers are written in.
 #[must_use]
-pub fn say_the_same(one: &Value, other: &Value) -> bool {
+pub fn equal_json(one: &Value, other: &Value) -> bool {
     one == other
-        || ((has_another_form(one) || has_another_form(other))
-            && in_one_form(one.clone()) == in_one_form(other.clone()))
+        || ((needs_number_normalizing(one) || needs_number_normalizing(other))
+            && normalize_numbers(one.clone()) == normalize_numbers(other.clone()))
 }
 
 /// The whole number that `number` equals if it is written as a floating-point number.
@@ -121,14 +124,14 @@ mod tests {
     fn whole_numbers_are_normalized_to_one_form_m7_2_18() {
         let given: Value =
             serde_json::from_str(r#"{"a": 1.0, "b": [1e2, -0.0, 2.5], "c": 9007199254740993, "d": 1e300}"#).unwrap();
-        let kept = in_one_form(given.clone());
+        let kept = normalize_numbers(given.clone());
         assert_eq!(
             kept.to_string(),
             r#"{"a":1,"b":[100,0,2.5],"c":9007199254740993,"d":1e+300}"#
         );
-        assert_eq!(in_one_form(kept.clone()), kept);
-        assert!(say_the_same(&given, &kept) && !say_the_same(&json!(1.5), &json!(1)));
-        assert!(!has_another_form(&kept) && has_another_form(&given));
+        assert_eq!(normalize_numbers(kept.clone()), kept);
+        assert!(equal_json(&given, &kept) && !equal_json(&json!(1.5), &json!(1)));
+        assert!(!needs_number_normalizing(&kept) && needs_number_normalizing(&given));
     }
 
     #[test]
@@ -139,8 +142,8 @@ mod tests {
             ("[1e999,-1E+400, 2]", r#"["1e999","-1E+400", 2]"#),
             ("1e999", r#""1e999""#),
         ] {
-            assert_eq!(with_room(given.as_bytes()), kept.as_bytes());
-            serde_json::from_slice::<Value>(&with_room(given.as_bytes())).unwrap();
+            assert_eq!(quote_oversized_numbers(given.as_bytes()), kept.as_bytes());
+            serde_json::from_slice::<Value>(&quote_oversized_numbers(given.as_bytes())).unwrap();
         }
         for same in [
             "18446744073709551615",
@@ -151,7 +154,10 @@ mod tests {
             "\"1e999",
             "",
         ] {
-            assert!(matches!(with_room(same.as_bytes()), Cow::Borrowed(_)), "{same}");
+            assert!(
+                matches!(quote_oversized_numbers(same.as_bytes()), Cow::Borrowed(_)),
+                "{same}"
+            );
         }
     }
 }

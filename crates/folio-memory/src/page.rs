@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::entry::{Brought, Owner, Tag};
+use crate::entry::{ImportedTimes, Owner, Tag};
 use crate::id::{PageHandle, PageId, RunId, Seq};
 use crate::space::{SpaceName, ThreadKey};
 use crate::time::Timestamp;
@@ -156,7 +156,7 @@ pub struct PageFields {
     pub props: Option<Value>,
     /// The page's original times if it was brought in; `None` if it was made here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub brought: Option<Brought>,
+    pub brought: Option<ImportedTimes>,
 }
 
 impl PageFields {

@@ -113,7 +113,7 @@ pub struct FoundLine {
 
 /// The result of a search.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct SearchResult {
     /// The matching lines, as many as were wanted.
     pub matches: Vec<FoundLine>,
     /// The number of matching lines from the start of the search.
@@ -128,7 +128,7 @@ pub enum Reading {
     /// The part itself.
     Passage(Passage),
     /// The lines that contain a text.
-    Found(Found),
+    Found(SearchResult),
 }
 
 /// A part of a text, with the size of the whole.
@@ -322,7 +322,7 @@ pub struct Search {
     line: u64,
     /// The beginning of a line whose end has not been fed yet.
     begun: Vec<u8>,
-    found: Found,
+    found: SearchResult,
 }
 
 impl Search {
@@ -337,7 +337,7 @@ impl Search {
             at: 0,
             line: 1,
             begun: Vec::new(),
-            found: Found::default(),
+            found: SearchResult::default(),
         }
     }
 
@@ -364,7 +364,7 @@ impl Search {
 
     /// Returns the result of the search.
     #[must_use]
-    pub fn finish(mut self) -> Found {
+    pub fn finish(mut self) -> SearchResult {
         let line = std::mem::take(&mut self.begun);
         if !line.is_empty() {
             self.look(&line);

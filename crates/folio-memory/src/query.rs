@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::entry::{Confidence, Entry, EntryKind, Owner, State, Status, Tag};
 use crate::id::{PageId, RunId, Seq};
-use crate::numbers::say_the_same;
+use crate::numbers::equal_json;
 use crate::page::PageRole;
 use crate::space::ThreadKey;
 use crate::text::{self, TextMatch, TextQuery};
@@ -142,7 +142,7 @@ impl EntryQuery {
             && (self.tags_any.is_empty() || any(&self.tags_any))
             && !any(&self.tags_none)
             && self.context.iter().all(|(path, wanted)| {
-                at_path(fields.context.as_ref(), path).is_some_and(|kept| say_the_same(kept, wanted))
+                at_path(fields.context.as_ref(), path).is_some_and(|kept| equal_json(kept, wanted))
             })
             && self
                 .min_confidence
@@ -161,7 +161,7 @@ impl EntryQuery {
     /// answer includes entries that were archived or superseded since then (M7.2.16). Otherwise the reader would keep
     /// entries that are gone.
     #[must_use]
-    pub fn telling_what_went(&self) -> Cow<'_, Self> {
+    pub fn including_removed(&self) -> Cow<'_, Self> {
         if self.since.is_none() || !self.status.is_empty() {
             return Cow::Borrowed(self);
         }
@@ -292,7 +292,7 @@ pub struct ListAnswer<T> {
 impl<T> ListAnswer<T> {
     /// An answer without matches, as of commit `as_of`.
     #[must_use]
-    pub fn nothing(as_of: Seq) -> Self {
+    pub fn empty(as_of: Seq) -> Self {
         Self {
             items: Vec::new(),
             returned: 0,

@@ -5,7 +5,7 @@ mod write;
 
 use std::fmt;
 
-pub use read::Sight;
+pub use read::Visibility;
 pub use write::{Known, Needs, may_write, needs};
 
 use crate::actor::{Actor, Role};
@@ -230,7 +230,7 @@ pub fn may_patch(
     let mut left = changes.to_vec();
     loop {
         let operation = operation_of(actor, entry, &left);
-        may(actor, operation, within(operation), &entry.handle.to_string())?;
+        check_permission(actor, operation, within(operation), &entry.handle.to_string())?;
         // A change that belongs to another operation needs that permission as well.
         left.retain(|change| !belongs_to(operation, change));
         if left.is_empty() {
@@ -270,7 +270,7 @@ pub fn is_own(actor: &Actor, entry: &Entry) -> bool {
 
 /// Whether `entry` is within the actor's own scope, as the table defines it for the role.
 #[must_use]
-pub fn is_within(actor: &Actor, entry: &Entry) -> bool {
+pub fn is_in_own_scope(actor: &Actor, entry: &Entry) -> bool {
     let in_run = actor.run.is_some() && entry.fields.source.run == actor.run;
     match actor.role {
         Role::Executor => entry.kind == EntryKind::Observation || in_run,
@@ -284,7 +284,7 @@ pub fn is_within(actor: &Actor, entry: &Entry) -> bool {
 /// # Errors
 ///
 /// The operation that is not allowed, and who may carry it out.
-pub fn may(actor: &Actor, operation: Operation, within: bool, what: &str) -> Result<(), Denied> {
+pub fn check_permission(actor: &Actor, operation: Operation, within: bool, what: &str) -> Result<(), Denied> {
     match reach(actor.role, operation) {
         Reach::Yes => return Ok(()),
         Reach::Within if within => return Ok(()),
@@ -305,7 +305,7 @@ pub fn may(actor: &Actor, operation: Operation, within: bool, what: &str) -> Res
 /// The operation that is not allowed, and who may carry it out.
 pub fn may_end_turn(actor: &Actor, run: Option<RunId>, turn: &str) -> Result<(), Denied> {
     let is_own = run.is_some() && run == actor.run;
-    may(actor, Operation::EndTurn, is_own, turn)
+    check_permission(actor, Operation::EndTurn, is_own, turn)
 }
 
 /// Returns the actor for the tool called `tool`, on whose behalf `actor` speaks. Only those who call tools may do so; a
@@ -317,7 +317,7 @@ pub fn may_end_turn(actor: &Actor, run: Option<RunId>, turn: &str) -> Result<(),
 /// Who may speak for a tool.
 pub fn speaking_for(actor: &Actor, tool: &str) -> Result<Actor, Denied> {
     let is_tool = actor.role == Role::Tool;
-    may(actor, Operation::SpeakForTool, is_tool, "a tool")?;
+    check_permission(actor, Operation::SpeakForTool, is_tool, "a tool")?;
     let name = if is_tool { actor.name.as_str() } else { tool };
     Ok(Actor {
         role: Role::Tool,
@@ -333,7 +333,7 @@ pub fn speaking_for(actor: &Actor, tool: &str) -> Result<Actor, Denied> {
 ///
 /// Who may.
 pub fn may_steer(actor: &Actor) -> Result<(), Denied> {
-    may(actor, Operation::Steer, false, "a run")
+    check_permission(actor, Operation::Steer, false, "a run")
 }
 
 /// An operation that a role may not carry out.
@@ -418,7 +418,7 @@ mod tests {
             assert_eq!(row.len(), Operation::ALL.len() + 1);
             for (cell, operation) in row[1..].iter().zip(Operation::ALL) {
                 let actor = Actor::new(role, "x");
-                let may = |within| may(&actor, operation, within, "e1").is_ok();
+                let may = |within| check_permission(&actor, operation, within, "e1").is_ok();
                 let wanted = (*cell != "-", *cell == "y");
                 assert_eq!((may(true), may(false)), wanted, "{role} {operation:?}");
             }
@@ -463,7 +463,7 @@ mod tests {
 
     #[test]
     fn refusal_names_role_operation_and_permitted_roles_m7_7() {
-        let denied = may(&Actor::new(Role::Tool, "t"), Operation::Archive, false, "e7").unwrap_err();
+        let denied = check_permission(&Actor::new(Role::Tool, "t"), Operation::Archive, false, "e7").unwrap_err();
         assert_eq!(
             denied.to_string(),
             "a tool may not archive e7; reflector, cleaner, human may"

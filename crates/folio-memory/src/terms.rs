@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::entry::EntryFields;
-use crate::numbers::has_another_form;
+use crate::numbers::needs_number_normalizing;
 use crate::query::keys_of;
 
 /// The prefix of terms that are not tags: tags have no control characters.
@@ -48,7 +48,7 @@ pub fn terms_of(fields: &EntryFields) -> Vec<String> {
 /// one.
 #[must_use]
 pub fn context_term(path: &str, value: &Value) -> Option<String> {
-    if has_another_form(value) {
+    if needs_number_normalizing(value) {
         return None;
     }
     if !path.contains('\\') && !path.split('.').any(has_no_word) {

@@ -114,7 +114,7 @@ impl TraceNote {
         let is_of_forgetting =
             (self.component.as_str(), self.operation.as_str()) == FORGETTING && self.status == SUCCESS;
         if is_of_forgetting {
-            Some(Self::filed_of_forgetting())
+            Some(Self::forget_notes_id())
         } else {
             self.entry
         }
@@ -122,13 +122,13 @@ impl TraceNote {
 
     /// The id that notes of forgetting are filed under.
     #[must_use]
-    pub fn filed_of_forgetting() -> EntryId {
+    pub fn forget_notes_id() -> EntryId {
         EntryId::derived(&["notes", "of forgetting"])
     }
 
     /// Whether a note made `at` may keep its words if it is stored after something was forgotten at `forgotten`.
     #[must_use]
-    pub fn may_say(at: Timestamp, forgotten: Timestamp) -> bool {
+    pub fn may_keep_words(at: Timestamp, forgotten: Timestamp) -> bool {
         at > forgotten.plus(STILL_SAID)
     }
 

@@ -15,7 +15,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::change::{NewEntry, NewPage};
-use crate::entry::{Brought, Entry, EntryFields, EntryKind};
+use crate::entry::{Entry, EntryFields, EntryKind, ImportedTimes};
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, Seq};
 use crate::link::Link;
 use crate::page::{Page, PageFields};
@@ -186,7 +186,7 @@ impl PageLine {
     /// Converts the line to a page to be added.
     #[must_use]
     pub fn into_new(self) -> NewPage {
-        let brought = Some(Brought {
+        let brought = Some(ImportedTimes {
             created_at: self.created_at,
             updated_at: self.updated_at,
         });
@@ -226,7 +226,7 @@ impl EntryLine {
     /// Converts the line to an entry to be added to `page`.
     #[must_use]
     pub fn into_new(self, page: PageId) -> NewEntry {
-        let brought = Some(Brought {
+        let brought = Some(ImportedTimes {
             created_at: self.created_at,
             updated_at: self.updated_at,
         });

@@ -67,7 +67,7 @@ impl Warning {
 
     /// The whole warning in one line, for people.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn display_line(&self) -> String {
         let values = self.values();
         let values = values.map_or_else(String::new, |(given, used)| format!(" ({given} became {used})"));
         format!("{}{values}", self.message)

@@ -287,8 +287,8 @@ impl Model for RecordingModel {
         self.inner.call_off(question).await;
     }
 
-    fn heard(&self, request: &Request, reply: &Reply) {
-        self.inner.heard(request, reply);
+    fn observe_reply(&self, request: &Request, reply: &Reply) {
+        self.inner.observe_reply(request, reply);
         locked(&self.cassette).add(request, reply.clone());
     }
 

@@ -284,7 +284,7 @@ pub trait Model: Send + Sync + fmt::Debug {
 
     /// Is told the reply to `request` if something else produced it: an agent that is a tool is asked by a call of that
     /// tool.
-    fn heard(&self, request: &Request, reply: &Reply) {
+    fn observe_reply(&self, request: &Request, reply: &Reply) {
         let _keeps_nothing = (request, reply);
     }
 

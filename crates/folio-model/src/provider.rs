@@ -101,7 +101,7 @@ impl ProviderModel {
         let body = body::body(request, &self.target, self.schema);
         let fetched = Fetched::begin(&self.http, &body, self.patience, failures).await?;
         let reply = answer::read_frames(fetched, failures, pieces).await?;
-        Ok(names::understood(reply, request))
+        Ok(names::decode_tool_names(reply, request))
     }
 
     fn failures<'a>(&'a self, request: &'a Request) -> Failures<'a> {

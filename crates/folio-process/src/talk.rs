@@ -100,7 +100,7 @@ impl Talking {
 
     /// Waits until the program has ended, and then a little so that its last output can be read; not until the output
     /// is closed, because what the program left behind may hold it open forever.
-    pub async fn gone(&mut self) {
+    pub async fn wait_until_ended(&mut self) {
         if self.running.child.wait().await.is_ok() {
             tokio::time::sleep(DRAIN).await;
         }

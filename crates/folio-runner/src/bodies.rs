@@ -35,7 +35,7 @@ impl Bodies {
 
     /// Returns what `look` sees in `run` once all outputs that it reads are loaded. It does without outputs that no
     /// longer exist.
-    pub(crate) async fn at_hand<T>(&self, run: &Run, look: impl Fn(&Run) -> T) -> Result<T, RunnerError> {
+    pub(crate) async fn with_outputs_loaded<T>(&self, run: &Run, look: impl Fn(&Run) -> T) -> Result<T, RunnerError> {
         let mut gone = HashSet::new();
         // Requests that were made before have nobody waiting for them.
         drop(run.lacking());
@@ -96,24 +96,24 @@ impl Bodies {
     }
 
     /// Notes that the output under `hash` cannot be read yet.
-    pub(crate) fn is_on_its_way(&mut self, hash: &str) {
+    pub(crate) fn mark_unwritten(&mut self, hash: &str) {
         self.unwritten.insert(hash.to_owned());
     }
 
     /// Notes that these outputs can be read now.
-    pub(crate) fn are_written(&mut self, hashes: &[BlobHash]) {
+    pub(crate) fn mark_written(&mut self, hashes: &[BlobHash]) {
         for BlobHash(hash) in hashes {
             self.unwritten.remove(hash);
         }
     }
 
     /// Notes that outputs that were being written never were.
-    pub(crate) fn start_anew(&mut self) {
+    pub(crate) fn clear_unwritten(&mut self) {
         self.unwritten.clear();
     }
 
     /// Makes `run` drop the outputs beyond the limit that can be read again.
-    pub(crate) fn let_go(&self, run: &Run) {
+    pub(crate) fn evict_excess(&self, run: &Run) {
         run.evict_outputs(self.most, |hash| self.unwritten.contains(hash));
     }
 }

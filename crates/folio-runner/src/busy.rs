@@ -48,7 +48,7 @@ impl Busy {
 
 impl BusyRun {
     /// Notes whether the run only waits from now on.
-    pub(crate) fn waits(&self, waits: bool) {
+    pub(crate) fn set_waiting(&self, waits: bool) {
         if self.waits.swap(waits, Ordering::AcqRel) == waits {
             return;
         }
@@ -63,7 +63,7 @@ impl BusyRun {
 
 impl Drop for BusyRun {
     fn drop(&mut self) {
-        self.waits(true);
+        self.set_waiting(true);
     }
 }
 
@@ -76,15 +76,15 @@ mod tests {
         let busy = Busy::default();
         let (first, second) = (busy.begin(), busy.begin_below(2).unwrap());
         assert!(busy.begin_below(2).is_none());
-        first.waits(true);
-        first.waits(true);
+        first.set_waiting(true);
+        first.set_waiting(true);
         assert_eq!(busy.runs(), 1);
         let third = busy.begin_below(2).unwrap();
         // What it waited for is there.
-        first.waits(false);
+        first.set_waiting(false);
         assert_eq!(busy.runs(), 3);
         drop((second, third));
-        first.waits(true);
+        first.set_waiting(true);
         drop(first);
         assert_eq!(busy.runs(), 0);
     }

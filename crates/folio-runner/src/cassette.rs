@@ -338,8 +338,11 @@ impl Walk<'_> {
     /// Collects what is due.
     async fn look(&mut self, now: Timestamp) -> Result<(), RunnerError> {
         self.follows.clear();
-        let due = self.bodies.at_hand(&self.run, |run| run.due(now, usize::MAX)).await?;
-        self.bodies.let_go(&self.run);
+        let due = self
+            .bodies
+            .with_outputs_loaded(&self.run, |run| run.due(now, usize::MAX))
+            .await?;
+        self.bodies.evict_excess(&self.run);
         for action in due {
             match action {
                 Action::Ask(ask) => {
@@ -426,7 +429,7 @@ impl Walk<'_> {
                 Ok(reply) => {
                     let answer = answer_of(reply, model);
                     let answered = |run: &Run| run.model_answered(node, answer.clone(), took, now);
-                    let mut event = self.bodies.at_hand(&self.run, answered).await?;
+                    let mut event = self.bodies.with_outputs_loaded(&self.run, answered).await?;
                     if let Some(event) = &mut event {
                         self.workspace.clean_event(event);
                     }

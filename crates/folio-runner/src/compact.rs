@@ -21,7 +21,7 @@ use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
 
 /// What is to be put away, with all that is needed for it, so that the run is not accessed meanwhile.
 #[derive(Debug)]
-pub(crate) struct PuttingAway {
+pub(crate) struct Compaction {
     workspace: Workspace,
     actor: Actor,
     reader: Reader,
@@ -34,7 +34,7 @@ pub(crate) struct PuttingAway {
 /// The result of putting away. Kept until it is durable, and recorded again if somebody else wrote to the journal
 /// first.
 #[derive(Debug, Clone)]
-pub(crate) struct PutAway {
+pub(crate) struct CompactionResult {
     pub(crate) node: NodeId,
     became: Became,
 }
@@ -57,7 +57,7 @@ struct Done {
     spent: Spend,
 }
 
-impl PuttingAway {
+impl Compaction {
     /// Prepares what `action` wants put away of `run`, for `reader`. The compactor is asked if something was set aside
     /// for it.
     pub(crate) fn of(
@@ -85,7 +85,10 @@ impl PuttingAway {
     ///
     /// `Unavailable` or `Corrupt`: then the run cannot be written to either. Any other refusal would recur on every
     /// try, so it becomes the result.
-    pub(crate) async fn unless(self, cancel: CancellationToken) -> Result<PutAway, WorkspaceError> {
+    pub(crate) async fn run_unless_cancelled(
+        self,
+        cancel: CancellationToken,
+    ) -> Result<CompactionResult, WorkspaceError> {
         let node = self.action.node;
         let became = tokio::select! {
             biased;
@@ -96,7 +99,7 @@ impl PuttingAway {
                 Err(error) => Became::Failed(error.to_string()),
             },
         };
-        Ok(PutAway { node, became })
+        Ok(CompactionResult { node, became })
     }
 
     async fn put_away(self) -> Result<Done, WorkspaceError> {
@@ -138,7 +141,7 @@ impl PuttingAway {
     }
 }
 
-impl PutAway {
+impl CompactionResult {
     /// The note for the trace if it failed, with the reason.
     pub(crate) fn note(&self, at: Timestamp, actor: &Actor) -> Option<TraceNote> {
         let Became::Failed(why) = &self.became else { return None };

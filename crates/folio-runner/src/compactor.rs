@@ -19,7 +19,7 @@ use folio_model::{Message, Request, Role, Speaker, StopCause, ToolCall, ToolDesc
 use folio_store::workspace::{Compacted, Compactor, Desk};
 use serde_json::{Value, json};
 
-use crate::lone::{LoneModel, message, tag_around};
+use crate::metered_model::{MeteredModel, message, tag_around};
 use crate::models::RunnerModel;
 use crate::places::Places;
 
@@ -44,7 +44,7 @@ Call done once, or answer with one JSON object {\"summary\": \"…\", \"next_act
 /// A model in the role of the compactor.
 #[derive(Debug)]
 pub struct ModelCompactor {
-    asked: LoneModel,
+    asked: MeteredModel,
 }
 
 impl ModelCompactor {
@@ -52,7 +52,7 @@ impl ModelCompactor {
     #[must_use]
     pub fn new(model: RunnerModel) -> Self {
         Self {
-            asked: LoneModel::new(model),
+            asked: MeteredModel::new(model),
         }
     }
 

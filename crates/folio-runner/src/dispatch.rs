@@ -152,13 +152,13 @@ impl Runner {
     }
 
     /// Waits until somebody has called [`Runner::leave`].
-    pub async fn left(&self) {
+    pub async fn wait_for_leave(&self) {
         self.shared.leaving.cancelled().await;
     }
 
     /// Whether other processes drive its runs.
     #[must_use]
-    pub fn is_elsewhere(&self) -> bool {
+    pub fn has_dispatcher(&self) -> bool {
         self.shared.options.dispatch.is_some()
     }
 
@@ -169,19 +169,19 @@ impl Runner {
     /// # Errors
     ///
     /// As [`Runner::drive`].
-    pub async fn see_to(&self, run: RunId, busy: &BusyRun) -> Result<(), RunnerError> {
+    pub async fn ensure_driven_to_end(&self, run: RunId, busy: &BusyRun) -> Result<(), RunnerError> {
         let Some(others) = &self.shared.options.dispatch else {
             return self.drive_counted(run, busy).await.map(drop);
         };
         let workspace = self.workspace();
         let mut now = self.hand_over(&**others, run).await?;
         let followed = self.shared.others.follow(workspace, run, now.head);
-        let refused = self.refused(&**others, run, now.head);
+        let refused = self.wait_for_refusal(&**others, run, now.head);
         let ended = async {
             while !now.has_ended() {
-                followed.foreign().await;
+                followed.wait_for_foreign_write().await;
                 now = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
-                followed.knows(now.head);
+                followed.set_head(now.head);
             }
             Ok(())
         };
@@ -207,7 +207,7 @@ impl Runner {
     ///
     /// A worker on another store does not find the run. The journal does not show this, so whoever only reads the
     /// journal would wait forever.
-    async fn refused(&self, others: &dyn Dispatch, run: RunId, head: Seq) -> RunnerError {
+    async fn wait_for_refusal(&self, others: &dyn Dispatch, run: RunId, head: Seq) -> RunnerError {
         let workspace = self.workspace();
         let mut pause = ASKED_AFTER;
         let mut times = 0;
@@ -242,7 +242,7 @@ impl Runner {
         let workspace = self.workspace();
         let handed_over = self.hand_over(others, run).await?;
         let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), run);
-        let refused = self.refused(others, run, handed_over.head);
+        let refused = self.wait_for_refusal(others, run, handed_over.head);
         tokio::pin!(refused);
         loop {
             let news = tokio::select! {

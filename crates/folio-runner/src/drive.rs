@@ -24,20 +24,20 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use self::calls::{Call, Calls};
-use crate::ahead::Ahead;
-use crate::beside::Beside;
 use crate::bodies::Bodies;
 use crate::book::RunBook;
 use crate::busy::BusyRun;
-use crate::compact::PutAway;
+use crate::compact::CompactionResult;
 use crate::dispatch::{Driven, Until};
 use crate::error::RunnerError;
 use crate::grants;
 use crate::locks::{HeldUp, RunLocks};
 use crate::memory::{MemoryWriter, ruled, turn_of};
 use crate::models::AskEnded;
+use crate::observer::DriveFollower;
 use crate::others::Followed;
 use crate::pages::RunPages;
+use crate::pending_writes::PendingWrites;
 use crate::perform::Performed;
 use crate::prefer::Preferences;
 use crate::results::{Question, RunResults};
@@ -74,7 +74,7 @@ enum Done {
     /// An agent program that was asked has begun a session. The question is recorded in this batch.
     Session(Box<SessionBegun>, u64),
     /// A compaction ended. Its beginning is recorded in this batch.
-    PutAway(Box<PutAway>, u64),
+    PutAway(Box<CompactionResult>, u64),
 }
 
 impl Done {
@@ -128,9 +128,9 @@ pub(crate) struct Drive {
     time: RunTime,
     /// Requests of calls for results.
     questions: mpsc::Receiver<Question>,
-    ahead: Ahead<Done>,
+    pending_writes: PendingWrites<Done>,
     /// Step entries that somebody has archived or erased; nothing is written to them any more.
-    put_away: HashSet<EntryId>,
+    archived_entries: HashSet<EntryId>,
     /// How often in a row somebody else wrote to the journal first.
     conflicts: u32,
     /// What the run's pages say, once somebody asked, as far as that is known.
@@ -222,24 +222,24 @@ impl Drive {
             asked_at: None,
             time: RunTime::default(),
             questions,
-            ahead: Ahead::default(),
-            put_away: HashSet::new(),
+            pending_writes: PendingWrites::default(),
+            archived_entries: HashSet::new(),
             conflicts: 0,
             pages,
             held_up: HashSet::new(),
             calling_off: CallingOff::default(),
         };
-        drive.tell_run();
+        drive.configure_run();
         // A request to stop may come in between; the calls in flight are then determined again.
         loop {
             let in_flight = drive.run.in_flight();
             if in_flight.is_empty() {
                 return Ok(drive);
             }
-            let batch = drive.ahead.number();
+            let batch = drive.pending_writes.batch_number();
             drive.record(Event::Resumed { in_flight }).await?;
-            drive.write_here().await?;
-            if drive.ahead.has_written(batch) {
+            drive.write_and_wait().await?;
+            if drive.pending_writes.has_written(batch) {
                 return Ok(drive);
             }
         }
@@ -247,7 +247,7 @@ impl Drive {
 
     /// Tells the run what is not part of its journal: which calls need approval, what calls write, and which models
     /// there are.
-    fn tell_run(&mut self) {
+    fn configure_run(&mut self) {
         let (shared, run) = (&self.shared, &mut self.run);
         let registry = &shared.registry;
         if self.has_person {
@@ -271,7 +271,12 @@ impl Drive {
         if let Some(observer) = &self.shared.options.observer {
             let watch = self.shared.watch(self.run.id());
             let models = self.shared.options.models.clone();
-            observer.drives(Beside::new(watch, self.followed.from, self.followed.heads(), models));
+            observer.drive_started(DriveFollower::new(
+                watch,
+                self.followed.from,
+                self.followed.heads(),
+                models,
+            ));
         }
     }
 
@@ -290,21 +295,21 @@ impl Drive {
             let mut given_back = pin!(locks.given_back());
             given_back.as_mut().enable();
             calls.take_up(&mut self.begun);
-            calls.beside(pin!(self.step(std::mem::take(&mut done)))).await?;
+            calls.poll_alongside(pin!(self.step(std::mem::take(&mut done)))).await?;
             calls.take_up(&mut self.begun);
-            let waits = self.locks.has_waited();
-            self.tell_what_holds_up(waits);
-            let is_durable = self.ahead.is_durable();
+            let waits = self.locks.take_waited();
+            self.report_held_up(waits);
+            let is_durable = self.pending_writes.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
                 let calling_off = &mut self.calling_off.0;
                 calls
-                    .beside(pin!(async { while calling_off.join_next().await.is_some() {} }))
+                    .poll_alongside(pin!(async { while calling_off.join_next().await.is_some() {} }))
                     .await;
                 return Ok(Driven::Ended(result.clone()));
             }
             let until = self.run.wakes_after(self.asked_at);
             let wake = until.map(|at| at.since(self.time.now(&self.shared.workspace)));
-            let has_room = self.ahead.has_room();
+            let has_room = self.pending_writes.has_room();
             let is_idle = is_durable && calls.is_empty();
             // Executors that are being told that nobody waits any more would otherwise not hear it: no journal records
             // that they were told.
@@ -315,7 +320,7 @@ impl Drive {
             // What becomes due soon is waited for here.
             let (is_idle, is_over) = (is_idle && !waits, is_over && !waits);
             if let Some(busy) = busy {
-                busy.waits(is_idle && wake.is_none_or(|wake| wake > SOON));
+                busy.set_waiting(is_idle && wake.is_none_or(|wake| wake > SOON));
             }
             let patience = self
                 .until
@@ -323,14 +328,14 @@ impl Drive {
                 .filter(|patience| is_over && wake.is_none_or(|wake| wake > *patience * 2));
             tokio::select! {
                 biased;
-                (writing, written) = self.ahead.written() => calls.beside(pin!(self.take_in(writing, written))).await?,
+                (writing, written) = self.pending_writes.wait_for_write() => calls.poll_alongside(pin!(self.handle_write_result(writing, written))).await?,
                 // What was begun continues even while no more outcomes can be taken in.
                 Some(first) = calls.next(has_room) => done.push(first?),
-                Some(question) = self.questions.recv() => question.answer(&self.run, &self.ahead),
-                () = followed.foreign(), if is_durable => calls.beside(pin!(self.catch_up())).await?,
+                Some(question) = self.questions.recv() => question.answer(&self.run, &self.pending_writes),
+                () = followed.wait_for_foreign_write(), if is_durable => calls.poll_alongside(pin!(self.catch_up())).await?,
                 () = &mut given_back, if waits => {}
                 Some(_told) = self.calling_off.0.join_next() => {}
-                () = comes(&self.time, &self.shared.workspace, until.unwrap_or(Timestamp::MAX)), if until.is_some() && has_room => {}
+                () = wait_until(&self.time, &self.shared.workspace, until.unwrap_or(Timestamp::MAX)), if until.is_some() && has_room => {}
                 () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
                     return Ok(Driven::Waits { until, head: followed.head() });
                 }
@@ -356,11 +361,11 @@ impl Drive {
     async fn step(&mut self, done: Vec<Done>) -> Result<(), RunnerError> {
         let shared = Arc::clone(&self.shared);
         let _place = shared.stepping.acquire().await;
-        self.go_on(done).await
+        self.apply_and_write(done).await
     }
 
     /// Applies outcomes and all that follows, has it written, and begins what may begin.
-    async fn go_on(&mut self, mut done: Vec<Done>) -> Result<(), RunnerError> {
+    async fn apply_and_write(&mut self, mut done: Vec<Done>) -> Result<(), RunnerError> {
         // A call that was begun ahead may no longer be due.
         let is_owed = |performed: &Performed, batch| {
             let begun = self.under_way.calls.get(&performed.node);
@@ -381,24 +386,25 @@ impl Drive {
             // A task may be briefed before the events that make it due are durable, if these change nothing in memory
             // but the run's own pages: then both go into one commit.
             let only_tells = outside.load.is_empty() && outside.compact.is_empty() && outside.verify.is_empty();
-            if (self.ahead.may_write() || !self.ahead.batch.is_empty() && self.ahead.has_room())
-                && !self.ahead.has_calls()
+            if (self.pending_writes.may_write()
+                || !self.pending_writes.batch.is_empty() && self.pending_writes.has_room())
+                && !self.pending_writes.has_calls()
                 && only_tells
                 && !outside.brief.is_empty()
                 && self.brief_all(&outside.brief).await?
             {
                 continue;
             }
-            if self.ahead.may_write() {
-                if self.ahead.has_calls() || self.under_way.is_any() {
-                    self.write_beside().await;
+            if self.pending_writes.may_write() {
+                if self.pending_writes.has_calls() || self.under_way.is_any() {
+                    self.write_in_background().await;
                     return Ok(());
                 }
                 // Nothing can be done meanwhile, so a switch to another thread is not worth it.
-                self.write_here().await?;
+                self.write_and_wait().await?;
                 continue;
             }
-            if !self.ahead.is_durable() {
+            if !self.pending_writes.is_durable() {
                 return Ok(());
             }
             for check in outside.verify {
@@ -432,20 +438,20 @@ impl Drive {
                 continue;
             }
             self.conclude(&mut done).await?;
-            self.ahead.keep(done);
+            self.pending_writes.keep(done);
         }
         Ok(())
     }
 
     /// Applies everything that follows from the state.
     async fn derive(&mut self) -> Result<Outside, RunnerError> {
-        if !self.ahead.has_room() {
+        if !self.pending_writes.has_room() {
             return Ok(Outside::default());
         }
         let now = self.time.now(&self.shared.workspace);
         self.asked_at = Some(now);
         self.locks.follow(&self.run);
-        self.under_way.waiting = self.ahead.waiting_calls();
+        self.under_way.waiting = self.pending_writes.waiting_calls();
         let concurrency = self.concurrency();
         let registry = &self.shared.registry;
         let prefer = self.prefer.as_ref();
@@ -456,10 +462,10 @@ impl Drive {
             (prefer, &self.shared.options.lost_calls, &self.locks),
             concurrency,
             now,
-            &mut self.ahead.batch,
+            &mut self.pending_writes.batch,
         )
         .await?;
-        self.bodies.let_go(&self.run);
+        self.bodies.evict_excess(&self.run);
         Ok(outside)
     }
 
@@ -476,16 +482,16 @@ impl Drive {
                 let counted = self.memory.counted(&performed.outcome, &performed.writes);
                 let outcome = counted.as_ref().unwrap_or(&performed.outcome);
                 let concluded = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
-                let mut event = self.bodies.at_hand(&self.run, concluded).await?;
+                let mut event = self.bodies.with_outputs_loaded(&self.run, concluded).await?;
                 self.shared.workspace.clean_event(&mut event);
                 let ruled = |run: &Run| match &event {
                     Event::Finished { result, .. } => ruled(run, node, result),
                     _ => (Vec::new(), Vec::new()),
                 };
-                let (ruled, problems) = self.bodies.at_hand(&self.run, ruled).await?;
+                let (ruled, problems) = self.bodies.with_outputs_loaded(&self.run, ruled).await?;
                 let writes = performed.writes.clone();
                 let taken = self.memory.take_in(&self.run, node, writes, ruled, problems);
-                self.ahead.batch.notes.extend(taken.notes);
+                self.pending_writes.batch.notes.extend(taken.notes);
                 let recorded = self.record_with(now, event, taken.changes).await;
                 self.locks.follow(&self.run);
                 recorded
@@ -495,7 +501,7 @@ impl Drive {
                 let (node, _) = ended.ask;
                 self.under_way.calls.remove(&node);
                 let answered = |run: &Run| run.model_answered(node, ended.answer.clone(), ended.duration, now);
-                let event = self.bodies.at_hand(&self.run, answered).await?;
+                let event = self.bodies.with_outputs_loaded(&self.run, answered).await?;
                 self.record_any(event).await
             }
             Done::Session(begun, _) => {
@@ -513,7 +519,7 @@ impl Drive {
                     None => drop(self.under_way.checks.remove(node)),
                 }
                 let verified = |run: &Run| run.check_findings_event(*node, found);
-                let event = self.bodies.at_hand(&self.run, verified).await?;
+                let event = self.bodies.with_outputs_loaded(&self.run, verified).await?;
                 self.record_any(event).await
             }
         }
@@ -541,7 +547,7 @@ impl Drive {
     /// Applies `event`, and has it written with the changes `more`.
     async fn record_with(&mut self, now: Timestamp, event: Event, more: Vec<Change>) -> Result<(), RunnerError> {
         let (run, bodies) = (&mut self.run, &mut self.bodies);
-        self.ahead.batch.record(run, bodies, now, event, more).await
+        self.pending_writes.batch.record(run, bodies, now, event, more).await
     }
 
     fn concurrency(&self) -> usize {
@@ -565,7 +571,7 @@ impl Drive {
 
 /// Waits until the space's clock shows `at`. The timer uses another clock, which stands still while the machine sleeps,
 /// so the time is read now and then, which costs nothing.
-async fn comes(time: &RunTime, workspace: &Workspace, at: Timestamp) {
+async fn wait_until(time: &RunTime, workspace: &Workspace, at: Timestamp) {
     loop {
         let left = at.since(time.now(workspace));
         tokio::time::sleep(left.min(LOOKED_AT)).await;

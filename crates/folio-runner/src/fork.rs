@@ -16,7 +16,7 @@ use crate::grants;
 use crate::journal::InParts;
 use crate::runner::{Runner, person};
 use crate::steps::needed_model;
-use crate::takeover::{self, Then};
+use crate::takeover::{self, FolderAtMoment};
 
 /// Approximate size of a change in bytes.
 const CHANGE: usize = 512;
@@ -43,7 +43,7 @@ struct Seen {
     /// Whether a person had allowed something by then that only people may allow.
     is_beyond_usual: bool,
     /// What it had in its folder by then.
-    then: Then,
+    then: FolderAtMoment,
 }
 
 impl Runner {
@@ -88,7 +88,7 @@ impl Runner {
         {
             return Err(RunnerError::NeedsModel { tasks });
         }
-        if !paused && !self.is_elsewhere() {
+        if !paused && !self.has_dispatcher() {
             self.shared.must_have(&moment.run.needs())?;
         }
         roles::may_steer(&actor)?;
@@ -110,7 +110,7 @@ impl Runner {
         };
         let committed = self.record(telling).await;
         let is_recorded = committed.as_ref().is_ok_and(|committed| !committed.first.replayed);
-        takeover::settled(folders, id, is_recorded).await;
+        takeover::finish_copy(folders, id, is_recorded).await;
         let committed = committed?.first;
         let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
         if let Some(words) = files.as_ref().filter(|_| !committed.replayed) {
@@ -140,7 +140,7 @@ impl Runner {
         let mut search = ForkSearch::new(source, at, self.templates());
         loop {
             let mut first = None;
-            let mut then = Then::of(folder.clone());
+            let mut then = FolderAtMoment::of(folder.clone());
             let mut journal = InParts::of(self.workspace(), source);
             'parts: while let Some(events) = journal.next().await? {
                 for (at, event) in events {
@@ -215,9 +215,9 @@ impl Telling {
                     continue;
                 };
                 let writes = bodies
-                    .at_hand(self.forking.run(), |run| projection::changes(run, &told))
+                    .with_outputs_loaded(self.forking.run(), |run| projection::changes(run, &told))
                     .await?;
-                bodies.let_go(self.forking.run());
+                bodies.evict_excess(self.forking.run());
                 bytes += usize::try_from(told.bytes()).unwrap_or(usize::MAX) + writes.len() * CHANGE;
                 events.push(told);
                 changes.extend(writes);

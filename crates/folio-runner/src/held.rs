@@ -96,7 +96,7 @@ impl Held {
     }
 
     /// Notes that `run` is no longer driven here although the store says so.
-    pub(crate) fn keep(&self, run: RunId, fence: u64) {
+    pub(crate) fn note_not_given_up(&self, run: RunId, fence: u64) {
         let mut kept = self.not_given_up.lock();
         // Of two claims the later one counts.
         let kept = kept.entry(run).or_default();
@@ -104,7 +104,7 @@ impl Held {
     }
 
     /// The runs that are still to be given up.
-    pub(crate) fn kept(&self) -> Vec<(RunId, u64)> {
+    pub(crate) fn runs_to_give_up(&self) -> Vec<(RunId, u64)> {
         let kept = self.not_given_up.lock();
         kept.iter().map(|(run, fence)| (*run, *fence)).collect()
     }
@@ -163,7 +163,7 @@ impl Claim {
         let workspace = &self.shared.workspace;
         let given_up = workspace.store().release_run(workspace.space(), self.run, self.fence);
         if given_up.await.is_err() {
-            self.shared.held.keep(self.run, self.fence);
+            self.shared.held.note_not_given_up(self.run, self.fence);
         }
         self.hold = None;
     }
@@ -182,7 +182,7 @@ impl Drop for Claim {
         let (shared, run, fence) = (Arc::clone(shared), *run, *fence);
         // A run that is no longer held can be given up.
         let Some(hold) = self.hold.take() else { return };
-        shared.held.keep(run, fence);
+        shared.held.note_not_given_up(run, fence);
         drop(hold);
         // Without a runtime nothing can be written, and the process is about to end.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {

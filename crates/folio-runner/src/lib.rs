@@ -15,21 +15,17 @@
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: which calls come first when more are due than may be under way
 //! - [`watch`]: a run as other processes see it, live; `folded`: runs that somebody looked at, cached for a minute;
-//!   [`beside`]: a run followed while this process drives it, for observers; `journal`: the journal read part by part;
+//!   [`observer`]: a run followed while this process drives it, for observers; `journal`: the journal read part by part;
 //!   `fork`: a new run from a moment of another one; `takeover`: the files that a fork copies; `left_folders`: run
-//!   folders of forks that never began; `again`: whether the pages of a run match its journal; `journals`: checks
+//!   folders of forks that never began; `replay`: whether the pages of a run match its journal; `journals`: checks
 //!   whether all journals can be read
 //! - [`cassette`]: records what the models of a run answer, and replays a run with it
 
 mod advisor;
-mod again;
-mod ahead;
-pub mod beside;
 mod bodies;
 mod book;
 mod brief;
 mod busy;
-mod by_tool;
 pub mod cassette;
 mod compact;
 mod compactor;
@@ -46,18 +42,21 @@ mod journals;
 mod known;
 mod left_folders;
 mod locks;
-mod lone;
 pub mod lost;
 mod memory;
+mod metered_model;
 pub mod models;
 mod new_run;
+pub mod observer;
 mod others;
 mod outputs;
 mod pages;
+mod pending_writes;
 mod perform;
 mod places;
 mod prefer;
 mod reads;
+mod replay;
 mod request;
 mod results;
 mod run_time;
@@ -66,11 +65,10 @@ mod sessions;
 mod steps;
 mod submitted;
 mod takeover;
+mod tool_executor;
 pub mod watch;
 
 pub use advisor::{ADVISOR_TIME, ModelAdvisor};
-pub use again::Replayed;
-pub use beside::{Beside, Happened, Observer};
 pub use busy::{Busy, BusyRun};
 pub use cassette::{Asked, Recording, Tape};
 pub use compactor::{COMPACTOR_TIME, ModelCompactor};
@@ -86,7 +84,9 @@ pub use locks::HeldUp;
 pub use lost::{LostCall, LostCalls};
 pub use models::{RunnerExecutor, RunnerModel, RunnerModels};
 pub use new_run::NewRun;
+pub use observer::{DriveFollower, ObservedEvent, Observer};
 pub use reads::row_as_of;
+pub use replay::Replayed;
 pub use runner::{Runner, RunnerOptions, Submitted};
 pub use steps::needs_model;
 pub use watch::Watch;

@@ -91,12 +91,12 @@ impl Locks {
         let elsewhere = self.elsewhere();
         names
             .iter()
-            .find_map(|name| meets(taken, run, name).or_else(|| meets(&elsewhere, run, name)))
+            .find_map(|name| conflicting_lock(taken, run, name).or_else(|| conflicting_lock(&elsewhere, run, name)))
     }
 
     /// Notes that `run`, which another process drives, has `name`, until it commits something after `head`, or for two
     /// seconds.
-    fn know(self: &Arc<Self>, workspace: &Workspace, name: String, run: RunId, head: Seq) {
+    fn note_elsewhere(self: &Arc<Self>, workspace: &Workspace, name: String, run: RunId, head: Seq) {
         {
             let mut elsewhere = self.elsewhere();
             let runs = elsewhere.entry(name.clone()).or_default();
@@ -108,7 +108,7 @@ impl Locks {
         let (locks, workspace) = (Arc::clone(self), workspace.clone());
         tokio::spawn(async move {
             // Store errors surface at the next commit of a driver.
-            let told = tokio::time::timeout(ELSEWHERE_FOR, commits(&workspace, run, head));
+            let told = tokio::time::timeout(ELSEWHERE_FOR, wait_for_commit(&workspace, run, head));
             told.await.unwrap_or_default();
             let mut elsewhere = locks.elsewhere();
             if let Some(runs) = elsewhere.get_mut(&name) {
@@ -122,7 +122,7 @@ impl Locks {
 }
 
 /// Waits until `run` commits something after `head`.
-async fn commits(workspace: &Workspace, run: RunId, head: Seq) {
+async fn wait_for_commit(workspace: &Workspace, run: RunId, head: Seq) {
     let (store, space) = (workspace.store(), workspace.space());
     let mut seen = head;
     loop {
@@ -137,7 +137,7 @@ async fn commits(workspace: &Workspace, run: RunId, head: Seq) {
 }
 
 /// The lock of a run other than `run` on `name`, on something that contains it, or on something inside it.
-fn meets(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> Option<HeldUp> {
+fn conflicting_lock(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> Option<HeldUp> {
     let others = |name: &str, owners: &[RunId]| {
         let by = owners.iter().copied().find(|owner| *owner != run)?;
         Some(HeldUp {
@@ -174,7 +174,7 @@ impl RunLocks {
         for name in written {
             own.take(&[name]);
         }
-        own.has_waited();
+        own.take_waited();
         own
     }
 
@@ -254,22 +254,22 @@ impl RunLocks {
     }
 
     /// Notes that the store knows that `run` has `names`, and releases what is no longer written.
-    pub(crate) fn has_stored(&self, names: Vec<String>, run: &Run) {
+    pub(crate) fn mark_stored(&self, names: Vec<String>, run: &Run) {
         *self.stored() = Some(names);
         self.follow(run);
     }
 
     /// Notes that the store refused a name that conflicts with `name`: a call of `other`, which another process drives,
     /// writes it. `head` was the last commit of the space at that time.
-    pub(crate) fn is_refused(&self, workspace: &Workspace, name: &str, other: RunId, head: Seq) {
+    pub(crate) fn note_refusal(&self, workspace: &Workspace, name: &str, other: RunId, head: Seq) {
         let mut names = self.names();
         let met = BTreeMap::from([(name.to_owned(), vec![other])]);
         let had = names
             .iter()
-            .filter(|had| meets(&met, self.run, had).is_none())
+            .filter(|had| conflicting_lock(&met, self.run, had).is_none())
             .cloned()
             .collect();
-        self.locks.know(workspace, name.to_owned(), other, head);
+        self.locks.note_elsewhere(workspace, name.to_owned(), other, head);
         self.replace(&mut names, had);
     }
 
@@ -293,7 +293,7 @@ impl RunLocks {
     }
 
     /// Whether a call had to wait since the last time this was called.
-    pub(crate) fn has_waited(&self) -> bool {
+    pub(crate) fn take_waited(&self) -> bool {
         self.waits.swap(false, Ordering::Relaxed)
     }
 
@@ -358,7 +358,7 @@ mod tests {
             let name = "/repo/src".to_owned();
             assert_eq!(second.held_up(), Some(HeldUp { name, by }), "{met:?}");
         }
-        assert!(second.has_waited() && !second.has_waited());
+        assert!(second.take_waited() && !second.take_waited());
         assert!(second.take(&names(&["/repo/src2", "desk"])));
         assert!(
             !first.take(&names(&["desk"])),

@@ -223,10 +223,10 @@ impl RunnerModel {
     }
 
     /// Calls `each` for the model and all of its fallbacks.
-    fn all(&mut self, each: &mut dyn FnMut(&mut Self)) {
+    fn for_each_in_chain(&mut self, each: &mut dyn FnMut(&mut Self)) {
         each(self);
         if let Some(next) = &mut self.fallback {
-            next.all(each);
+            next.for_each_in_chain(each);
         }
     }
 }
@@ -293,7 +293,7 @@ impl RunnerModels {
         };
         self.each(&mut share);
         for beside in [&mut self.compactor, &mut self.advisor].into_iter().flatten() {
-            beside.all(&mut share);
+            beside.for_each_in_chain(&mut share);
         }
         self
     }
@@ -303,7 +303,7 @@ impl RunnerModels {
         let roles = [&mut self.planner, &mut self.executor, &mut self.judge];
         let named = self.executors.values_mut().map(|named| &mut named.model);
         for model in roles.into_iter().chain(named) {
-            model.all(each);
+            model.for_each_in_chain(each);
         }
     }
 
@@ -314,7 +314,7 @@ impl RunnerModels {
         let mut collect = |model: &mut RunnerModel| lines.extend(model.model.left_over());
         all.each(&mut collect);
         for beside in [&mut all.compactor, &mut all.advisor].into_iter().flatten() {
-            beside.all(&mut collect);
+            beside.for_each_in_chain(&mut collect);
         }
         lines.sort();
         lines.dedup();

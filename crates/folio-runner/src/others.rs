@@ -25,7 +25,7 @@ const REST_MAX: Duration = Duration::from_secs(1);
 /// The runs that are driven here, and one task that watches all of them: a thousand runs cost one query, not a
 /// thousand.
 #[derive(Debug, Default)]
-pub(crate) struct Others {
+pub(crate) struct JournalWatcher {
     looked_after: Mutex<LookedAfter>,
     /// Whether a run was added that was not checked yet: somebody may have written to it since its driver read it.
     has_new: AtomicBool,
@@ -51,7 +51,7 @@ pub(crate) struct Followed {
     ring: Notify,
 }
 
-impl Others {
+impl JournalWatcher {
     /// Watches the journal of `run`, which ends at `head`, until the returned value is dropped.
     pub(crate) fn follow(self: &Arc<Self>, workspace: &Workspace, run: RunId, head: Seq) -> Arc<Followed> {
         let followed = Arc::new(Followed {
@@ -64,7 +64,7 @@ impl Others {
         same.push(Arc::downgrade(&followed));
         self.has_new.store(true, Ordering::Release);
         if looked_after.task.as_ref().is_none_or(JoinHandle::is_finished) {
-            let looking = look_after(Arc::clone(self), workspace.clone(), head);
+            let looking = watch_journals(Arc::clone(self), workspace.clone(), head);
             looked_after.task = Some(tokio::spawn(looking));
         }
         drop(looked_after);
@@ -78,7 +78,7 @@ impl Others {
     /// Notifies the drivers of runs that somebody else wrote to.
     ///
     /// A missed notification only costs time: every commit checks.
-    async fn look(&self, workspace: &Workspace) -> Result<(), StoreError> {
+    async fn notify_foreign_writes(&self, workspace: &Workspace) -> Result<(), StoreError> {
         let driven: HashMap<RunId, Vec<Arc<Followed>>> = {
             let looked_after = self.looked_after();
             let followed = looked_after
@@ -102,7 +102,7 @@ impl Others {
 }
 
 /// Checks the journals as long as runs are driven here.
-async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
+async fn watch_journals(others: Arc<JournalWatcher>, workspace: Workspace, mut seen: Seq) {
     let mut rest = LOOK_AGAIN;
     let mut lineage = workspace.store().lineage();
     loop {
@@ -133,7 +133,7 @@ async fn look_after(others: Arc<Others>, workspace: Workspace, mut seen: Seq) {
         }
         others.has_new.store(false, Ordering::Release);
         let began = Instant::now();
-        if others.look(&workspace).await.is_err() {
+        if others.notify_foreign_writes(&workspace).await.is_err() {
             others.has_new.store(true, Ordering::Release);
         }
         rest = LOOK_AGAIN.max(began.elapsed() * REST).min(REST_MAX);
@@ -152,12 +152,12 @@ impl Followed {
     }
 
     /// Notes that the driver knows the journal up to `head`.
-    pub(crate) fn knows(&self, head: Seq) {
+    pub(crate) fn set_head(&self, head: Seq) {
         self.head.send_replace(head);
     }
 
     /// Waits until somebody else wrote to the journal.
-    pub(crate) async fn foreign(&self) {
+    pub(crate) async fn wait_for_foreign_write(&self) {
         self.ring.notified().await;
     }
 }

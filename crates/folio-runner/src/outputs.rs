@@ -21,7 +21,7 @@ pub(crate) fn move_large_output(run: &mut Run, event: &mut Event, blobs: &mut Ve
     }
     let (blob, value) = bodies.body_of(value);
     run.supply(&blob.hash().0, value);
-    bodies.is_on_its_way(&blob.hash().0);
+    bodies.mark_unwritten(&blob.hash().0);
     *output = Output::Blob {
         hash: blob.hash().0.clone(),
         bytes: blob.bytes().len() as u64,

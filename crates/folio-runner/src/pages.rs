@@ -9,7 +9,7 @@ use folio_memory::entry::Status;
 use folio_memory::id::Ref;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::tokens::Tokens;
-use folio_memory::view::{PageLines, Standing, is_settled, planner_block};
+use folio_memory::view::{PageCounts, PageLines, is_settled, planner_block};
 use folio_memory::{Change, FieldChange, PageHandle, PageId, PageQuery, PageRole};
 use folio_store::workspace::{Moment, Workspace, WorkspaceError};
 use folio_store::{ErrorKind, StoreError};
@@ -78,7 +78,7 @@ impl RunPages {
         let tails = workspace.tails(pages, TAIL).await?;
         let told = tails
             .iter()
-            .map(|page| (page.page.id, PageLines::told(&page.page, &page.tail)));
+            .map(|page| (page.page.id, PageLines::for_planner(&page.page, &page.tail)));
         let (ids, lines) = told.unzip();
         let mut told = Self {
             mark,
@@ -156,7 +156,7 @@ impl RunPages {
                     FieldChange::Phase(_) => true,
                     _ => false,
                 };
-                if !fields.iter().all(stays) && self.lines.iter().any(|lines| lines.tells_of(*entry)) {
+                if !fields.iter().all(stays) && self.lines.iter().any(|lines| lines.has_entry(*entry)) {
                     return Err(HasToBeRead);
                 }
             }
@@ -170,7 +170,7 @@ impl RunPages {
     pub(crate) fn name(&mut self, pages: &[(PageId, PageHandle)]) {
         for (page, handle) in pages {
             if let Some(lines) = self.lines_of(*page) {
-                lines.name_it(*handle);
+                lines.set_handle(*handle);
             }
         }
     }
@@ -187,7 +187,7 @@ impl RunPages {
     ///
     /// If a page has no handle yet.
     pub(crate) fn told(&self, budget: u32, tokens: &dyn Tokens) -> Result<String, HasToBeRead> {
-        if !self.lines.iter().all(PageLines::is_named) {
+        if !self.lines.iter().all(PageLines::has_handle) {
             return Err(HasToBeRead);
         }
         match self.lines.split_first() {
@@ -220,8 +220,8 @@ impl RunPages {
     }
 
     /// The statuses of the pages that are left out.
-    fn more(&self) -> Standing {
-        let mut more = Standing::settled(self.settled);
+    fn more(&self) -> PageCounts {
+        let mut more = PageCounts::settled(self.settled);
         for status in self.unsettled.values() {
             more.add(status);
         }

@@ -106,7 +106,7 @@ impl Runner {
     pub async fn unfinished(&self) -> Result<Vec<RunRow>, RunnerError> {
         let workspace = &self.shared.workspace;
         let held = &self.shared.held;
-        for (run, fence) in held.kept() {
+        for (run, fence) in held.runs_to_give_up() {
             held.give_up(workspace, run, fence).await?;
         }
         let mut query = RunQuery::running(AT_ONCE);

@@ -134,7 +134,7 @@ impl Runner {
         }))
     }
 
-    pub(crate) async fn must_go_on(
+    pub(crate) async fn request_unless_ended(
         &self,
         run: RunId,
         by: &Actor,

@@ -12,7 +12,7 @@ use folio_tools::{ResultSource, as_text, field_of};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::ahead::Ahead;
+use crate::pending_writes::PendingWrites;
 
 /// How many requests are queued for the driver; further callers wait.
 const QUESTIONS: usize = 64;
@@ -29,7 +29,7 @@ pub(crate) struct Question {
 
 impl Question {
     /// Answers from the durable part of `run`: a result that is still being written may yet change.
-    pub(crate) fn answer<O>(self, run: &Run, ahead: &Ahead<O>) {
+    pub(crate) fn answer<O>(self, run: &Run, ahead: &PendingWrites<O>) {
         let Self { node, answer } = self;
         let found = match run.node_named(&node) {
             None => Err(format!("there is no node {node:?} in this run")),
@@ -95,7 +95,7 @@ impl RunResults {
     }
 
     /// The value of `node`, which gives `given`. Parts that are kept beside the journal are read first.
-    async fn together(&self, node: &str, given: &OutputTree) -> Result<Arc<Value>, String> {
+    async fn combined_value(&self, node: &str, given: &OutputTree) -> Result<Arc<Value>, String> {
         let outputs = given.outputs().into_iter();
         let kept: Vec<(&str, u64)> = outputs
             .filter_map(|output| match output {
@@ -138,7 +138,7 @@ impl ResultSource for RunResults {
             });
         }
         let given = self.given(node).await?;
-        Ok(as_text(&*self.together(node, &given).await?).into_bytes())
+        Ok(as_text(&*self.combined_value(node, &given).await?).into_bytes())
     }
 
     async fn read_field(&self, node: &str, field: &str) -> Result<Vec<u8>, String> {
@@ -146,7 +146,7 @@ impl ResultSource for RunResults {
             Arc::new(json_in(node, &self.blob(hash).await?)?)
         } else {
             match self.given(node).await {
-                Ok(given) => self.together(node, &given).await?,
+                Ok(given) => self.combined_value(node, &given).await?,
                 Err(why) => Arc::new(json_in(node, &self.put_away(node, why).await?)?),
             }
         };

@@ -24,7 +24,6 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::advisor::{ADVISOR_TIME, ModelAdvisor};
-use crate::beside::Observer;
 use crate::bodies::Bodies;
 use crate::busy::BusyRun;
 use crate::compactor::{COMPACTOR_TIME, ModelCompactor};
@@ -40,7 +39,8 @@ use crate::locks::{HeldUp, Locks};
 use crate::lost::LostCalls;
 use crate::models::RunnerModels;
 use crate::new_run::NewRun;
-use crate::others::Others;
+use crate::observer::Observer;
+use crate::others::JournalWatcher;
 use crate::pages::RunPages;
 use crate::places::Places;
 use crate::steps::{STEPPING_MAX, model_tasks};
@@ -113,7 +113,7 @@ pub(crate) struct Shared {
     pub(crate) owner: OwnerId,
     /// The runs that are driven here.
     pub(crate) held: Arc<Held>,
-    pub(crate) others: Arc<Others>,
+    pub(crate) others: Arc<JournalWatcher>,
     /// Permits for runs that take a step.
     pub(crate) stepping: Arc<Semaphore>,
     /// The cached equipment of the models.
@@ -225,7 +225,7 @@ impl Runner {
     /// How many events of its runs could not be reported; `None` if there is no observer, or it does not count.
     #[must_use]
     pub fn untold(&self) -> Option<u64> {
-        self.shared.options.observer.as_ref()?.untold()
+        self.shared.options.observer.as_ref()?.unreported_count()
     }
 
     /// Whether a person is there to answer its runs' questions.
@@ -268,7 +268,7 @@ impl Runner {
 
     /// Refuses a plan for which whoever drives the runs has no model, or this process not the tools and executors.
     fn can_drive(&self, plan: &Plan) -> Result<(), RunnerError> {
-        if self.is_elsewhere() {
+        if self.has_dispatcher() {
             return Ok(());
         }
         let tasks = model_tasks(&plan.steps);

@@ -39,7 +39,7 @@ pub(crate) async fn first(ask: (NodeId, u32), mut asking: Asking, mut sessions: 
 
 impl SessionBegun {
     /// The session is recorded: lets the program begin, and returns the rest of the call.
-    pub(crate) fn go_on(self) -> Asking {
+    pub(crate) fn confirm_recorded(self) -> Asking {
         // If the program has ended meanwhile, the call itself says so.
         let _gone = self.new.kept.send(());
         self.asking

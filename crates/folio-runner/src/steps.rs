@@ -56,7 +56,7 @@ pub(crate) struct Batch {
     /// Nodes that end with it.
     pub(crate) ended: Vec<NodeId>,
     /// How many of its changes are included in the description of the run's pages.
-    pub(crate) told: usize,
+    pub(crate) described_changes: usize,
     /// How many of its events were searched for results of which the plan wants something observed.
     pub(crate) looked_at: usize,
 }
@@ -119,7 +119,9 @@ impl Batch {
             self.ended.push(*node);
         }
         // Titles and reports may refer to outputs.
-        let changes = bodies.at_hand(run, |run| projection::changes(run, &event)).await?;
+        let changes = bodies
+            .with_outputs_loaded(run, |run| projection::changes(run, &event))
+            .await?;
         self.changes.extend(changes);
         self.writes_memory |= !more.is_empty();
         self.changes.extend(more);
@@ -227,7 +229,7 @@ pub(crate) async fn derive(
             Some(prefer) => prefer.due(run, slots, now),
             None => run.due(now, slots),
         };
-        let due = bodies.at_hand(run, owed).await?;
+        let due = bodies.with_outputs_loaded(run, owed).await?;
         let missing = due.iter().filter_map(|action| match action {
             Action::Load(hash) => Some(hash.clone()),
             _ => None,
@@ -322,7 +324,7 @@ pub(crate) async fn derive(
                 }
             }
         }
-        bodies.let_go(run);
+        bodies.evict_excess(run);
         if !progress {
             outside
                 .verify

@@ -24,7 +24,7 @@ pub(crate) async fn take_over(
     folders: Option<&Path>,
     workspace: &Workspace,
     source: RunId,
-    then: Then,
+    then: FolderAtMoment,
     fork: RunId,
 ) -> Option<String> {
     let folders = folders?;
@@ -53,12 +53,15 @@ pub(crate) async fn take_over(
 }
 
 /// Ends the copy for `fork`: removes its mark, and the files unless it `is_recorded`.
-pub(crate) async fn settled(folders: Option<&Path>, fork: RunId, is_recorded: bool) {
+pub(crate) async fn finish_copy(folders: Option<&Path>, fork: RunId, is_recorded: bool) {
     let Some(folders) = folders else { return };
     if !is_recorded {
         let folder = folders.join(fork.to_string());
-        // What cannot be removed is in nobody's way.
-        drop(tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await);
+        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+        // With its mark, `folio tidy` finds later what cannot be removed now.
+        if removed.is_ok_and(|removed| removed.is_err_and(|error| error.kind() != std::io::ErrorKind::NotFound)) {
+            return;
+        }
     }
     left_folders::unmark(folders, fork);
 }
@@ -80,7 +83,7 @@ fn in_words(taken: &TakenOver) -> Option<String> {
 
 /// The run folder at a moment, as far as the journal tells, which is read event by event.
 #[derive(Debug, Default)]
-pub(crate) struct Then {
+pub(crate) struct FolderAtMoment {
     /// The folder; `None` if there is none, and nothing has to be tracked.
     folder: Option<PathBuf>,
     takeover: Takeover,
@@ -102,7 +105,7 @@ struct Written {
     around: bool,
 }
 
-impl Then {
+impl FolderAtMoment {
     /// The state of a run folder, with no events seen yet.
     pub(crate) fn of(folder: Option<PathBuf>) -> Self {
         Self {

@@ -10,16 +10,16 @@ use std::time::Duration;
 
 use folio_engine::{Event, plan};
 use folio_memory::{Actor, Role, RunId};
-use folio_runner::{Beside, Driven, Happened, NewRun, Observer, Runner, RunnerOptions};
+use folio_runner::{DriveFollower, Driven, NewRun, ObservedEvent, Observer, Runner, RunnerOptions};
 use folio_tools::Registry;
 use serde_json::{Value, json};
 
 /// Records what it is told, in order.
 #[derive(Debug, Default)]
-struct Kept(Mutex<Vec<Beside>>);
+struct Kept(Mutex<Vec<DriveFollower>>);
 
 impl Observer for Kept {
-    fn drives(&self, beside: Beside) {
+    fn drive_started(&self, beside: DriveFollower) {
         self.0.lock().unwrap().push(beside);
     }
 }
@@ -49,9 +49,9 @@ fn visit() -> Value {
 }
 
 /// The number of nodes that ended, as far as readable: before the drive, and during it.
-async fn ended(beside: &mut Beside) -> (usize, usize) {
+async fn ended(beside: &mut DriveFollower) -> (usize, usize) {
     let mut ended = (0, 0);
-    let mut count = |happened: Happened<'_>| {
+    let mut count = |happened: ObservedEvent<'_>| {
         if matches!(happened.event, Event::Finished { .. }) {
             if happened.is_of_this_drive {
                 ended.1 += 1;
@@ -84,11 +84,11 @@ async fn progress_of_one_run_does_not_wake_readers_of_another() {
     assert_eq!(ended(&mut beside).await, (0, 0));
     let other = submit(&runner, json!([echo("a"), echo("b")])).await;
     let _ended = runner.drive(other).await.unwrap();
-    let woken = tokio::time::timeout(Duration::from_millis(200), beside.more()).await;
+    let woken = tokio::time::timeout(Duration::from_millis(200), beside.wait_for_more()).await;
     assert!(woken.is_err() && !beside.is_given_up());
     driving.abort();
     assert!(driving.await.unwrap_err().is_cancelled());
-    tokio::time::timeout(Duration::from_secs(20), beside.given_up())
+    tokio::time::timeout(Duration::from_secs(20), beside.wait_until_given_up())
         .await
         .unwrap();
 }

@@ -119,7 +119,11 @@ async fn drive_fails_after_three_refusals_by_workers() {
     // Said three times: a worker that finds the run in its store may have needed that long.
     assert_eq!(house.asked(), 3);
     assert!(began.elapsed() >= Duration::from_secs(14), "{:?}", began.elapsed());
-    let error = house.submitter.see_to(run, &Busy::default().begin()).await.unwrap_err();
+    let error = house
+        .submitter
+        .ensure_driven_to_end(run, &Busy::default().begin())
+        .await
+        .unwrap_err();
     assert!(is_refusal(&error), "{error}");
 }
 
@@ -131,7 +135,11 @@ async fn refused_run_is_awaited_if_another_worker_drives_it() {
     assert_eq!(result.status, Outcome::Ok);
     let house = House::new([refused()], Some(2));
     let run = house.submit().await;
-    house.submitter.see_to(run, &Busy::default().begin()).await.unwrap();
+    house
+        .submitter
+        .ensure_driven_to_end(run, &Busy::default().begin())
+        .await
+        .unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,7 +171,9 @@ async fn every_waiter_of_a_run_is_notified_of_its_end() {
     let house = House::new([Ok(Fate::Open)], Some(2));
     let run = house.submit().await;
     let busy = [Busy::default().begin(), Busy::default().begin()];
-    let both = busy.each_ref().map(|busy| house.submitter.see_to(run, busy));
+    let both = busy
+        .each_ref()
+        .map(|busy| house.submitter.ensure_driven_to_end(run, busy));
     let ended = tokio::time::timeout(Duration::from_hours(24 * 365), futures_util::future::try_join_all(both));
     ended.await.expect("nobody waits for a run that has ended").unwrap();
 }

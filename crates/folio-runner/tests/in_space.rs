@@ -53,6 +53,6 @@ async fn leaving_applies_to_the_runners_of_all_spaces() {
     let [main, other] = runners();
     let run = submitted(&other).await;
     main.leave();
-    other.left().await;
+    other.wait_for_leave().await;
     assert!(matches!(other.drive(run).await, Err(RunnerError::Leaving)));
 }

@@ -165,7 +165,7 @@ async fn events_and_pages_do_not_depend_on_outputs_in_memory() {
         let run = submit(&runner, plan(&runner, folder.path())).await;
         let result = runner.drive(run).await.unwrap();
         assert_eq!(result.status, Outcome::Ok, "{}", result.notes);
-        assert!(result.output.kept_under().is_some(), "its output is large, too");
+        assert!(result.output.blob_hash().is_some(), "its output is large, too");
         let seen = seen(&runner, run, folder.path()).await;
         for expected in [
             "Of large.txt",

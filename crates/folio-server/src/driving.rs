@@ -60,7 +60,7 @@ impl AskedFor {
 impl Driving {
     /// Creates the record of the runs that `runner` drives, with none yet.
     pub(crate) fn of(runner: &Runner) -> Arc<Self> {
-        let (most, with_waiting) = if runner.is_elsewhere() {
+        let (most, with_waiting) = if runner.has_dispatcher() {
             (MOST_ELSEWHERE, MOST_ELSEWHERE)
         } else {
             (MOST, MOST_WITH_WAITING)
@@ -111,7 +111,7 @@ impl Driving {
                 runner.cancel(id, None, &by).await.is_ok()
             });
             // The journal has the outcome of the run, or that nobody drives it any more.
-            driven(Box::pin(runner.see_to(id, &busy)), stopping).await;
+            driven(Box::pin(runner.ensure_driven_to_end(id, &busy)), stopping).await;
         });
         runs.push((named, taken_back.clone(), driven));
         Some(AskedFor(taken_back.drop_guard()))
@@ -175,7 +175,7 @@ impl Driving {
         ended_within(GRACE, taken_back).await;
         runner.leave();
         // Runs that workers drive are only waited for here, so there is nothing to end.
-        let time = if runner.is_elsewhere() { Duration::ZERO } else { GRACE };
+        let time = if runner.has_dispatcher() { Duration::ZERO } else { GRACE };
         ended_within(time, others).await;
     }
 }

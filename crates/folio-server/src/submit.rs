@@ -29,7 +29,7 @@ pub(crate) fn may_steer(actor: &Actor) -> Result<(), Problem> {
 ///
 /// The message, and hints at names that may have been meant.
 pub(crate) fn check_allowed(runner: &Runner, allowed: &[String]) -> Result<(), (String, Vec<String>)> {
-    if runner.is_elsewhere() {
+    if runner.has_dispatcher() {
         return Ok(());
     }
     runner::check_allowed(runner.tools(), allowed).map_err(|error| (error.message, error.hints))

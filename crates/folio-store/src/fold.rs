@@ -32,7 +32,7 @@ pub(crate) fn fold(
             *state = Some(Entry::added((**new).clone(), handle, seq, at));
             true
         }
-        (Change::PatchEntry { entry, fields, .. }, Some(state)) if *entry == id && !state.already_has(fields) => {
+        (Change::PatchEntry { entry, fields, .. }, Some(state)) if *entry == id && !state.is_unchanged_by(fields) => {
             state.patch(fields, seq, at);
             true
         }

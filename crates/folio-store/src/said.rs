@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use folio_memory::TraceNote;
-use folio_memory::text::{Sought, plain};
+use folio_memory::text::{Needle, plain};
 
 use crate::upkeep::Residue;
 
@@ -31,7 +31,7 @@ pub(crate) fn looked_for(texts: &[String]) -> BTreeSet<&str> {
 
 /// Texts to search for as people read them, by [`Sought`]: the request may spell them differently than the store.
 pub(crate) struct Wanted<'t> {
-    texts: Vec<(&'t str, Sought)>,
+    texts: Vec<(&'t str, Needle)>,
     /// Their beginnings in the form that is compared: searched for where a note was cut.
     beginnings: Vec<String>,
 }
@@ -39,7 +39,7 @@ pub(crate) struct Wanted<'t> {
 impl<'t> Wanted<'t> {
     /// All of `texts`.
     pub(crate) fn of(texts: impl IntoIterator<Item = &'t str>) -> Self {
-        let texts = texts.into_iter().map(|text| (text, Sought::new(text)));
+        let texts = texts.into_iter().map(|text| (text, Needle::new(text)));
         Self {
             texts: texts.collect(),
             beginnings: Vec::new(),

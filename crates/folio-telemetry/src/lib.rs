@@ -22,7 +22,7 @@ pub mod spans;
 use std::sync::Arc;
 use std::time::Duration;
 
-use folio::runner::{Beside, Observer};
+use folio::runner::{DriveFollower, Observer};
 use opentelemetry::{Key, KeyValue};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
 use opentelemetry_sdk::Resource;
@@ -154,7 +154,7 @@ impl Telemetry {
 }
 
 impl Observer for Telemetry {
-    fn drives(&self, beside: Beside) {
+    fn drive_started(&self, beside: DriveFollower) {
         let Some(queue) = self.shared.queue.lock().clone() else {
             return;
         };
@@ -164,7 +164,7 @@ impl Observer for Telemetry {
         readers.spawn(read::read(beside, queue, ending));
     }
 
-    fn untold(&self) -> Option<u64> {
+    fn unreported_count(&self) -> Option<u64> {
         Some(self.shared.counts.lost())
     }
 }

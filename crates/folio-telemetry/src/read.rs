@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use folio::memory::causes::with_causes;
-use folio::runner::{Beside, Happened, RunnerError};
+use folio::runner::{DriveFollower, ObservedEvent, RunnerError};
 use folio::store::ErrorKind;
 use opentelemetry_sdk::trace::SpanData;
 use tokio::sync::watch;
@@ -20,7 +20,7 @@ const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
 
 /// Reads the journal of a run as far as it is driven here, and passes on the spans that end meanwhile. Spans that ended
 /// before were reported by whoever drove the run then, and later ones will be by whoever does.
-pub(crate) async fn read(mut beside: Beside, queue: Queue, mut ending: watch::Receiver<bool>) {
+pub(crate) async fn read(mut beside: DriveFollower, queue: Queue, mut ending: watch::Receiver<bool>) {
     let mut made = Spans::of(beside.run());
     let mut is_last = false;
     loop {
@@ -33,7 +33,7 @@ pub(crate) async fn read(mut beside: Beside, queue: Queue, mut ending: watch::Re
                     let room = tokio::select! {
                         biased;
                         room = queue.room() => room,
-                        () = beside.given_up() => return hand_over(beside, made, ended, &queue).await,
+                        () = beside.wait_until_given_up() => return hand_over(beside, made, ended, &queue).await,
                     };
                     if let Some(span) = ended.pop_front() {
                         queue.put(span, room);
@@ -43,7 +43,7 @@ pub(crate) async fn read(mut beside: Beside, queue: Queue, mut ending: watch::Re
             Ok(false) if is_given_up || is_last => return,
             Ok(false) => {
                 tokio::select! {
-                    () = beside.more() => {}
+                    () = beside.wait_for_more() => {}
                     // Reads once more, for what has arrived since.
                     () = told_to_end(&mut ending) => is_last = true,
                 }
@@ -56,7 +56,7 @@ pub(crate) async fn read(mut beside: Beside, queue: Queue, mut ending: watch::Re
 /// Reads what there is, adds the spans that end in it to `ended`, and returns whether there was anything. The driver
 /// does not need to read what it wrote, so it does not notice that the store is unavailable.
 async fn part(
-    beside: &mut Beside,
+    beside: &mut DriveFollower,
     made: &mut Spans,
     ended: &mut VecDeque<SpanData>,
     queue: &Queue,
@@ -81,7 +81,7 @@ async fn part(
     }
 }
 
-fn take(made: &mut Spans, happened: &Happened<'_>, ended: &mut VecDeque<SpanData>) {
+fn take(made: &mut Spans, happened: &ObservedEvent<'_>, ended: &mut VecDeque<SpanData>) {
     let spans = made.take(happened.run, happened.at, happened.event, happened.model);
     if happened.is_of_this_drive {
         ended.extend(spans);
@@ -89,7 +89,7 @@ fn take(made: &mut Spans, happened: &Happened<'_>, ended: &mut VecDeque<SpanData
 }
 
 /// Reads the rest of a run that is no longer driven here, and lets go of the run: only its spans wait.
-async fn hand_over(mut beside: Beside, mut made: Spans, mut ended: VecDeque<SpanData>, queue: &Queue) {
+async fn hand_over(mut beside: DriveFollower, mut made: Spans, mut ended: VecDeque<SpanData>, queue: &Queue) {
     let mut kept = Kept::default();
     loop {
         ended.drain(..).for_each(|span| queue.keep(span, &mut kept));

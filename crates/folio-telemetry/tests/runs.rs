@@ -10,7 +10,7 @@ use folio::engine::Outcome;
 use folio::engine::plan::{self, Plan};
 use folio::memory::RunId;
 use folio::model::{ScriptedModel, Usage, When};
-use folio::runner::{Beside, Driven, NewRun, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
+use folio::runner::{DriveFollower, Driven, NewRun, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions, Watch};
 use folio::store::{RandomIds, SystemClock};
 use folio::tools::Registry;
 use folio::{Actor, Folio, Role, SpaceName, Workspace};
@@ -332,9 +332,9 @@ struct Unread {
 }
 
 impl Observer for Unread {
-    fn drives(&self, beside: Beside) {
+    fn drive_started(&self, beside: DriveFollower) {
         self.store.fail_journals(self.times);
-        self.telemetry.drives(beside);
+        self.telemetry.drive_started(beside);
     }
 }
 
@@ -419,7 +419,7 @@ async fn spans_are_lost_and_counted_while_the_collector_is_silent() {
     assert!(reason.ends_with("it did not answer within 0.3 s"), "{reason}");
     let sent = telemetry.finish(Duration::from_secs(60)).await;
     assert_eq!((sent.sent, sent.lost), (0, 50 * 41));
-    assert_eq!(telemetry.untold(), Some(50 * 41));
+    assert_eq!(telemetry.unreported_count(), Some(50 * 41));
 }
 
 #[tokio::test]

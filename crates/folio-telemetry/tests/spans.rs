@@ -8,7 +8,7 @@ use std::time::Duration;
 use folio::engine::plan::{self, Plan};
 use folio::memory::RunId;
 use folio::model::{Model, ModelErrorKind, ScriptedModel, When};
-use folio::runner::{Beside, Happened, NewRun, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions};
+use folio::runner::{DriveFollower, NewRun, ObservedEvent, Observer, Runner, RunnerModel, RunnerModels, RunnerOptions};
 use folio::tools::Registry;
 use folio::{Actor, Folio, Role, SpaceName};
 use folio_telemetry::spans::Spans;
@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 
 /// Records what it is told.
 #[derive(Debug, Default)]
-struct Kept(Mutex<Vec<Beside>>);
+struct Kept(Mutex<Vec<DriveFollower>>);
 
 impl Observer for Kept {
-    fn drives(&self, beside: Beside) {
+    fn drive_started(&self, beside: DriveFollower) {
         self.0.lock().unwrap().push(beside);
     }
 }
@@ -60,7 +60,7 @@ impl House {
     async fn spans(&self) -> Vec<SpanData> {
         let mut beside = self.kept.0.lock().unwrap().pop().unwrap();
         let (mut made, mut spans) = (Spans::of(beside.run()), Vec::new());
-        let mut take = |happened: Happened<'_>| {
+        let mut take = |happened: ObservedEvent<'_>| {
             spans.extend(made.take(happened.run, happened.at, happened.event, happened.model));
         };
         while beside.read(&mut take).await.unwrap() {}

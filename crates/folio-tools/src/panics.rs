@@ -14,7 +14,7 @@ use std::task::Poll;
 /// # Errors
 ///
 /// The message of the panic.
-pub async fn caught<T>(work: impl Future<Output = T>) -> Result<T, String> {
+pub async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let mut work = pin!(work);
     // A future that panicked is not polled again and is dropped, so nothing half-changed in it is ever seen.
     poll_fn(|cx| match caught_now(|| work.as_mut().poll(cx)) {

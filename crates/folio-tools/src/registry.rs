@@ -11,7 +11,7 @@ use crate::arguments::{check, nearest};
 use crate::builtin;
 use crate::context::{ToolContext, ToolLimits};
 use crate::function::FunctionTool;
-use crate::panics::caught;
+use crate::panics::catch_panic;
 use crate::response::{FailureKind, ToolError, ToolResponse, ToolStatus, Truncated};
 use crate::tool::{Effect, Reconciled, Tool, ToolRequest, ToolSpec};
 
@@ -88,7 +88,7 @@ impl Registry {
 
     /// Records why there are no tools whose names begin with `family` and a dot: calls of such tools fail with this
     /// error.
-    pub fn miss(&mut self, family: &str, why: ToolError) {
+    pub fn set_missing_family(&mut self, family: &str, why: ToolError) {
         Arc::make_mut(&mut self.missing).insert(family.to_owned(), why);
     }
 
@@ -141,7 +141,7 @@ impl Registry {
             return ToolResponse::failed(request, ToolError::cancelled());
         }
         let request = converted.as_ref().unwrap_or(request);
-        match caught(tool.call(request, context)).await {
+        match catch_panic(tool.call(request, context)).await {
             Ok(response) => checked(response, request, spec.effect, &context.limits),
             Err(message) => {
                 let error = ToolError::new(
@@ -169,7 +169,7 @@ impl Registry {
             },
             Err(_) => return Reconciled::Unknown,
         };
-        match caught(tool.reconcile(&request, context)).await {
+        match catch_panic(tool.reconcile(&request, context)).await {
             Ok(Reconciled::Completed(response)) => {
                 let response = checked(*response, &request, tool.spec().effect, &context.limits);
                 Reconciled::Completed(Box::new(response))

@@ -50,7 +50,7 @@ fn check_name_accepts_registered_tools_and_tool_families_only() {
     let spec = ToolSpec::new("desk.echo", Effect::Pure, "for a test");
     registry.register_fn(spec, |_, _| async { panic!("it was called") });
     let gone = ToolError::new(FailureKind::Failed, "mcp_gone", "it does not answer");
-    registry.miss("shop", gone);
+    registry.set_missing_family("shop", gone);
     for name in ["list", "desk.echo", "desk.*", "shop.buy", "shop.*"] {
         registry.check_name(name).unwrap();
     }
@@ -232,7 +232,7 @@ async fn function_tool_error_is_returned_and_reregistration_replaces_it() {
 async fn missing_tool_family_returns_its_recorded_error() {
     let mut world = World::new();
     let why = ToolError::new(FailureKind::Unavailable, "not_there", "maps are not there");
-    world.registry.miss("maps", why.clone());
+    world.registry.set_missing_family("maps", why.clone());
     assert_eq!(world.error("maps.route", json!({})).await, why);
     assert_eq!(world.error("mapsroute", json!({})).await.code, "unknown_tool");
 }

@@ -90,7 +90,7 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     let going_on = async {
         if let Some(leftovers) = leftovers {
             // Waits for what is under way: afterwards the tools of other programs are gone.
-            Box::pin(leftovers.work(|| spaces.runners(), context.output, None, runner.left())).await;
+            Box::pin(leftovers.work(|| spaces.runners(), context.output, None, runner.wait_for_leave())).await;
         }
     };
     let mut serving = Box::pin(async { tokio::join!(server.run(interrupted()?), going_on).0.map_err(refused) });

@@ -39,7 +39,7 @@ pub(crate) fn first_line(text: &str, max: usize) -> String {
 
 /// `text` without terminal control characters: memory may hold what strangers wrote.
 pub(crate) fn printable(text: &str) -> String {
-    folio::memory::view::harmless(text).into_owned()
+    folio::memory::view::strip_unsafe_chars(text).into_owned()
 }
 
 /// The suffix saying that an entry no longer matters, where its status does not say so.

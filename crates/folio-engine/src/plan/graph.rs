@@ -93,7 +93,7 @@ impl Graph {
     }
 
     /// The steps whose outcomes `reader` may read ([`Self::reads`]), in plan order.
-    pub fn read_by(&self, reader: usize) -> Vec<usize> {
+    pub fn readable_by(&self, reader: usize) -> Vec<usize> {
         if self.nodes[reader].step.needs().is_some() {
             return (0..self.nodes.len())
                 .filter(|target| self.reads(reader, *target))

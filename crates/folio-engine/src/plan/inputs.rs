@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use folio_memory::excerpt::cut;
-use folio_memory::numbers::with_room;
+use folio_memory::numbers::quote_oversized_numbers;
 use serde_json::{Map, Value};
 
 use super::nearest::{did_you_mean, listed};
@@ -98,7 +98,9 @@ impl InputKind {
                     Some(twice) => return Err(twice.message),
                     None => reading.root.to_json(),
                 },
-                Err(error) if matches!(with_room(text.as_bytes()), Cow::Owned(_)) => return Err(error.message),
+                Err(error) if matches!(quote_oversized_numbers(text.as_bytes()), Cow::Owned(_)) => {
+                    return Err(error.message);
+                }
                 Err(_) => return Ok(None),
             },
         };

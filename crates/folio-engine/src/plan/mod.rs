@@ -20,7 +20,6 @@ mod graph;
 mod inputs;
 mod json;
 mod keys;
-mod known;
 mod markdown;
 mod nearest;
 mod parse;
@@ -28,6 +27,7 @@ mod reads;
 mod slug;
 mod spanned;
 mod step;
+mod tool_mistakes;
 mod validate;
 mod yaml;
 

@@ -236,7 +236,7 @@ impl Run {
         let outputs = given.outputs();
         // Nothing is assembled before all of it is there.
         if outputs.len() > 1 {
-            let kept = outputs.into_iter().filter_map(Output::kept_under);
+            let kept = outputs.into_iter().filter_map(Output::blob_hash);
             let mut lacking: Vec<&str> = kept.filter(|hash| !self.bodies.check_cached(hash)).collect();
             if let Some(hash) = lacking.pop() {
                 return Err(BodyNeeded(hash.to_owned()));

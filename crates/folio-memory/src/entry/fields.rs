@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::body::BodyRef;
-use super::{Brought, Confidence, EntryKind, Lifetime, Outcome, Owner, Pii, State, Status, Tag};
+use super::{Confidence, EntryKind, ImportedTimes, Lifetime, Outcome, Owner, Pii, State, Status, Tag};
 use crate::actor::{Source, Trust};
 use crate::id::{EntryHandle, EntryId, PageId, Seq};
 use crate::keeping::{ArchivedFor, ErasedFor};
@@ -95,7 +95,7 @@ pub struct EntryFields {
     pub erased: Option<ErasedFor>,
     /// The entry's original times if it was brought in; `None` if it was made here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub brought: Option<Brought>,
+    pub brought: Option<ImportedTimes>,
 }
 
 impl EntryFields {

@@ -1,9 +1,9 @@
 //! Entries: the only unit of content.
 
 mod body;
-mod brought;
 mod confidence;
 mod fields;
+mod imported_times;
 mod kind;
 mod lifetime;
 mod outcome;
@@ -13,9 +13,9 @@ mod status;
 mod tag;
 
 pub use body::{BodyPiece, BodyRef, MAX_INLINE_BYTES, MAX_TEXT_BYTES, check_text, preview_of, without_nul};
-pub use brought::Brought;
 pub use confidence::Confidence;
 pub use fields::{Entry, EntryFields};
+pub use imported_times::ImportedTimes;
 pub use kind::EntryKind;
 pub use lifetime::Lifetime;
 pub use outcome::Outcome;

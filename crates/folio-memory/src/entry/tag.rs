@@ -67,7 +67,7 @@ impl Tag {
 
     /// Parses the tags of a query. `None` if a name cannot be a tag, because then no entry has it (M7.2.13).
     #[must_use]
-    pub fn asked_for(names: &[String]) -> Option<Vec<Self>> {
+    pub fn parse_query_tags(names: &[String]) -> Option<Vec<Self>> {
         names.iter().map(|name| Self::parse(name).ok()).collect()
     }
 

@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use crate::actor::{Source, Trust};
 use crate::change::{NewEntry, NewPage};
-use crate::entry::{Brought, Entry, EntryFields, EntryKind, Owner, Status, Tag};
+use crate::entry::{Entry, EntryFields, EntryKind, ImportedTimes, Owner, Status, Tag};
 use crate::id::{EntryId, PageId};
 use crate::link::{Link, Relation};
 use crate::page::PageFields;
@@ -114,7 +114,7 @@ impl ForeignItem {
     /// Whether `there`, which has the item's earlier id, was made from the same item: it is on the same page and has
     /// the same name. If so, the item was imported before and is not added again under its new id.
     #[must_use]
-    pub fn is(&self, there: &Entry) -> bool {
+    pub fn is_same_item(&self, there: &Entry) -> bool {
         let name = |fields: &EntryFields| {
             fields
                 .claimed_source
@@ -262,14 +262,14 @@ impl<'d> Gathered<'d> {
                 Err(invalid) => changed.push(Warning::new("item_adapted", invalid.message, text, "")),
             }
         }
-        let (created_at, updated_at) = Brought::times(
-            Some(Brought {
+        let (created_at, updated_at) = ImportedTimes::times(
+            Some(ImportedTimes {
                 created_at: said.times.0.or(said.times.1).unwrap_or(self.to.now),
                 updated_at: said.times.1.or(said.times.0).unwrap_or(self.to.now),
             }),
             self.to.now,
         );
-        fields.brought = Some(Brought { created_at, updated_at });
+        fields.brought = Some(ImportedTimes { created_at, updated_at });
         rest.insert("id".to_owned(), said.name.clone().into());
         let kept = json!({KEPT: {"form": self.form, "record": rest}});
         if kept.to_string().len() <= KEPT_BYTES {

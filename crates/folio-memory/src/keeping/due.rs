@@ -61,7 +61,7 @@ pub fn due(entry: &Entry, personal_since: Timestamp, policy: &RetentionPolicy, n
     let is_over = !fields.lifetime.is_live(now);
     (is_over
         && is_past(
-            last_sign(fields, entry.created_at, entry.updated_at),
+            last_touched_at(fields, entry.created_at, entry.updated_at),
             policy.archive_after_minutes,
         ))
     .then_some(Due::Archive(why(fields.status, ArchivedFor::Age)))
@@ -98,14 +98,14 @@ fn ends_since(entry: &Entry, policy: &RetentionPolicy) -> Option<Timestamp> {
     let cared = if fields.status == Status::Archived {
         entry.updated_at.minus(policy.archive_after().unwrap_or_default())
     } else {
-        last_sign(fields, entry.created_at, entry.updated_at)
+        last_touched_at(fields, entry.created_at, entry.updated_at)
     };
     Some(end.max(cared))
 }
 
 /// When somebody last changed or confirmed an entry. An update at the very instant of its end only notes the expiry and
 /// does not count.
-pub(super) fn last_sign(fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Timestamp {
+pub(super) fn last_touched_at(fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Timestamp {
     let is_its_end = fields.lifetime.expires_at() == Some(updated_at);
     let changed = if is_its_end { created_at } else { updated_at };
     changed.max(fields.validated_at.unwrap_or(Timestamp::MIN))

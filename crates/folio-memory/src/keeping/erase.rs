@@ -81,7 +81,7 @@ impl Eraser {
                 let Some(Some(state)) = self.states.get_mut(entry) else {
                     return false;
                 };
-                let counts = !state.already_has(fields);
+                let counts = !state.is_unchanged_by(fields);
                 state.set(fields);
                 let before = fields.len();
                 fields.retain(|field| !is_content(field));

@@ -244,7 +244,9 @@ fn folded(changes: &[Change]) -> Entry {
     for (seq, change) in (1..).zip(changes) {
         match change {
             Change::AddEntry(new) => entry = Entry::added((**new).clone(), EntryHandle(1), Seq(seq), at(seq)),
-            Change::PatchEntry { fields, .. } if !entry.already_has(fields) => entry.patch(fields, Seq(seq), at(seq)),
+            Change::PatchEntry { fields, .. } if !entry.is_unchanged_by(fields) => {
+                entry.patch(fields, Seq(seq), at(seq))
+            }
             _ => {}
         }
     }

@@ -4,7 +4,7 @@
 //! may change at any time.
 
 use super::ErasedFor;
-use super::due::last_sign;
+use super::due::last_touched_at;
 use crate::entry::{Entry, EntryFields, EntryKind, Status};
 use crate::lifecycle::ends_at;
 use crate::time::Timestamp;
@@ -84,7 +84,7 @@ pub fn watched(entry: &Entry) -> Vec<Watched> {
 #[must_use]
 pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Vec<Watched> {
     let end = fields.lifetime.expires_at();
-    let since = last_sign(fields, created_at, updated_at);
+    let since = last_touched_at(fields, created_at, updated_at);
     let watched = |what, at| Watched { what, at, since };
     let mut all = Vec::new();
     if let Some(why) = fields.erased {

@@ -11,7 +11,7 @@ use crate::warning::Invalid;
 /// Why work cannot be claimed: somebody else has claimed it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{entry} is taken by {owner}{}", until.map(|until| format!(" until {until}")).unwrap_or_default())]
-pub struct Taken {
+pub struct AlreadyClaimed {
     /// The handle of the entry.
     pub entry: String,
     /// Who has claimed the entry.
@@ -33,7 +33,7 @@ pub fn claim(
     owner: &Owner,
     lease: Option<Duration>,
     now: Timestamp,
-) -> Result<Result<Vec<FieldChange>, Taken>, Invalid> {
+) -> Result<Result<Vec<FieldChange>, AlreadyClaimed>, Invalid> {
     check_not_archived(entry)?;
     let handle = entry.handle;
     if entry.kind.family() != Family::Work {
@@ -46,7 +46,7 @@ pub fn claim(
         Status::InProgress => {
             let is_over = fields.lease_until.is_some_and(|until| until <= now);
             if fields.owner != *owner && !is_over {
-                return Ok(Err(Taken {
+                return Ok(Err(AlreadyClaimed {
                     entry: handle.to_string(),
                     owner: fields.owner.clone(),
                     until: fields.lease_until,
@@ -63,7 +63,7 @@ pub fn claim(
         FieldChange::Owner(owner.clone()),
         FieldChange::LeaseUntil(lease.map(|lease| now.plus(lease))),
     ];
-    Ok(Ok(if entry.already_has(&changes) {
+    Ok(Ok(if entry.is_unchanged_by(&changes) {
         Vec::new()
     } else {
         changes
@@ -76,14 +76,14 @@ pub fn claim(
 /// # Errors
 ///
 /// The other owner, as a value; `archived`.
-pub fn give_up(entry: &Entry, owner: &Owner) -> Result<Result<Vec<FieldChange>, Taken>, Invalid> {
+pub fn give_up(entry: &Entry, owner: &Owner) -> Result<Result<Vec<FieldChange>, AlreadyClaimed>, Invalid> {
     check_not_archived(entry)?;
     let fields = &entry.fields;
     if fields.status != Status::InProgress {
         return Ok(Ok(Vec::new()));
     }
     if fields.owner != *owner {
-        return Ok(Err(Taken {
+        return Ok(Err(AlreadyClaimed {
             entry: entry.handle.to_string(),
             owner: fields.owner.clone(),
             until: fields.lease_until,

@@ -8,9 +8,9 @@ mod edit;
 mod ready;
 mod report;
 
-pub use claim::{Taken, claim, give_up};
+pub use claim::{AlreadyClaimed, claim, give_up};
 pub use edit::str_replace;
-pub use ready::{holds_up, is_free_for};
+pub use ready::{is_blocking, is_free_for};
 pub use report::{Report, report};
 
 use crate::change::FieldChange;

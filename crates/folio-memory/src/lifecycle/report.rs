@@ -1,6 +1,6 @@
 //! Reporting progress on work that somebody has taken on.
 
-use super::{Taken, check_not_archived};
+use super::{AlreadyClaimed, check_not_archived};
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Family, Owner, Status};
 use crate::scratchbook;
@@ -34,7 +34,7 @@ pub fn report(
     owner: &Owner,
     said: Report,
     now: Timestamp,
-) -> Result<Result<Vec<FieldChange>, Taken>, Invalid> {
+) -> Result<Result<Vec<FieldChange>, AlreadyClaimed>, Invalid> {
     check_not_archived(entry)?;
     let (handle, fields) = (entry.handle, &entry.fields);
     if entry.kind.family() != Family::Work {
@@ -50,7 +50,7 @@ pub fn report(
             return Err(Invalid::new("not_claimable", "status", message));
         }
         Status::InProgress | Status::Blocked if !is_theirs && !is_over => {
-            return Ok(Err(Taken {
+            return Ok(Err(AlreadyClaimed {
                 entry: handle.to_string(),
                 owner: fields.owner.clone(),
                 until: fields.lease_until,
@@ -91,7 +91,7 @@ pub fn report(
             FieldChange::LeaseUntil(None),
         ],
     };
-    Ok(Ok(if entry.already_has(&changes) {
+    Ok(Ok(if entry.is_unchanged_by(&changes) {
         Vec::new()
     } else {
         changes

@@ -73,12 +73,12 @@ fn confirmed_expired_entry_is_live_and_can_expire_again_m7_1_8() {
 fn late_expiry_does_not_change_a_pinned_or_confirmed_entry_m7_1_8() {
     let expired = [FieldChange::Expired(at(160))];
     let once = ending(160).after(&expired, at(170));
-    assert!(once.already_has(&expired), "it was noted");
+    assert!(once.is_unchanged_by(&expired), "it was noted");
     let pinned = ending(160).after(&[FieldChange::PinRank(Some(1))], at(150));
     let archived = ending(160).after(&[FieldChange::Status(Status::Archived)], at(150));
     let confirmed = ending(160).after(&confirm(&ending(160), at(150)).unwrap(), at(150));
     for entry in [pinned, archived, confirmed] {
-        assert!(entry.already_has(&expired), "{entry:?}");
+        assert!(entry.is_unchanged_by(&expired), "{entry:?}");
     }
 }
 

@@ -10,7 +10,7 @@ use crate::actor::{Role, Source, Trust};
 use crate::entry::{Confidence, EntryFields, EntryKind, Family, Owner, Status, Tag, check_text, without_nul};
 use crate::excerpt::one_line;
 use crate::nesting::depth_exceeds;
-use crate::numbers::in_one_form;
+use crate::numbers::normalize_numbers;
 use crate::policy::{SpacePolicy, TypePolicy};
 use crate::scratchbook::check_title;
 use crate::time::Timestamp;
@@ -233,7 +233,7 @@ fn confidence_invalid(raw: Option<&Value>) -> Invalid {
 /// Checks that a context is neither too deep nor too large, and brings its numbers into the one form by which they are
 /// found.
 pub(crate) fn check_context(context: Value) -> Result<Value, Invalid> {
-    small_enough(context).map(in_one_form)
+    small_enough(context).map(normalize_numbers)
 }
 
 fn small_enough(context: Value) -> Result<Value, Invalid> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{ObservationInput, ObservationPatch, standing};
+use super::{ObservationInput, ObservationPatch, read_only};
 use crate::warning::Invalid;
 
 impl ObservationInput {
@@ -28,7 +28,7 @@ impl ObservationPatch {
     /// checks that read-only fields have their present values.
     pub fn from_json(item: &Value) -> Result<Self, Invalid> {
         let mut fields = object(item)?;
-        let said_again = standing::take(&mut fields);
+        let said_again = read_only::take_read_only_fields(&mut fields);
         if fields.is_empty() && said_again.is_empty() {
             return Err(malformed("contains nothing to change"));
         }
@@ -80,7 +80,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::patch;
-    use super::standing::IMMUTABLE;
+    use super::read_only::IMMUTABLE;
     use super::*;
     use crate::actor::Trust;
     use crate::change::{FieldChange, NewEntry};

@@ -5,7 +5,7 @@ mod from_json;
 mod names;
 mod patch;
 mod priority;
-mod standing;
+mod read_only;
 mod stored;
 mod ttl;
 mod types;
@@ -23,7 +23,7 @@ pub use draft::{Draft, ObservationInput, UnknownType, draft};
 pub use names::field_name;
 pub use patch::{ObservationPatch, patch};
 pub use priority::by_priority;
-pub use standing::ttl_minutes;
+pub use read_only::ttl_minutes;
 pub use ttl::TtlInput;
 pub use types::{Class, ObservationType, TypeRegistry};
 

@@ -28,7 +28,7 @@ fn value(field: &str, value: Value) -> Value {
 impl FieldDiff {
     /// Returns the same difference with the field names and values of an observation.
     #[must_use]
-    pub fn of_observation(self) -> Self {
+    pub fn with_observation_names(self) -> Self {
         Self {
             before: value(&self.field, self.before),
             after: value(&self.field, self.after),
@@ -40,7 +40,7 @@ impl FieldDiff {
 impl FieldConflict {
     /// Returns the same conflict with the field names and values of an observation.
     #[must_use]
-    pub fn of_observation(self) -> Self {
+    pub fn with_observation_names(self) -> Self {
         Self {
             theirs: value(&self.field, self.theirs),
             ours: value(&self.field, self.ours),
@@ -88,7 +88,7 @@ mod tests {
                 diff("tags", json!([]), json!(["x"])),
             ),
         ] {
-            assert_eq!(stored.of_observation(), told);
+            assert_eq!(stored.with_observation_names(), told);
         }
     }
 }

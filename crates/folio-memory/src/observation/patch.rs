@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{draft, standing};
+use super::{draft, read_only};
 use crate::change::FieldChange;
 use crate::entry::{Entry, EntryKind, Family, Owner, Status, Tag};
 use crate::lifecycle::unmarked;
@@ -112,7 +112,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
             format!("{handle} is of kind {kind}; this is for observations"),
         ));
     }
-    standing::check(observation, &patch.said_again)?;
+    read_only::check_unchanged(observation, &patch.said_again)?;
     // Answers show only the beginning of a long text, and that must not replace the whole.
     let is_beginning = patch.said_again.contains_key("content_ref") && observation.fields.body_ref.is_some();
     if is_beginning
@@ -157,7 +157,7 @@ pub fn patch(observation: &Entry, patch: ObservationPatch) -> Result<(Vec<FieldC
         changes.push(FieldChange::Metadata(Some(draft::check_metadata(metadata)?)));
     }
     // A repeated request for what already holds, such as after a lost answer, succeeds (M7.4.34).
-    if observation.fields.status == Status::Archived && !observation.already_has(&changes) {
+    if observation.fields.status == Status::Archived && !observation.is_unchanged_by(&changes) {
         let message = format!("{handle} is archived, which is final; add a new observation");
         return Err(Invalid::new("archived", "status", message));
     }

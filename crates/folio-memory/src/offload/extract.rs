@@ -168,7 +168,7 @@ pub fn extract(mut found: Extract, messages: &[Message], is_external: &dyn Fn(&s
 impl Extract {
     /// Keeps only what `body` still contains: whoever edits a summary decides what is carried on.
     #[must_use]
-    pub fn still_in(mut self, body: &str) -> Self {
+    pub fn retain_mentioned_in(mut self, body: &str) -> Self {
         let is_there = |text: &String| body.contains(text.as_str());
         self.request = self.request.filter(is_there);
         self.answer = self.answer.filter(is_there);

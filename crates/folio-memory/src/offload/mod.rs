@@ -9,7 +9,7 @@ mod stand_in;
 
 pub use extract::{Extract, extract, trust_in};
 pub use message::{Call, CallResult, Message, Speaker};
-pub use stand_in::{Told, is_stand_in, stand_in_head, told};
+pub use stand_in::{StandInText, fit_stand_in, is_stand_in, stand_in_head};
 
 use crate::entry::Owner;
 use crate::id::{EntryId, PageId};

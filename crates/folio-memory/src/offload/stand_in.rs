@@ -38,7 +38,7 @@ pub fn is_stand_in(message: &Message) -> bool {
 
 /// A text that the message contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told<'a> {
+pub struct StandInText<'a> {
     /// The title of the text.
     pub title: &'a str,
     /// The entry with the whole text.
@@ -53,9 +53,9 @@ pub struct Told<'a> {
 /// and the newest stays; of what was touched, the oldest go first, and in the end all of them; of anything else, the
 /// last lines go. If that is not enough, the remaining lines are shortened. `None` if even then it does not fit.
 #[must_use]
-pub fn told(
-    summary: Told<'_>,
-    next: Told<'_>,
+pub fn fit_stand_in(
+    summary: StandInText<'_>,
+    next: StandInText<'_>,
     whole: impl Fn(&[String; 2]) -> String,
     fits: impl Fn(&str) -> bool,
 ) -> Option<String> {
@@ -77,7 +77,7 @@ pub fn told(
 
 /// The lines of a text, and what is left out of them.
 struct Lines<'a> {
-    told: Told<'a>,
+    told: StandInText<'a>,
     /// The lines before the first sentence that was said; all lines if there is none.
     lines: Vec<&'a str>,
     touched: Vec<&'a str>,
@@ -89,7 +89,7 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn of(told: Told<'a>) -> Self {
+    fn of(told: StandInText<'a>) -> Self {
         let mut lines: Vec<&str> = told.body.trim_end().lines().collect();
         let mut said = Vec::new();
         // The text has the form of an extract made without a model. In any other text, its writer decided what comes

@@ -220,7 +220,7 @@ fn summary_quotes_the_last_answer_of_the_model_m7_8_v8() {
     );
     // What somebody removes from the summary does not return in the next one.
     let edited = "Last request: Why does the parser test fail?\n";
-    assert_eq!(found.still_in(edited).answer, None);
+    assert_eq!(found.retain_mentioned_in(edited).answer, None);
 }
 
 fn stand_in(content: &str) -> Message {
@@ -274,12 +274,12 @@ const NEXT: &str = "e4 write tests\nFix: it failed\nContinue with: fix it";
 
 /// What [`told`] makes of [`SUMMARY`] and [`NEXT`] within `bytes`.
 fn told_in(bytes: usize) -> Option<String> {
-    let [summary, next] = [("Summary", 8, SUMMARY), ("Next", 9, NEXT)].map(|(title, handle, body)| Told {
+    let [summary, next] = [("Summary", 8, SUMMARY), ("Next", 9, NEXT)].map(|(title, handle, body)| StandInText {
         title,
         handle: EntryHandle(handle),
         body,
     });
-    told(summary, next, |parts| parts.join("\n\n"), |text| text.len() <= bytes)
+    fit_stand_in(summary, next, |parts| parts.join("\n\n"), |text| text.len() <= bytes)
 }
 
 #[test]
@@ -325,18 +325,18 @@ fn fitted_summary_omits_and_counts_its_oldest_lines_first_m7_8_v8() {
 #[test]
 fn fitted_summary_shortens_long_lines_or_is_left_out_m7_8_v8() {
     let long = "word ".repeat(200);
-    let summary = Told {
+    let summary = StandInText {
         title: "Summary",
         handle: EntryHandle(8),
         body: &long,
     };
-    let next = Told {
+    let next = StandInText {
         title: "Next",
         handle: EntryHandle(9),
         body: "go on",
     };
     let whole = |parts: &[String; 2]| parts.join("\n\n");
-    let in_bytes = |bytes: usize| told(summary, next, whole, |text| text.len() <= bytes);
+    let in_bytes = |bytes: usize| fit_stand_in(summary, next, whole, |text| text.len() <= bytes);
     for (bytes, chars) in [(1_100, 999), (500, 400), (300, 200), (150, 100), (100, 50)] {
         let text = in_bytes(bytes).unwrap();
         assert!(text.starts_with("Summary (e8):\nword word"), "{text}");
@@ -363,9 +363,9 @@ proptest! {
             obligations: (0..counts.1).map(|n| format!("{n}{said}")).collect(),
         };
         let (body, next) = (found.summary(), vec![rest; counts.2].join("\n"));
-        let summary = Told { title: "S", handle: EntryHandle(8), body: &body };
-        let next = Told { title: "N", handle: EntryHandle(9), body: &next };
-        let text = told(summary, next, |parts| parts.join("\n"), |text| text.len() <= bytes);
+        let summary = StandInText { title: "S", handle: EntryHandle(8), body: &body };
+        let next = StandInText { title: "N", handle: EntryHandle(9), body: &next };
+        let text = fit_stand_in(summary, next, |parts| parts.join("\n"), |text| text.len() <= bytes);
         if let Some(text) = text {
             prop_assert!(text.len() <= bytes);
             let begin = |said: &String| said.chars().take(48).collect::<String>().trim_end().to_owned();

@@ -50,7 +50,7 @@ const NEGATIONS: &[&str] = &[
 /// A pattern in the current observations.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "FoundPattern")]
-pub struct Found {
+pub struct FoundPattern {
     /// The name of the group: class, tags and context.
     pub group: String,
     /// The observations, oldest first.
@@ -88,7 +88,7 @@ pub struct Found {
 /// `observations` are compared with the result: a pattern with the same members among as many turns is not news, and
 /// any other is to be replaced.
 #[must_use]
-pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<Found> {
+pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<FoundPattern> {
     let mut groups: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
     let mut known: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
     for entry in observations {
@@ -128,7 +128,7 @@ pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<Found> {
     found
 }
 
-impl Found {
+impl FoundPattern {
     /// The fields of the observation that records the pattern, with `source` as its source.
     #[must_use]
     pub fn fields(&self, source: Source) -> EntryFields {
@@ -185,7 +185,7 @@ pub fn wilson_lower(seen: usize, of: usize) -> f64 {
     ((middle - spread) / (1.0 + z2 / n)).clamp(0.0, 1.0)
 }
 
-fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<Found> {
+fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<FoundPattern> {
     let turns: BTreeSet<_> = members.iter().filter_map(|entry| occasion(entry)).collect();
     let (first, last) = (members.first()?, members.last()?);
     if members.len() < MEMBERS_MIN || turns.len() < TURNS_MIN {
@@ -193,7 +193,7 @@ fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<Found>
     }
     let stated = |entry: &&Entry| entry.fields.confidence.map_or(0.0, Confidence::value);
     let mean = members.iter().map(stated).sum::<f64>() / count(members.len());
-    Some(Found {
+    Some(FoundPattern {
         group: group.to_owned(),
         members: members.iter().map(|entry| Used::of(entry)).collect(),
         turns: turns.len(),
@@ -213,14 +213,14 @@ fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<Found>
 
 /// A pattern with the texts of its members and the entries that recorded it earlier.
 struct Sighted<'e> {
-    pattern: Found,
+    pattern: FoundPattern,
     texts: BTreeSet<&'e str>,
     sketch: Sketch,
     earlier: Vec<&'e Entry>,
 }
 
 impl<'e> Sighted<'e> {
-    fn of(pattern: Found, members: &[&'e Entry]) -> Self {
+    fn of(pattern: FoundPattern, members: &[&'e Entry]) -> Self {
         Self {
             texts: members.iter().map(|entry| entry.fields.body.trim()).collect(),
             sketch: Sketch::of(&pattern.text, NEGATIONS),
@@ -229,7 +229,7 @@ impl<'e> Sighted<'e> {
         }
     }
 
-    fn compared(self) -> Found {
+    fn compared(self) -> FoundPattern {
         let Self {
             mut pattern, earlier, ..
         } = self;
@@ -256,7 +256,7 @@ impl<'e> Sighted<'e> {
 /// Matches `patterns` with the `known` entries of their group that were found earlier. Each known entry recorded one of
 /// the patterns: the one with a member of the same text, or else the first with a similar text. Each entry is replaced
 /// by only one pattern.
-fn compared<'e>(mut patterns: Vec<Sighted<'e>>, known: &[&'e Entry]) -> Vec<Found> {
+fn compared<'e>(mut patterns: Vec<Sighted<'e>>, known: &[&'e Entry]) -> Vec<FoundPattern> {
     for entry in known {
         let text = entry.fields.body.trim();
         let said = patterns.iter().position(|one| one.texts.contains(text)).or_else(|| {

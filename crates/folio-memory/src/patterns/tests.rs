@@ -8,7 +8,7 @@ use crate::id::{EntryHandle, EntryId, PageId, Seq};
 use crate::keeping::ErasedFor;
 use crate::turn_testing::{NOW, observation};
 
-fn found(entries: &[Entry]) -> Vec<Found> {
+fn found(entries: &[Entry]) -> Vec<FoundPattern> {
     find(entries, &TypeRegistry::default())
 }
 
@@ -21,7 +21,7 @@ fn burgundy(handle: u64, turn: &str) -> Entry {
 }
 
 /// The entry that `pattern` becomes.
-fn said(pattern: &Found, handle: u64) -> Entry {
+fn said(pattern: &FoundPattern, handle: u64) -> Entry {
     let new = NewEntry {
         id: EntryId::derived(&["said", &handle.to_string()]),
         page: PageId::derived(&["p"]),

@@ -12,7 +12,7 @@ use crate::turn::{NewTurn, TurnQuery};
 
 /// The part of a space that somebody may read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sight {
+pub enum Visibility {
     /// The whole space.
     Space,
     /// The pages of a run, what was written in it, and the observations that ask the agent or a role of the run to act
@@ -24,7 +24,7 @@ pub enum Sight {
     Manifest(ReadScope),
 }
 
-impl Sight {
+impl Visibility {
     /// The part that `actor` may read. `thread` is the thread that the actor works in, and `scope` gives the read scope
     /// of the manifest if the actor is a tool.
     #[must_use]
@@ -39,7 +39,7 @@ impl Sight {
 
     /// Whether it includes a page with these fields.
     #[must_use]
-    pub fn takes_in_page(&self, page: &PageFields) -> bool {
+    pub fn includes_page(&self, page: &PageFields) -> bool {
         match self {
             Self::Space => true,
             Self::Run(run) => page.run.is_some() && page.run == *run,
@@ -51,7 +51,7 @@ impl Sight {
     /// Whether it includes a turn that began as `turn`: for a run, the turns of that run; for a thread, the turns in
     /// it.
     #[must_use]
-    pub fn takes_in_turn(&self, turn: &NewTurn) -> bool {
+    pub fn includes_turn(&self, turn: &NewTurn) -> bool {
         match self {
             Self::Space => true,
             Self::Run(run) => turn.run.is_some() && turn.run == *run,
@@ -62,14 +62,14 @@ impl Sight {
 
     /// Restricts `query` to turns that it includes; `None` if there can be none.
     #[must_use]
-    pub fn narrowed(&self, query: &TurnQuery) -> Option<TurnQuery> {
+    pub fn restrict_turns(&self, query: &TurnQuery) -> Option<TurnQuery> {
         let mut query = query.clone();
         self.narrow(&mut query.run, &mut query.thread).then_some(query)
     }
 
     /// Restricts `query` to pages that it includes; `None` if there can be none.
     #[must_use]
-    pub fn narrowed_pages(&self, query: &PageQuery) -> Option<PageQuery> {
+    pub fn restrict_pages(&self, query: &PageQuery) -> Option<PageQuery> {
         let mut query = query.clone();
         self.narrow(&mut query.run, &mut query.thread).then_some(query)
     }
@@ -86,17 +86,17 @@ impl Sight {
 
     /// Whether it includes `entry`, which stands on a page with the fields `page`.
     #[must_use]
-    pub fn takes_in(&self, entry: &Entry, page: &PageFields) -> bool {
+    pub fn includes_entry(&self, entry: &Entry, page: &PageFields) -> bool {
         let fields = &entry.fields;
         match self {
             Self::Space => true,
             Self::Run(run) => {
                 let acts = [Owner::agent(), Owner::planner(), Owner::executor()];
-                self.takes_in_page(page)
+                self.includes_page(page)
                     || run.is_some() && fields.source.run == *run
                     || entry.kind == EntryKind::Observation && acts.contains(&fields.owner)
             }
-            Self::Thread(_) => self.takes_in_page(page),
+            Self::Thread(_) => self.includes_page(page),
             Self::Manifest(scope) => {
                 let is_of_type = |name: &String| fields.type_name.as_ref() == Some(name);
                 entry.kind == EntryKind::Observation

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Denied, Operation, Reach, is_own, is_within, may, may_patch, reach};
+use super::{Denied, Operation, Reach, check_permission, is_in_own_scope, is_own, may_patch, reach};
 use crate::actor::{Actor, Role};
 use crate::change::{Change, FieldChange, NewEntry, NewPage};
 use crate::entry::{Entry, EntryKind};
@@ -141,21 +141,21 @@ impl Judged<'_> {
         match change {
             Change::EnsurePage(new) => self.judge_page(new),
             Change::SetPageStatus { page, .. } => {
-                may(actor, Operation::Pages, self.is_own_page(*page), &page.to_string())
+                check_permission(actor, Operation::Pages, self.is_own_page(*page), &page.to_string())
             }
             Change::AddEntry(new) => self.judge_add(new),
             Change::PatchEntry { entry, fields, .. } => self.judge_patch(*entry, fields),
             Change::AddLink(link) => self.judge_link(link),
-            Change::SetPolicy { .. } => may(actor, Operation::SetPolicy, false, "the policy of the space"),
+            Change::SetPolicy { .. } => check_permission(actor, Operation::SetPolicy, false, "the policy of the space"),
             // Registering a type is part of adding an entry of that type.
-            Change::RegisterType { .. } => may(actor, Operation::Add, true, "a type"),
+            Change::RegisterType { .. } => check_permission(actor, Operation::Add, true, "a type"),
             Change::EraseEntry { entry, why, .. } => {
                 // Erasing what is due by the policy is part of tidying.
                 let operation = match why {
                     ErasedFor::Forgotten => Operation::Forget,
                     _ => Operation::Archive,
                 };
-                may(actor, operation, false, &entry.to_string())
+                check_permission(actor, operation, false, &entry.to_string())
             }
             Change::BeginTurn(_) | Change::EndTurn { .. } => Ok(()),
         }
@@ -164,14 +164,14 @@ impl Judged<'_> {
     fn judge_page(&self, new: &NewPage) -> Result<(), Denied> {
         let what = format!("the {} page {:?}", new.fields.role, new.fields.title);
         if new.fields.brought.is_some() {
-            may(self.actor, Operation::Import, false, &what)?;
+            check_permission(self.actor, Operation::Import, false, &what)?;
         }
         // The scratch page and the scratchbooks are created by the first entry added to them.
         if self.is_standing(new) {
             return Ok(());
         }
         let within = self.is_own_fields(&new.fields);
-        may(self.actor, Operation::Pages, within, &what)
+        check_permission(self.actor, Operation::Pages, within, &what)
     }
 
     fn is_standing(&self, new: &NewPage) -> bool {
@@ -195,18 +195,18 @@ impl Judged<'_> {
             Some(name) => format!("an entry of kind {} and type {name}", new.kind),
             None => format!("an entry of kind {}", new.kind),
         };
-        may(actor, Operation::Add, within, &what)?;
+        check_permission(actor, Operation::Add, within, &what)?;
         if new.fields.brought.is_some() {
-            may(actor, Operation::Import, false, &what)?;
+            check_permission(actor, Operation::Import, false, &what)?;
         }
         // A compactor pins its summary until the next summary replaces it.
         if new.fields.pin_rank.is_some() && actor.role != Role::Compactor {
             let within = match actor.role {
                 Role::Executor => self.is_own_page(new.page),
-                Role::Client => !self.is_other_book(new.page),
+                Role::Client => !self.is_foreign_scratchbook(new.page),
                 _ => actor.run.is_some(),
             };
-            may(actor, Operation::Pin, within, "what it adds")?;
+            check_permission(actor, Operation::Pin, within, "what it adds")?;
         }
         Ok(())
     }
@@ -227,21 +227,21 @@ impl Judged<'_> {
             Some(entry) => {
                 let within = |operation| match (actor.role, operation) {
                     (Role::Executor, Operation::Pin) => self.is_own_page(entry.page),
-                    (Role::Client, Operation::Pin) => !self.is_other_book(entry.page),
-                    _ => self.is_within(entry),
+                    (Role::Client, Operation::Pin) => !self.is_foreign_scratchbook(entry.page),
+                    _ => self.is_in_own_scope(entry),
                 };
                 may_patch(actor, entry, within, fields)
             }
-            None => may(actor, Operation::PatchOthers, false, &id.to_string()),
+            None => check_permission(actor, Operation::PatchOthers, false, &id.to_string()),
         }
     }
 
     /// Whether `entry` is within the actor's own scope. For an entry in a run's tree, the page says which run it
     /// belongs to.
-    fn is_within(&self, entry: &Entry) -> bool {
+    fn is_in_own_scope(&self, entry: &Entry) -> bool {
         let actor = self.actor;
         let is_of_run = |page: &PageFields| page.run.is_some() && page.run == actor.run;
-        is_within(actor, entry)
+        is_in_own_scope(actor, entry)
             || actor.role == Role::Client && entry.page == scratchbook::page_of(self.space, &self.known.thread).0
             || matches!(actor.role, Role::Planner | Role::Executor) && self.fields_of(entry.page).is_some_and(is_of_run)
     }
@@ -251,12 +251,12 @@ impl Judged<'_> {
         let pages: Vec<PageId> = ends(link).filter_map(|end| end.parse().ok()).collect();
         if !pages.is_empty() {
             let within = pages.iter().all(|page| self.is_own_page(*page));
-            return may(actor, Operation::Pages, within, "a link of pages");
+            return check_permission(actor, Operation::Pages, within, "a link of pages");
         }
         // A link says something about entries that the write adds or changes, which are judged by themselves, or about
         // the writer's own.
         let is_theirs = |entry: EntryId| {
-            let is_known = |entry: &Entry| is_own(actor, entry) || self.is_within(entry);
+            let is_known = |entry: &Entry| is_own(actor, entry) || self.is_in_own_scope(entry);
             self.added.contains(&entry)
                 || self.patched.contains(&entry)
                 || self.known.entries.get(&entry).is_some_and(is_known)
@@ -264,7 +264,7 @@ impl Judged<'_> {
         if ends(link).filter_map(|end| end.parse().ok()).any(is_theirs) {
             return Ok(());
         }
-        may(actor, Operation::PatchOthers, false, &link.src)
+        check_permission(actor, Operation::PatchOthers, false, &link.src)
     }
 
     fn is_history(&self, page: PageId) -> bool {
@@ -273,7 +273,7 @@ impl Judged<'_> {
     }
 
     /// Whether `page` is the scratchbook of a thread other than the writer's.
-    fn is_other_book(&self, page: PageId) -> bool {
+    fn is_foreign_scratchbook(&self, page: PageId) -> bool {
         let fields = self.fields_of(page);
         fields.is_some_and(|fields| fields.role == PageRole::Scratchbook && !self.is_of_thread(fields))
     }

@@ -280,7 +280,7 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
         changes.push(FieldChange::LeaseUntil(None));
     }
     // A repeated request for what already holds, such as after a lost answer, succeeds (M7.4.34).
-    if item.fields.status == Status::Archived && !item.already_has(&changes) {
+    if item.fields.status == Status::Archived && !item.is_unchanged_by(&changes) {
         let message = format!("{} is archived, which is final; add a new item", item.handle);
         return Err(Invalid::new("archived", "status", message));
     }

@@ -12,15 +12,15 @@
 //! [`VERSION`] identifies the rules by which terms were made. Stores of terms keep it with them.
 
 mod fold;
+mod needle;
 mod query;
 mod snippet;
-mod sought;
 mod token;
 
 pub(crate) use fold::is_ignored;
+pub use needle::{Needle, plain, spellings};
 pub use query::{MAX_QUERY_TERMS, TextMatch, TextQuery};
 pub use snippet::{Snippet, SnippetPart, snippet};
-pub use sought::{Sought, plain, spellings};
 pub use token::is_of_spaceless;
 pub(crate) use token::is_picture;
 

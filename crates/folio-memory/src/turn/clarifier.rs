@@ -54,7 +54,7 @@ pub fn is_clarification(entry: &Entry) -> bool {
 /// thread or moves on to something else (seed 004: the observation is updated when the clarification is received). A
 /// confirmation that `clarity` answers is settled by that answer instead.
 #[must_use]
-pub fn clarified(situation: &Situation<'_>, clarity: &Clarity) -> Vec<Used> {
+pub fn settled_clarifications(situation: &Situation<'_>, clarity: &Clarity) -> Vec<Used> {
     if situation.background || situation.input.trim().is_empty() {
         return Vec::new();
     }

@@ -18,7 +18,9 @@ pub mod words;
 #[cfg(test)]
 mod tests;
 
-pub use clarifier::{Answer, Clarifier, Clarity, RuleClarifier, clarification_of, clarified, is_clarification};
+pub use clarifier::{
+    Answer, Clarifier, Clarity, RuleClarifier, clarification_of, is_clarification, settled_clarifications,
+};
 pub use decision::{Decision, Stage, Used};
 pub use evaluator::{Evaluation, Evaluator, Finished, RuleEvaluator};
 pub use executor::{Orderer, RuleOrderer, WorkOrder};

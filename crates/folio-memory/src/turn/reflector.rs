@@ -5,7 +5,7 @@ use std::fmt;
 use super::decision::{Decision, Stage, Used};
 use crate::entry::{Entry, EntryKind, State, Status};
 use crate::goals::Proposal;
-use crate::patterns::Found;
+use crate::patterns::FoundPattern;
 use crate::time::Timestamp;
 
 /// The input of the reflector.
@@ -14,7 +14,7 @@ pub struct Ending<'a> {
     /// Settled observations.
     pub resolved: &'a [Entry],
     /// The current patterns.
-    pub patterns: &'a [Found],
+    pub patterns: &'a [FoundPattern],
     /// Observations that could become goals.
     pub proposals: &'a [Proposal],
     /// The current instant.

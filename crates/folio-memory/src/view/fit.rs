@@ -58,7 +58,7 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     let (mut text, mut ends) = text_of(&all);
     let mut total = tokens.count(&text);
     while total > budget {
-        match all.iter_mut().rev().find(|part| part.says_something()) {
+        match all.iter_mut().rev().find(|part| part.is_shown()) {
             Some(last) => last.drop_one(),
             None => break,
         }
@@ -87,14 +87,14 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
 /// Makes every part that has entries mention them, from the first part on, as far as `budget` allows.
 fn name_all(all: &mut [Filled<'_>], budget: u32) {
     for at in 0..all.len() {
-        if all[at].is_empty() || all[at].says_something() {
+        if all[at].is_empty() || all[at].is_shown() {
             continue;
         }
         all[at].is_named = true;
         while cost_of(all) > budget {
             let later = &all[at + 1..];
             let last_lines = later.iter().rposition(|part| !part.taken.is_empty());
-            let Some(last) = last_lines.or_else(|| later.iter().rposition(Filled::says_something)) else {
+            let Some(last) = last_lines.or_else(|| later.iter().rposition(Filled::is_shown)) else {
                 all[at].is_named = false;
                 return;
             };
@@ -126,7 +126,7 @@ fn begin_all(all: &mut [Filled<'_>], budget: u32) {
         if let Some(least) = all[at].least() {
             all[at].refill(room.min(least));
         }
-        if !all[at].says_something() {
+        if !all[at].is_shown() {
             return;
         }
     }
@@ -140,7 +140,7 @@ fn hand_out(all: &mut [Filled<'_>], budget: u32) {
         }
         let room = room_of(all, at, budget);
         all[at].refill(room);
-        if !all[at].says_something() {
+        if !all[at].is_shown() {
             return;
         }
     }
@@ -149,7 +149,7 @@ fn hand_out(all: &mut [Filled<'_>], budget: u32) {
 /// What the part at `at` may cost if the others stay as they are.
 fn room_of(all: &[Filled<'_>], at: usize, budget: u32) -> u32 {
     let left = budget.saturating_sub(cost_of(all));
-    if all[at].says_something() {
+    if all[at].is_shown() {
         all[at].cost_of_own().saturating_add(left)
     } else {
         left.saturating_sub(group_cost(all, at))
@@ -176,7 +176,7 @@ fn own_share(all: &[Filled<'_>], at: usize) -> u32 {
 
 /// The cost of all lines, counted one by one.
 fn cost_of(all: &[Filled<'_>]) -> u32 {
-    let said = (0..all.len()).filter(|at| all[*at].says_something());
+    let said = (0..all.len()).filter(|at| all[*at].is_shown());
     said.fold(0, |sum: u32, at| {
         sum.saturating_add(all[at].cost_of_own())
             .saturating_add(group_cost(all, at))
@@ -224,7 +224,7 @@ pub(super) fn beginning<'l>(line: &'l str, name: &str, budget: u32, tokens: &dyn
 fn opens_group(all: &[Filled<'_>], at: usize) -> bool {
     let group = all[at].part.group;
     let before = all[..at].iter().rev().take_while(|part| part.part.group == group);
-    !group.is_empty() && !before.into_iter().any(Filled::says_something)
+    !group.is_empty() && !before.into_iter().any(Filled::is_shown)
 }
 
 /// The text, and the offset at which each part ends.
@@ -270,7 +270,7 @@ impl<'t> Filled<'t> {
         self.part.candidates.is_empty() && self.left() == 0
     }
 
-    fn says_something(&self) -> bool {
+    fn is_shown(&self) -> bool {
         !self.taken.is_empty() || self.is_named
     }
 
@@ -392,7 +392,7 @@ impl<'t> Filled<'t> {
     }
 
     fn write(&self, text: &mut String, opens_group: bool) {
-        if !self.says_something() {
+        if !self.is_shown() {
             return;
         }
         if opens_group {

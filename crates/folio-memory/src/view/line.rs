@@ -114,7 +114,7 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     }
     // Where there is room for little, it still says what strangers wrote (V11).
     let remarks = if is_head && !is_silent {
-        stranger(entry, is_silent).unwrap_or_default()
+        external_source(entry, is_silent).unwrap_or_default()
     } else {
         remarks(entry, is_silent)
     };
@@ -175,7 +175,7 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
         let sure = fields.confidence.map(|confidence| confidence.value() * 100.0);
         remarks.extend(sure.map(|sure| format!("{sure:.0}% sure")));
     }
-    remarks.extend(stranger(entry, is_silent));
+    remarks.extend(external_source(entry, is_silent));
     if is_silent {
         remarks.push("read it to see it".to_owned());
     }
@@ -183,7 +183,7 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
 }
 
 /// Who wrote `entry`, if its text is from outside; `None` if it is not.
-fn stranger(entry: &Entry, is_silent: bool) -> Option<String> {
+fn external_source(entry: &Entry, is_silent: bool) -> Option<String> {
     let fields = &entry.fields;
     let from = match fields.trust {
         Trust::Imported => "imported",
@@ -226,15 +226,18 @@ pub fn one_line(text: &str) -> String {
         return text.to_owned();
     }
     let spaced: String = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).collect();
-    harmless(&spaced).split_whitespace().collect::<Vec<_>>().join(" ")
+    strip_unsafe_chars(&spaced)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Returns `text` without characters that a terminal or a prompt would interpret, that change the writing direction, or
 /// that a model reads but a person does not see. Line ends and tabs stay, and so do characters that join letters or
 /// symbols.
 #[must_use]
-pub fn harmless(text: &str) -> Cow<'_, str> {
-    let is_harmless = |c: char| (!c.is_control() || matches!(c, '\n' | '\t')) && !turns_around(c) && !is_unseen(c);
+pub fn strip_unsafe_chars(text: &str) -> Cow<'_, str> {
+    let is_harmless = |c: char| (!c.is_control() || matches!(c, '\n' | '\t')) && !is_bidi_control(c) && !is_unseen(c);
     if text.chars().all(|c| is_harmless(c) && !is_tag(c) && !is_variation(c)) {
         return text.into();
     }
@@ -260,7 +263,7 @@ pub fn is_blank(text: &str) -> bool {
         )
     };
     let has_no_width =
-        |c: char| is_ignored(c) || is_unseen(c) || is_variation(c) || turns_around(c) || is_tag(c) || is_filler(c);
+        |c: char| is_ignored(c) || is_unseen(c) || is_variation(c) || is_bidi_control(c) || is_tag(c) || is_filler(c);
     text.chars()
         .all(|c| c.is_whitespace() || c.is_control() || has_no_width(c))
 }
@@ -295,7 +298,7 @@ fn takes(base: char, variation: char) -> bool {
     }
 }
 
-fn turns_around(c: char) -> bool {
+fn is_bidi_control(c: char) -> bool {
     matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{feff}')
 }
 

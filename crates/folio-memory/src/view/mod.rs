@@ -15,12 +15,12 @@ mod rollup;
 pub use book::{BookSections, Offer, Render, Shown, ViewSection, folded, parts_of, render, sections_of};
 pub use fit::{Part, fit};
 pub use line::{
-    Audience, Candidate, beyond_title, candidate, candidate_for, harmless, is_blank, is_untrusted, one_line,
+    Audience, Candidate, beyond_title, candidate, candidate_for, is_blank, is_untrusted, one_line, strip_unsafe_chars,
 };
 pub use place::{Message, Placement, Request, Speaker, place};
 pub use prompt::planner_block;
 pub use receipt::{Folded, Omitted, Receipt, Rendered, SectionReceipt};
-pub use rollup::{PageLines, PageTail, Standing, is_settled, rollup};
+pub use rollup::{PageCounts, PageLines, PageTail, is_settled, rollup};
 
 #[cfg(test)]
 mod tests;

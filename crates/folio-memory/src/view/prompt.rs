@@ -1,6 +1,6 @@
 //! The text that tells planners about the pages of their run (seed 000, "Prompting Changes").
 
-use super::rollup::{Fitted, PageLines, Standing, fit, unabridged};
+use super::rollup::{Fitted, PageCounts, PageLines, fit, unabridged};
 use crate::tokens::Tokens;
 
 const PLANNER: &str = "If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical \
@@ -21,7 +21,7 @@ const MAIN_SHARE: u64 = 40;
 pub fn planner_block(
     main: &PageLines,
     executors: &[PageLines],
-    more: &Standing,
+    more: &PageCounts,
     budget: u32,
     tokens: &dyn Tokens,
 ) -> String {

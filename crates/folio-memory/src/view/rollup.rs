@@ -129,11 +129,11 @@ fn rank(status: &str) -> u8 {
 impl PageLines {
     /// What a planner is shown of `page`, whose last entries are `tail`, oldest first.
     #[must_use]
-    pub fn told(page: &Page, tail: &[Entry]) -> Self {
+    pub fn for_planner(page: &Page, tail: &[Entry]) -> Self {
         Self::of(page, tail, Naming::Pages)
     }
 
-    /// What a planner is shown of a page that a commit is about to add. [`PageLines::name_it`] sets its handle later,
+    /// What a planner is shown of a page that a commit is about to add. [`PageLines::set_handle`] sets its handle later,
     /// and [`PageLines::is_named`] says whether it is set.
     #[must_use]
     pub fn of_new(fields: &PageFields) -> Self {
@@ -186,12 +186,12 @@ impl PageLines {
 
     /// Whether the page's handle is known.
     #[must_use]
-    pub fn is_named(&self) -> bool {
+    pub fn has_handle(&self) -> bool {
         self.handle.is_some()
     }
 
     /// Sets the page's handle once it is in the log.
-    pub fn name_it(&mut self, handle: PageHandle) {
+    pub fn set_handle(&mut self, handle: PageHandle) {
         self.handle = Some(handle);
     }
 
@@ -209,7 +209,7 @@ impl PageLines {
 
     /// Whether there is a line for `entry`.
     #[must_use]
-    pub fn tells_of(&self, entry: EntryId) -> bool {
+    pub fn has_entry(&self, entry: EntryId) -> bool {
         self.entries.iter().any(|line| line.id == entry)
     }
 
@@ -324,7 +324,7 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
     // If everything fits, no notice of more is needed.
     let mut used = match all <= budget {
         true => 0,
-        false => cost("", &notice_of(&Standing::of(pages), 9_999)),
+        false => cost("", &notice_of(&PageCounts::of(pages), 9_999)),
     };
     for (heading, shown) in headings.iter().zip(&mut shown) {
         let line = cost("", heading);
@@ -454,12 +454,12 @@ fn entry_text(entry: &Entry) -> String {
 
 /// The pages that are not shown individually: how many have each status, and how many need no attention.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct PageCounts {
     by_status: BTreeMap<String, usize>,
     settled: usize,
 }
 
-impl Standing {
+impl PageCounts {
     fn of<'a>(pages: impl IntoIterator<Item = &'a PageLines>) -> Self {
         let mut standing = Self::default();
         for page in pages {
@@ -514,7 +514,7 @@ impl Standing {
     }
 }
 
-fn notice_of(pages: &Standing, entries: usize) -> String {
+fn notice_of(pages: &PageCounts, entries: usize) -> String {
     match (pages.count(), entries) {
         (0, entries) => format!("+{entries} more entries"),
         (count, 0) => format!("+{count} more pages ({})", pages.in_words()),
@@ -524,7 +524,7 @@ fn notice_of(pages: &Standing, entries: usize) -> String {
 
 fn written(pages: &[PageLines], headings: &[String], shown: &mut [Option<Vec<usize>>]) -> String {
     let mut text = String::new();
-    let (mut more_pages, mut more_entries) = (Standing::default(), 0);
+    let (mut more_pages, mut more_entries) = (PageCounts::default(), 0);
     for ((page, heading), shown) in pages.iter().zip(headings).zip(shown) {
         let Some(entries) = shown else {
             more_pages.add(&page.status);

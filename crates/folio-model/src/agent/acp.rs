@@ -255,7 +255,7 @@ async fn talk(
         biased;
         ended = conversation => ended,
         // A child process may keep its pipes open without ever answering.
-        () = talking.gone() => {
+        () = talking.wait_until_ended() => {
             heard.lock().is_deaf = true;
             Err(agent_client_protocol::Error::internal_error())
         }
@@ -396,7 +396,7 @@ impl Asking {
 
 /// The conversation: initialization, a session, the task.
 async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, agent_client_protocol::Error> {
-    let mut over = Box::pin(over(asking.time, &asking.place.stop));
+    let mut over = Box::pin(stop_or_timeout(asking.time, &asking.place.stop));
     let beginning = async {
         let own = Implementation::new("folio", env!("CARGO_PKG_VERSION"));
         let hello = InitializeRequest::new(ProtocolVersion::V1)
@@ -452,7 +452,7 @@ fn is_lost(error: &agent_client_protocol::Error, heard: &Heard) -> bool {
 }
 
 /// Completes when the time is up or the call is cancelled.
-fn over(time: Duration, stop: &CancellationToken) -> impl Future<Output = Ended> + Send + 'static {
+fn stop_or_timeout(time: Duration, stop: &CancellationToken) -> impl Future<Output = Ended> + Send + 'static {
     let (time_up, stop) = (Instant::now() + time, stop.clone());
     async move {
         tokio::select! {

@@ -109,7 +109,7 @@ impl Model for RemoteAgent {
         };
         let why = tokio::select! {
             biased;
-            heard = work.heard(request, place) => {
+            heard = work.run_task(request, place) => {
                 return Ok(match heard.map_err(|failed| self.error(failed))? {
                     Heard::Done(text) => {
                         pieces(Delta::Text(text.clone()));
@@ -144,7 +144,7 @@ impl Model for RemoteAgent {
             remote: None,
             stage: Stage::Working(task.to_owned()),
         };
-        let _told = work.called_off(task).await;
+        let _told = work.cancel_task(task).await;
     }
 }
 
@@ -214,7 +214,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    async fn heard(&mut self, request: &Request, place: &Place) -> Result<Heard, Failed> {
+    async fn run_task(&mut self, request: &Request, place: &Place) -> Result<Heard, Failed> {
         // The caller gives up when the time is over.
         let time = self.agent.settings.limits().time;
         let answered = Answered::last_of(request);
@@ -224,26 +224,26 @@ impl Work<'_> {
             Stage::Beginning | Stage::Told => None,
         };
         let heard = match (task, &answered) {
-            (Some(task), answered) => match (self.awaited(&task).await?, answered) {
+            (Some(task), answered) => match (self.poll_until_done(&task).await?, answered) {
                 // It still asks what was answered: the driver died before it sent the answer. The answer is sent as the
                 // same message.
                 (Heard::Asking { words, .. }, Some(answered)) if question_in(&words) == answered.question => {
-                    self.told(answered, key, time).await?
+                    self.send_answer(answered, key, time).await?
                 }
                 (heard, _) => heard,
             },
             (None, Some(answered)) => {
-                self.working(answered.task.to_owned(), place).await?;
-                self.told(answered, key, time).await?
+                self.record_task_id(answered.task.to_owned(), place).await?;
+                self.send_answer(answered, key, time).await?
             }
             (None, None) => {
-                let remote = self.found().await?;
+                let remote = self.find_remote().await?;
                 // From here on the agent may be working.
                 self.stage = Stage::Told;
                 match remote.send(prompt::of(request), None, key, time).await? {
                     Progress::Working(task) => {
-                        let task = self.working(task, place).await?;
-                        self.awaited(&task).await?
+                        let task = self.record_task_id(task, place).await?;
+                        self.poll_until_done(&task).await?
                     }
                     other => self.ended(other).await?,
                 }
@@ -256,11 +256,11 @@ impl Work<'_> {
     }
 
     /// Sends the answer to a question, and returns the result of the task.
-    async fn told(&mut self, answered: &Answered<'_>, key: &str, time: Duration) -> Result<Heard, Failed> {
-        let remote = self.found().await?;
+    async fn send_answer(&mut self, answered: &Answered<'_>, key: &str, time: Duration) -> Result<Heard, Failed> {
+        let remote = self.find_remote().await?;
         let answer = answered.answer.to_owned();
         match remote.send(answer, Some(answered.task), key, time).await? {
-            Progress::Working(task) => self.awaited(&task).await,
+            Progress::Working(task) => self.poll_until_done(&task).await,
             other => self.ended(other).await,
         }
     }
@@ -272,7 +272,7 @@ impl Work<'_> {
             Progress::Failed(failed) => Err(failed),
             Progress::WantsLogin { task, words } => {
                 // Nobody can log in here, so it need not wait.
-                let _told = self.called_off(&task).await;
+                let _told = self.cancel_task(&task).await;
                 let message = because("it requires a login", &words);
                 Err(Failed::new(ModelErrorKind::Unauthorised, message))
             }
@@ -280,7 +280,7 @@ impl Work<'_> {
         }
     }
 
-    async fn found(&mut self) -> Result<Arc<Remote>, Failed> {
+    async fn find_remote(&mut self) -> Result<Arc<Remote>, Failed> {
         if let Some(remote) = &self.remote {
             return Ok(Arc::clone(remote));
         }
@@ -298,7 +298,7 @@ impl Work<'_> {
 
     /// The agent is working: has the id of the task recorded, so that the driver of the run can poll it even after a
     /// crash.
-    async fn working(&mut self, task: String, place: &Place) -> Result<String, Failed> {
+    async fn record_task_id(&mut self, task: String, place: &Place) -> Result<String, Failed> {
         self.stage = Stage::Working(task.clone());
         let Some(sessions) = &place.sessions else {
             return Ok(task);
@@ -313,10 +313,10 @@ impl Work<'_> {
     }
 
     /// Polls `task` until it is done or asks something. An agent that is temporarily unavailable is waited for.
-    async fn awaited(&mut self, task: &str) -> Result<Heard, Failed> {
+    async fn poll_until_done(&mut self, task: &str) -> Result<Heard, Failed> {
         let (mut pause, mut odd) = (PAUSE, 0);
         loop {
-            let looked = match self.found().await {
+            let looked = match self.find_remote().await {
                 Ok(remote) => remote.look(task).await,
                 Err(failed) => Err(failed),
             };
@@ -330,9 +330,9 @@ impl Work<'_> {
                     ModelErrorKind::Unreached | ModelErrorKind::RateLimited => failed.retry_after,
                     // It does not know the task, or denies access: waiting does not help.
                     ModelErrorKind::Unknown | ModelErrorKind::Unauthorised => {
-                        return Err(self.unheard(task, failed).await);
+                        return Err(self.cancel_lost_task(task, failed).await);
                     }
-                    _ if odd + 1 == ODD_MAX => return Err(self.unheard(task, failed).await),
+                    _ if odd + 1 == ODD_MAX => return Err(self.cancel_lost_task(task, failed).await),
                     _ => {
                         odd += 1;
                         None
@@ -345,10 +345,10 @@ impl Work<'_> {
     }
 
     /// The task can no longer be polled, so its outcome is unknown, and it is cancelled.
-    async fn unheard(&mut self, task: &str, failed: Failed) -> Failed {
+    async fn cancel_lost_task(&mut self, task: &str, failed: Failed) -> Failed {
         let what = format!("it is working on {task}, and its progress cannot be queried");
         let why = because(&what, &failed.message);
-        let message = match self.called_off(task).await {
+        let message = match self.cancel_task(task).await {
             Ok(()) => format!("{why}; it was told to stop"),
             Err(_) => why,
         };
@@ -357,15 +357,15 @@ impl Work<'_> {
 
     /// It asks something and nobody can answer, so the task is cancelled.
     async fn unanswered(&mut self, task: &str, words: &str) -> Failed {
-        let _told = self.called_off(task).await;
+        let _told = self.cancel_task(task).await;
         let what = "it asks a question, and nobody is there to answer it";
         Failed::new(ModelErrorKind::Failed, because(what, &brief(words)))
     }
 
     /// Cancels the task; the error says why the agent could not be told.
-    async fn called_off(&mut self, task: &str) -> Result<(), String> {
+    async fn cancel_task(&mut self, task: &str) -> Result<(), String> {
         let grace = self.agent.settings.limits().grace;
-        let telling = async { self.found().await?.cancel(task).await };
+        let telling = async { self.find_remote().await?.cancel(task).await };
         match tokio::time::timeout(grace, telling).await {
             Ok(told) => told.map_err(|failed| failed.message),
             Err(_) => Err("it does not answer".to_owned()),
@@ -382,7 +382,7 @@ impl Work<'_> {
             Stage::Told => Err("the id that it gave the task is not known".to_owned()),
             Stage::Working(task) => {
                 let task = task.clone();
-                self.called_off(&task).await
+                self.cancel_task(&task).await
             }
         };
         let message = match unheard {

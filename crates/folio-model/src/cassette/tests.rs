@@ -213,7 +213,7 @@ impl Model for Listening {
         self.hears(question);
     }
 
-    fn heard(&self, _: &Request, reply: &Reply) {
+    fn observe_reply(&self, _: &Request, reply: &Reply) {
         self.hears(&reply.text);
     }
 
@@ -241,7 +241,7 @@ async fn recording_model_forwards_all_calls_to_its_inner_model_e9_11() {
     recording.call_off("c1").await;
     recording.reply_in(&one, &place, &mut |_| {}).await.unwrap_err();
     let script = ScriptedModel::new([When::any().text("done")]);
-    recording.heard(&one, &ask(&script, &one).await.unwrap());
+    recording.observe_reply(&one, &ask(&script, &one).await.unwrap());
     assert_eq!(*locked_list(&inner.told), ["c1", "in", "reply", "done"]);
 }
 

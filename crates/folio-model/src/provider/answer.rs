@@ -1,6 +1,6 @@
 //! Assembles the pieces of an answer.
 
-use folio_memory::call_ids::tell_apart;
+use folio_memory::call_ids::make_ids_unique;
 use folio_memory::canonical;
 use folio_memory::readable::read;
 use genai::chat::StopReason;
@@ -80,7 +80,7 @@ fn said(mut answer: Answer, failures: Failures<'_>) -> Result<Reply, ModelError>
     }
     let mut tool_calls: Vec<ToolCall> = calls.into_iter().map(wanted).collect();
     // Some providers send no ids, or the same one for each call.
-    tell_apart(tool_calls.iter_mut().map(|call| &mut call.id));
+    make_ids_unique(tool_calls.iter_mut().map(|call| &mut call.id));
     let cause = match &stop {
         _ if tool_calls.len() < all => StopCause::Length,
         _ if !tool_calls.is_empty() => StopCause::ToolCalls,

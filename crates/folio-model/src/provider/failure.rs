@@ -84,7 +84,7 @@ impl Failures<'_> {
         } else {
             "it answered with an error"
         };
-        let error = self.told(what, None, ModelErrorKind::Unavailable, body);
+        let error = self.error_from_body(what, None, ModelErrorKind::Unavailable, body);
         match has_begun {
             // This holds even for a rate limit: the pieces that came were generated.
             true => ModelError {
@@ -101,7 +101,7 @@ impl Failures<'_> {
         if let Ok(body) = &body
             && is_error(body)
         {
-            return self.told("it answered with an error", None, ModelErrorKind::Malformed, body);
+            return self.error_from_body("it answered with an error", None, ModelErrorKind::Malformed, body);
         }
         let url = self.asked();
         let (kind, what) = match came.trim_ascii() {
@@ -151,7 +151,7 @@ impl Failures<'_> {
         }
         let is_page = body.trim_start().starts_with('<');
         let body: Value = serde_json::from_str(body).unwrap_or(Value::Null);
-        let mut error = self.told(
+        let mut error = self.error_from_body(
             &format!("it said {status}"),
             Some(status),
             ModelErrorKind::Invalid,
@@ -169,7 +169,7 @@ impl Failures<'_> {
     }
 
     /// The error that `body` reports, classified, with what can be done; `otherwise` is its kind if nothing says.
-    fn told(self, what: &str, status: Option<u16>, otherwise: ModelErrorKind, body: &Value) -> ModelError {
+    fn error_from_body(self, what: &str, status: Option<u16>, otherwise: ModelErrorKind, body: &Value) -> ModelError {
         let (code, said) = (self.code(body), words_in(body));
         let said_status = status_of(body);
         let problem = Problem {

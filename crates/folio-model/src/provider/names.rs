@@ -18,7 +18,7 @@ const OPENAI_ID_CHARS_MAX: usize = 40;
 /// The name of a tool as it is sent: `maps.route` becomes `maps__route`.
 ///
 /// A name that could be mistaken for another one ends with a part of its hash.
-pub(super) fn sent(name: &str) -> Cow<'_, str> {
+pub(super) fn encode_tool_name(name: &str) -> Cow<'_, str> {
     if name.len() <= CHARS_MAX && name.chars().all(is_plain) && !name.contains("__") {
         return Cow::Borrowed(name);
     }
@@ -105,10 +105,10 @@ impl CallIds {
 }
 
 /// The reply with the tool names that `request` uses.
-pub(super) fn understood(mut reply: Reply, request: &Request) -> Reply {
+pub(super) fn decode_tool_names(mut reply: Reply, request: &Request) -> Reply {
     for call in &mut reply.tool_calls {
         let known = request.tools.iter().map(|tool| &tool.name);
-        if let Some(name) = known.into_iter().find(|name| sent(name) == call.tool) {
+        if let Some(name) = known.into_iter().find(|name| encode_tool_name(name) == call.tool) {
             call.tool.clone_from(name);
         }
     }
@@ -150,7 +150,7 @@ mod tests {
             "files.réad",
             &long,
         ];
-        let sent: BTreeSet<_> = names.iter().map(|name| sent(name)).collect();
+        let sent: BTreeSet<_> = names.iter().map(|name| encode_tool_name(name)).collect();
         assert_eq!(sent.len(), names.len(), "{sent:?}");
         for name in &sent {
             let is_taken = name.len() <= 64 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
@@ -234,7 +234,7 @@ mod tests {
             stop: crate::model::StopCause::ToolCalls,
             usage: None,
         };
-        let tools: Vec<_> = understood(reply, &request)
+        let tools: Vec<_> = decode_tool_names(reply, &request)
             .tool_calls
             .into_iter()
             .map(|call| call.tool)

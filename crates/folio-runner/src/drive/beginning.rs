@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Done, Drive};
 use crate::brief::Reader;
-use crate::by_tool::Hands;
-use crate::compact::{PutAway, PuttingAway};
+use crate::compact::{Compaction, CompactionResult};
 use crate::compactor::ModelCompactor;
 use crate::error::RunnerError;
 use crate::sessions::{self, First};
+use crate::tool_executor::WorkerContext;
 use crate::{grants, models, perform};
 
 impl Drive {
@@ -26,10 +26,15 @@ impl Drive {
             let spec = registry.get(&call.tool).map(|tool| tool.spec());
             spec.is_some_and(|spec| spec.effect == Effect::Pure && spec.scratch_page_query.is_none())
         };
-        let batch = self.ahead.number();
-        let calls: Vec<_> = self.ahead.batch.calls.extract_if(.., |call| computes(call)).collect();
+        let batch = self.pending_writes.batch_number();
+        let calls: Vec<_> = self
+            .pending_writes
+            .batch
+            .calls
+            .extract_if(.., |call| computes(call))
+            .collect();
         for call in calls {
-            self.ahead.begins_call();
+            self.pending_writes.note_call_started();
             self.begin(call, batch);
         }
     }
@@ -86,7 +91,7 @@ impl Drive {
             ..self.context.clone()
         };
         context.allowed |= grants::allows_tool(&self.allowed_tools, &model.worker_name());
-        let hands = Hands {
+        let hands = WorkerContext {
             run: self.run.id(),
             registry: self.shared.registry.clone(),
             context,
@@ -121,7 +126,7 @@ impl Drive {
         };
         let cancel = self.under_way.begin(node, batch);
         self.begun.push(Box::pin(async move {
-            let put = putting.unless(cancel).await?;
+            let put = putting.run_unless_cancelled(cancel).await?;
             Ok(Done::PutAway(Box::new(put), batch))
         }));
     }
@@ -131,25 +136,25 @@ impl Drive {
         let Some(putting) = self.putting_away(action) else {
             return Ok(());
         };
-        let done = Box::pin(putting.unless(CancellationToken::new())).await?;
+        let done = Box::pin(putting.run_unless_cancelled(CancellationToken::new())).await?;
         self.put_away_ended(done).await
     }
 
     /// Records the result of putting away.
-    pub(super) async fn put_away_ended(&mut self, done: PutAway) -> Result<(), RunnerError> {
+    pub(super) async fn put_away_ended(&mut self, done: CompactionResult) -> Result<(), RunnerError> {
         let note = done.note(self.shared.workspace.now(), &self.actor());
-        self.ahead.batch.notes.extend(note);
+        self.pending_writes.batch.notes.extend(note);
         let event = done.event(&self.run);
         self.record_any(event).await
     }
 
-    fn putting_away(&self, action: CompactAction) -> Option<PuttingAway> {
+    fn putting_away(&self, action: CompactAction) -> Option<Compaction> {
         let models = self.shared.options.models.as_ref()?;
         let reader = Reader::of(models, &self.memory);
         let workspace = &self.shared.workspace;
         let compactor = models.compactor.clone();
         let compactor = compactor.map(|model| ModelCompactor::new(model).among(self.shared.model_places.clone()));
-        Some(PuttingAway::of(
+        Some(Compaction::of(
             workspace,
             self.actor(),
             &self.run,

@@ -42,7 +42,7 @@ impl<T> Calls<T> {
     }
 
     /// Awaits `work`, and polls the calls while it is pending. Work that is ready at once costs nothing more.
-    pub(super) async fn beside<W>(&mut self, mut work: Pin<&mut impl Future<Output = W>>) -> W {
+    pub(super) async fn poll_alongside<W>(&mut self, mut work: Pin<&mut impl Future<Output = W>>) -> W {
         poll_fn(|context| {
             let worked = work.as_mut().poll(context);
             if worked.is_pending() {
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(calls.next(true).now_or_never(), None, "both wait");
         {
             let own = pin!(in_turn(&places, 'w'));
-            let mut work = pin!(calls.beside(own));
+            let mut work = pin!(calls.poll_alongside(own));
             assert_eq!(work.as_mut().now_or_never(), None, "it waits behind them");
             drop(taken);
             assert_eq!(work.as_mut().now_or_never(), None, "it is woken by the last of them");

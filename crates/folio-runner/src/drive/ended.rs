@@ -15,20 +15,20 @@ impl Drive {
     /// and of tasks that have a plan or are done by a model or a person: in the commit of their ends, as for other
     /// calls.
     pub(super) async fn observe_ended(&mut self) -> Result<(), RunnerError> {
-        let events = &self.ahead.batch.events;
-        let ended = events[self.ahead.batch.looked_at..]
+        let events = &self.pending_writes.batch.events;
+        let ended = events[self.pending_writes.batch.looked_at..]
             .iter()
             .filter_map(|event| match event {
                 Event::Finished { node, result } if self.run.is_observed_at_end(*node) => Some((*node, result.clone())),
                 _ => None,
             });
         let ended: Vec<_> = ended.collect();
-        self.ahead.batch.looked_at = events.len();
+        self.pending_writes.batch.looked_at = events.len();
         for (node, mut result) in ended {
             if let Output::Blob { hash, .. } = &result.output {
                 let value = self
                     .bodies
-                    .at_hand(&self.run, |run| run.value_of(&result.output))
+                    .with_outputs_loaded(&self.run, |run| run.value_of(&result.output))
                     .await?;
                 result.output = Output::of(match value {
                     Some(value) => value,
@@ -36,7 +36,7 @@ impl Drive {
                 });
             }
             let ruled = |run: &Run| ruled(run, node, &result);
-            let (ruled, problems) = self.bodies.at_hand(&self.run, ruled).await?;
+            let (ruled, problems) = self.bodies.with_outputs_loaded(&self.run, ruled).await?;
             let call = self.run.node(node).filter(|view| view.kind == NodeKind::Call);
             let tool = call.and_then(|view| view.call.split(' ').next());
             let writes = Writes {
@@ -44,9 +44,9 @@ impl Drive {
                 ..Writes::default()
             };
             let taken = self.memory.take_in(&self.run, node, writes, ruled, problems);
-            self.ahead.batch.writes_memory |= !taken.changes.is_empty();
-            self.ahead.batch.changes.extend(taken.changes);
-            self.ahead.batch.notes.extend(taken.notes);
+            self.pending_writes.batch.writes_memory |= !taken.changes.is_empty();
+            self.pending_writes.batch.changes.extend(taken.changes);
+            self.pending_writes.batch.notes.extend(taken.notes);
         }
         Ok(())
     }

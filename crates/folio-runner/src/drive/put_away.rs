@@ -12,10 +12,10 @@ use crate::error::RunnerError;
 
 impl Drive {
     /// Removes from `changes` the patches of archived and erased entries, and returns the other patched entries.
-    pub(super) fn leave_out(&self, changes: &mut Vec<Change>) -> Vec<EntryId> {
+    pub(super) fn remove_archived_patches(&self, changes: &mut Vec<Change>) -> Vec<EntryId> {
         let mut patched = Vec::new();
         changes.retain(|change| match change {
-            Change::PatchEntry { entry, .. } if self.put_away.contains(entry) => false,
+            Change::PatchEntry { entry, .. } if self.archived_entries.contains(entry) => false,
             Change::PatchEntry { entry, .. } => {
                 patched.push(*entry);
                 true
@@ -27,7 +27,7 @@ impl Drive {
 
     /// Whether a commit that was refused with `error` can be tried again on the current state, without those of
     /// `patched` that were archived or erased.
-    pub(super) async fn may_be_written_anew(
+    pub(super) async fn can_retry_commit(
         &mut self,
         error: &StoreError,
         patched: &[EntryId],
@@ -36,13 +36,13 @@ impl Drive {
             StoreError::StaleRun { .. } | StoreError::OtherPolicy { .. } | StoreError::WrittenElsewhere { .. } => {
                 Ok(true)
             }
-            StoreError::Invalid(_) | StoreError::NotFound { .. } => self.finds_put_away(patched).await,
+            StoreError::Invalid(_) | StoreError::NotFound { .. } => self.note_archived_entries(patched).await,
             _ => Ok(false),
         }
     }
 
     /// Notes which of `patched` were archived or erased; returns whether any of these were not known.
-    async fn finds_put_away(&mut self, patched: &[EntryId]) -> Result<bool, RunnerError> {
+    async fn note_archived_entries(&mut self, patched: &[EntryId]) -> Result<bool, RunnerError> {
         let mut has_found = false;
         for id in patched {
             let is_gone = match self.shared.workspace.entry(Ref::Id(*id)).await {
@@ -50,7 +50,7 @@ impl Drive {
                 Err(WorkspaceError::Store(StoreError::NotFound { .. })) => true,
                 Err(error) => return Err(error.into()),
             };
-            has_found |= is_gone && self.put_away.insert(*id);
+            has_found |= is_gone && self.archived_entries.insert(*id);
         }
         Ok(has_found)
     }

@@ -17,7 +17,7 @@ use crate::pages::RunPages;
 impl Drive {
     /// Reports that a call waits because another run writes the same, or that none waits any more: to whoever watches,
     /// and once to the trace.
-    pub(super) fn tell_what_holds_up(&mut self, waits: bool) {
+    pub(super) fn report_held_up(&mut self, waits: bool) {
         if !waits && self.held_up.is_empty() {
             return;
         }
@@ -63,7 +63,7 @@ impl Drive {
         let workspace = &shared.workspace;
         let reader = Reader::of(models, &self.memory);
         let is_near = nodes.iter().any(|node| is_near(&self.run, *node));
-        if self.ahead.writes_memory() {
+        if self.pending_writes.writes_memory() {
             return Ok(false);
         }
         let moment = workspace.moment().await?;
@@ -74,7 +74,10 @@ impl Drive {
             let Ok(pages) = reader.pages(self.pages.as_ref(), &self.run, node) else {
                 return Ok(false);
             };
-            let title = self.bodies.at_hand(&self.run, |run| run.title(node)).await?;
+            let title = self
+                .bodies
+                .with_outputs_loaded(&self.run, |run| run.title(node))
+                .await?;
             let memory = reader.memory(workspace, moment, title, &pages).await?;
             let book = reader.book(workspace, moment).await?;
             briefed.push(told(&self.run, node, memory, book));
@@ -92,25 +95,25 @@ impl Drive {
         let workspace = &shared.workspace;
         self.pages.take_if(|pages| !pages.stand(moment));
         if self.pages.is_none() {
-            if self.ahead.is_writing() {
+            if self.pending_writes.is_writing() {
                 return Ok(false);
             }
-            self.ahead.batch.told = 0;
+            self.pending_writes.batch.described_changes = 0;
             self.pages = RunPages::read(workspace, moment, &self.run).await?;
         }
-        self.tell_pages().await;
-        Ok(self.pages.is_some() || self.ahead.batch.is_empty())
+        self.update_pages_text().await;
+        Ok(self.pages.is_some() || self.pending_writes.batch.is_empty())
     }
 
     /// Adds the gathered changes to the text about the run's pages.
-    pub(super) async fn tell_pages(&mut self) {
-        let batch = &mut self.ahead.batch;
+    pub(super) async fn update_pages_text(&mut self) {
+        let batch = &mut self.pending_writes.batch;
         let Some(pages) = &mut self.pages else { return };
         let mut is_known = !batch.writes_memory;
-        for change in batch.changes.iter().skip(batch.told) {
+        for change in batch.changes.iter().skip(batch.described_changes) {
             is_known = is_known && pages.take(&self.shared.workspace, &self.run, change).await.is_ok();
         }
-        batch.told = batch.changes.len();
+        batch.described_changes = batch.changes.len();
         if !is_known {
             self.pages = None;
         }

@@ -72,13 +72,13 @@ async fn most_at_hand(steps: Value, outputs_at_hand: Option<usize>) -> (usize, u
         drive.step(std::mem::take(&mut done)).await.unwrap();
         most = most.max(drive.run.cached_bytes());
         times += 1;
-        if drive.run.result().is_some() && drive.ahead.is_durable() {
+        if drive.run.result().is_some() && drive.pending_writes.is_durable() {
             let result = drive.run.result().unwrap();
             assert_eq!(result.status.as_str(), "ok", "{}", result.notes);
             return (most, times);
         }
         tokio::select! {
-            (writing, written) = drive.ahead.written() => drive.take_in(writing, written).await.unwrap(),
+            (writing, written) = drive.pending_writes.wait_for_write() => drive.handle_write_result(writing, written).await.unwrap(),
             Some(first) = calls.next(true) => done.push(first.unwrap()),
         }
     }

@@ -5,8 +5,8 @@ use folio_memory::{Actor, Role};
 use folio_store::{Commit, Committed, Expected, Record, RunAppend, StoreError};
 
 use super::{Done, Drive};
-use crate::ahead::Writing;
 use crate::error::RunnerError;
+use crate::pending_writes::Writing;
 use crate::steps::status_of;
 
 /// How often in a row a commit is rebuilt because somebody else wrote to the journal in between.
@@ -14,26 +14,27 @@ const CONFLICTS_MAX: u32 = 100;
 
 impl Drive {
     /// Writes what was gathered, and waits for it.
-    pub(super) async fn write_here(&mut self) -> Result<(), RunnerError> {
-        self.tell_pages().await;
+    pub(super) async fn write_and_wait(&mut self) -> Result<(), RunnerError> {
+        self.update_pages_text().await;
         let (commit, writing) = self.next_commit();
         let written = self.shared.workspace.commit(commit).await;
-        self.take_in(writing, written.map_err(RunnerError::from)).await
+        self.handle_write_result(writing, written.map_err(RunnerError::from))
+            .await
     }
 
     /// Starts to write what was gathered while the run goes on.
-    pub(super) async fn write_beside(&mut self) {
-        self.tell_pages().await;
+    pub(super) async fn write_in_background(&mut self) {
+        self.update_pages_text().await;
         let (commit, writing) = self.next_commit();
         let workspace = self.shared.workspace.clone();
         let written = tokio::spawn(async move { Ok(workspace.commit(commit).await?) });
-        self.ahead.write(writing, written);
+        self.pending_writes.write(writing, written);
     }
 
     /// The commit that writes the gathered batch.
     fn next_commit(&mut self) -> (Commit, Writing<Done>) {
-        let (mut batch, mut writing) = self.ahead.take();
-        writing.patched = self.leave_out(&mut batch.changes);
+        let (mut batch, mut writing) = self.pending_writes.take();
+        writing.patched = self.remove_archived_patches(&mut batch.changes);
         let workspace = &self.shared.workspace;
         let (id, head) = (self.run.id(), self.followed.head());
         let append = RunAppend {
@@ -74,7 +75,7 @@ impl Drive {
     ///
     /// If somebody else wrote to the journal in between (a request to stop) or changed the policy, nothing was written.
     /// The run is then folded anew with that in it, and the outcomes of what was durably begun are applied again.
-    pub(super) async fn take_in(
+    pub(super) async fn handle_write_result(
         &mut self,
         writing: Writing<Done>,
         written: Result<Committed, RunnerError>,
@@ -82,15 +83,15 @@ impl Drive {
         match written {
             Ok(committed) => {
                 self.conflicts = 0;
-                self.followed.knows(committed.seq);
+                self.followed.set_head(committed.seq);
                 if let Some(names) = writing.writes {
-                    self.locks.has_stored(names, &self.run);
+                    self.locks.mark_stored(names, &self.run);
                 }
                 if let Some(pages) = &mut self.pages {
                     pages.name(&committed.pages);
                 }
-                self.ahead.has_now_written(writing.batch);
-                self.bodies.are_written(&writing.bodies);
+                self.pending_writes.mark_written(writing.batch);
+                self.bodies.mark_written(&writing.bodies);
                 let workspace = &self.shared.workspace;
                 writing.notes.into_iter().for_each(|note| workspace.note(note));
                 for call in writing.calls {
@@ -110,17 +111,17 @@ impl Drive {
                 }
                 for outcome in writing.outcomes {
                     if let Done::Session(begun, batch) = outcome {
-                        let asking = begun.go_on();
+                        let asking = begun.confirm_recorded();
                         self.begun
                             .push(Box::pin(async move { Ok(Done::Asked(Box::new(asking.await), batch)) }));
                     }
                 }
                 Ok(())
             }
-            Err(RunnerError::Store(error)) if self.may_be_written_anew(&error, &writing.patched).await? => {
+            Err(RunnerError::Store(error)) if self.can_retry_commit(&error, &writing.patched).await? => {
                 // Waiting for what other runs write does not count as a conflict: it takes as long as they do.
                 if let StoreError::WrittenElsewhere { name, run, head } = &error {
-                    self.locks.is_refused(&self.shared.workspace, name, *run, *head);
+                    self.locks.note_refusal(&self.shared.workspace, name, *run, *head);
                 } else {
                     self.conflicts += 1;
                 }
@@ -132,23 +133,23 @@ impl Drive {
                 }
                 let (run, head) = self.shared.fold(self.run.id()).await?;
                 self.run = run;
-                self.bodies.start_anew();
+                self.bodies.clear_unwritten();
                 self.pages = None;
-                self.tell_run();
+                self.configure_run();
                 self.locks.follow(&self.run);
-                self.followed.knows(head);
-                let mut outcomes = self.ahead.start_anew(writing);
+                self.followed.set_head(head);
+                let mut outcomes = self.pending_writes.discard_pending(writing);
                 outcomes.retain(|outcome| match outcome {
                     Done::Call(_, batch)
                     | Done::Asked(_, batch)
                     | Done::Session(_, batch)
                     | Done::PutAway(_, batch)
-                    | Done::Checked(_, Some(batch), _) => self.ahead.has_written(*batch),
+                    | Done::Checked(_, Some(batch), _) => self.pending_writes.has_written(*batch),
                     Done::Checked(_, None, _) => true,
                 });
                 // What was begun ahead is discarded.
                 self.under_way.calls.retain(|_, call| {
-                    let counts = self.ahead.has_written(call.batch);
+                    let counts = self.pending_writes.has_written(call.batch);
                     if !counts {
                         call.cancel.cancel();
                     }
@@ -205,7 +206,7 @@ impl Drive {
         }
         // Whoever asked for something wrote that onto the run's pages.
         self.pages = None;
-        self.followed.knows(since.max(journal.head));
+        self.followed.set_head(since.max(journal.head));
         Ok(())
     }
 }

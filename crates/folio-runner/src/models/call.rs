@@ -11,14 +11,14 @@ use folio_model::{
     ToolDescription, Worker,
 };
 use folio_tools::ToolContext;
-use folio_tools::panics::caught;
+use folio_tools::panics::catch_panic;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::RunnerModel;
-use crate::by_tool::{self, Hands};
 use crate::perform::GRACE;
 use crate::places::{self, Places};
+use crate::tool_executor::{self, WorkerContext};
 
 /// Why an agent program is not started.
 const NO_COMMAND: &str =
@@ -42,7 +42,7 @@ pub(crate) async fn ask(
     model: RunnerModel,
     all: Option<Arc<Places>>,
     action: AskAction,
-    hands: Hands,
+    hands: WorkerContext,
     sessions: mpsc::Sender<NewSession>,
 ) -> AskEnded {
     let id = (action.node, action.call);
@@ -50,7 +50,7 @@ pub(crate) async fn ask(
     if let Some(worker) = model.model.worker() {
         let answer = match (place_of(&model, worker, &action, &hands.context), worker) {
             (Ok(_), Worker::Tool { name, argument }) => {
-                by_tool::work(&model, all.as_ref(), (name, argument), action, hands).await
+                tool_executor::work(&model, all.as_ref(), (name, argument), action, hands).await
             }
             (Ok(place), _) => {
                 let place = Place {
@@ -129,7 +129,7 @@ pub(crate) async fn reply_of(
     name: &str,
     asked: impl Future<Output = Result<Reply, ModelError>>,
 ) -> Result<Reply, ModelError> {
-    caught(asked).await.unwrap_or_else(|message| {
+    catch_panic(asked).await.unwrap_or_else(|message| {
         // How far it came is unknown, and a retry is not expected to help.
         Err(ModelError::new(
             name,
@@ -316,7 +316,7 @@ pub(crate) fn answer_of(reply: Reply, model: &RunnerModel) -> ModelAnswer {
         },
     };
     // Done before anything is recorded: every call is made and has its own answer, even if the model repeated an id.
-    said.name_calls_apart();
+    said.make_call_ids_unique();
     ModelAnswer::Replied {
         reply: said,
         used: reply.usage.as_ref().map(|usage| model.spend_of(usage)),

@@ -211,7 +211,7 @@ async fn submitted_run_pages_are_cached_until_a_later_write() {
     assert!(kept.stand(moment));
     let read = RunPages::read(workspace, moment, &opened.run).await.unwrap().unwrap();
     assert_eq!((&kept.ids, kept.more()), (&read.ids, read.more()));
-    let named = |pages: &RunPages| pages.lines.iter().all(PageLines::is_named);
+    let named = |pages: &RunPages| pages.lines.iter().all(PageLines::has_handle);
     assert!(named(&kept) && named(&read));
     let (person, text) = (Actor::new(Role::Human, "ada"), "mind the roof".to_owned());
     let main = Ref::Id(projection::main_page(run));

@@ -184,7 +184,7 @@ impl Runner {
             Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, YES, &who))),
             None => Err(no_approval(run, node)),
         };
-        self.must_go_on(run, by, yes).await
+        self.request_unless_ended(run, by, yes).await
     }
 
     /// Rejects what waits for approval there, the counterpart of [`Runner::approve`]. Durable when this returns.
@@ -218,7 +218,7 @@ impl Runner {
             Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, &no_because(reason), &who))),
             None => Err(no_approval(run, node)),
         };
-        self.must_go_on(run, by, no).await
+        self.request_unless_ended(run, by, no).await
     }
 
     /// Changes limits of a run, or of a part of it. `limits` computes the new limits from the run. Durable when this
@@ -238,7 +238,7 @@ impl Runner {
         self.shared.workspace.keep_up().await?;
         let now = self.shared.workspace.now();
         let change = |run: &Run| Ok(Some(run.change_limits(node, limits(run), &who, now)?));
-        self.must_go_on(run, by, change).await
+        self.request_unless_ended(run, by, change).await
     }
 
     /// Pauses a run, or one subtree of it: no more calls begin, and those under way end. The pause outlives the driver.

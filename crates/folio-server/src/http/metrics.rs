@@ -270,7 +270,7 @@ fn older(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use folio::runner::{Beside, Observer, RunnerOptions};
+    use folio::runner::{DriveFollower, Observer, RunnerOptions};
     use folio::{Folio, SpaceName};
 
     use super::*;
@@ -279,9 +279,9 @@ mod tests {
     struct Loses(u64);
 
     impl Observer for Loses {
-        fn drives(&self, _: Beside) {}
+        fn drive_started(&self, _: DriveFollower) {}
 
-        fn untold(&self) -> Option<u64> {
+        fn unreported_count(&self) -> Option<u64> {
             Some(self.0)
         }
     }

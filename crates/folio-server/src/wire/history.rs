@@ -35,8 +35,11 @@ impl VersionShape {
     pub fn of(version: &Version) -> Self {
         let (mut changes, mut conflicts) = (version.changes.clone(), version.conflicts.clone());
         if version.entry.kind == EntryKind::Observation {
-            changes = changes.into_iter().map(FieldDiff::of_observation).collect();
-            conflicts = conflicts.into_iter().map(FieldConflict::of_observation).collect();
+            changes = changes.into_iter().map(FieldDiff::with_observation_names).collect();
+            conflicts = conflicts
+                .into_iter()
+                .map(FieldConflict::with_observation_names)
+                .collect();
         }
         Self {
             version: version.entry.version,

@@ -2,7 +2,7 @@
 
 use folio::Timestamp;
 use folio::memory::goals::Proposal;
-use folio::memory::patterns::Found;
+use folio::memory::patterns::FoundPattern;
 use folio::memory::scratchbook::ScratchItem;
 use folio::memory::turn::{Decision, Turn, Used};
 use folio::memory::view::{Receipt, Rendered};
@@ -116,7 +116,7 @@ pub struct EndedShape {
     /// Observations that could become goals.
     pub proposals: Vec<Proposal>,
     /// Patterns that were found for the first time.
-    pub patterns: Vec<Found>,
+    pub patterns: Vec<FoundPattern>,
     /// Whether an earlier call with the same key had ended it already.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub replayed: bool,
@@ -144,7 +144,7 @@ impl GoalShape {
         entry.fields.progress = state.progress.progress.or(entry.fields.progress);
         Self {
             item: ScratchItem::of(&entry),
-            key: folio::memory::goals::keys_of(&entry).into_iter().next(),
+            key: folio::memory::goals::reference_keys(&entry).into_iter().next(),
             open: state.progress.open,
             closed: state.progress.closed,
         }

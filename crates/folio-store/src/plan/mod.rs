@@ -448,7 +448,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
         let (seq, at) = (self.seq, self.at);
         let found = self.current(index, id)?;
         let (handle, version) = (found.handle, found.version);
-        let is_changed = !found.already_has(changes);
+        let is_changed = !found.is_unchanged_by(changes);
         if let Some(expected) = expected.filter(|expected| is_changed && *expected != version) {
             return Err(StoreError::StaleVersion {
                 entry: handle.to_string(),

@@ -90,7 +90,7 @@ async fn entries(
         None => Seq(0),
     };
     let (Some(session), Some(words)) = (session, words) else {
-        return Ok(Search::Found(ListAnswer::nothing(asked.unwrap_or(head).min(head))));
+        return Ok(Search::Found(ListAnswer::empty(asked.unwrap_or(head).min(head))));
     };
     let wanted = known.unwrap_or(head);
     let Some(index) = text::indexed(session).await?.filter(|index| index.seq >= wanted) else {
@@ -117,7 +117,7 @@ async fn entries(
     } = question.hits(head, position.as_ref()).await?;
     question.sort(&mut hits).await?;
     let (hits, position) = part(hits, position, query);
-    let mut answer = ListAnswer::nothing(as_of);
+    let mut answer = ListAnswer::empty(as_of);
     answer.at_least = at_least;
     let numbers: Vec<u64> = hits.iter().map(|hit| hit.place.number()).collect();
     let mut now: HashMap<u64, Entry> = entry::at_all(session, &numbers)

@@ -99,7 +99,7 @@ async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), F
 /// [`append`], so that it sees what was forgotten before.
 async fn sayable<'r>(session: &Session, rows: &'r Rows) -> Result<Cow<'r, [String]>, Failure> {
     let sql = "SELECT max(at) FROM trace WHERE space = $1 AND entry = $2";
-    let under = TraceNote::filed_of_forgetting().to_bytes();
+    let under = TraceNote::forget_notes_id().to_bytes();
     let row = session.one(sql, &[&session.space.0, &under.as_slice()]).await?;
     let forgotten = row.map_or(Ok(None), |row| get::<Option<i64>>(&row, 0))?;
     let Some(forgotten) = forgotten.map(Timestamp::from_nanos) else {
@@ -108,12 +108,12 @@ async fn sayable<'r>(session: &Session, rows: &'r Rows) -> Result<Cow<'r, [Strin
     if rows
         .at
         .iter()
-        .all(|at| TraceNote::may_say(Timestamp::from_nanos(*at), forgotten))
+        .all(|at| TraceNote::may_keep_words(Timestamp::from_nanos(*at), forgotten))
     {
         return Ok(Cow::Borrowed(&rows.notes));
     }
     let bare = rows.at.iter().zip(&rows.notes).map(|(at, note)| {
-        if TraceNote::may_say(Timestamp::from_nanos(*at), forgotten) {
+        if TraceNote::may_keep_words(Timestamp::from_nanos(*at), forgotten) {
             Ok(note.clone())
         } else {
             without_words(note).map_err(|error| damaged("a note", error))

@@ -1,6 +1,6 @@
 //! Writes what was decided for a commit.
 
-use folio_memory::entry::Brought;
+use folio_memory::entry::ImportedTimes;
 use folio_memory::keeping::{watched, watched_of};
 use folio_memory::{Page, PageHandle, Seq, Timestamp};
 use rusqlite::Connection;
@@ -39,7 +39,7 @@ pub(super) fn write_entry(
 ) -> Result<(), Failure> {
     match (planned.new, &planned.entry) {
         (Some((new, fields_json, page)), None) => {
-            let (created_at, updated_at) = Brought::times(new.fields.brought, at);
+            let (created_at, updated_at) = ImportedTimes::times(new.fields.brought, at);
             let row = EntryRow {
                 place: planned.place,
                 id: new.id,

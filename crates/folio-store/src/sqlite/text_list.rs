@@ -83,7 +83,7 @@ fn entries(
         None => Seq(0),
     };
     let (Some(space), Some(words)) = (space, words) else {
-        return Ok(Search::Found(ListAnswer::nothing(asked.unwrap_or(head).min(head))));
+        return Ok(Search::Found(ListAnswer::empty(asked.unwrap_or(head).min(head))));
     };
     let wanted = known.unwrap_or(head);
     let Some(indexed) = text::indexed(conn, space)?.filter(|indexed| *indexed >= wanted) else {
@@ -110,7 +110,7 @@ fn entries(
     } = question.hits(head, position.as_ref())?;
     question.sort(&mut hits)?;
     let (hits, position) = part(hits, position, query);
-    let mut answer = ListAnswer::nothing(as_of);
+    let mut answer = ListAnswer::empty(as_of);
     answer.at_least = at_least;
     for hit in hits {
         answer.scores.push(hit.score);

@@ -119,7 +119,7 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
             Ok((row.get(0)?, row.get(1)?))
         })?;
     let forgotten: Option<i64> = {
-        let under = TraceNote::filed_of_forgetting().to_bytes();
+        let under = TraceNote::forget_notes_id().to_bytes();
         let values = params![under, Place::start(space), Place::end(space)];
         scope
             .conn
@@ -142,7 +142,7 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
             entry,
             note,
         } = row;
-        let may_say = forgotten.is_none_or(|then| TraceNote::may_say(Timestamp::from_nanos(*at), then));
+        let may_say = forgotten.is_none_or(|then| TraceNote::may_keep_words(Timestamp::from_nanos(*at), then));
         let bare = (!may_say).then(|| without_words(note));
         let bare = bare.transpose().map_err(|error| damaged("a note", error))?;
         let note = bare.as_ref().unwrap_or(note);

@@ -52,7 +52,7 @@ impl Workspace {
             (Role::Executor, Operation::Pin) => actor.run.is_some(),
             (Role::Client, Operation::Pin) => true,
             (Role::Client, _) => entry.page == own_book,
-            _ => roles::is_within(actor, entry),
+            _ => roles::is_in_own_scope(actor, entry),
         };
         Ok(roles::may_patch(actor, entry, within, changes)?)
     }
@@ -94,7 +94,7 @@ impl Workspace {
             let outside = known
                 .entries
                 .values()
-                .filter(|entry| !roles::is_within(actor, entry) || pins(entry.id));
+                .filter(|entry| !roles::is_in_own_scope(actor, entry) || pins(entry.id));
             wanted.extend(outside.map(|entry| entry.page));
         }
         while let Some(id) = wanted.pop() {
@@ -125,7 +125,7 @@ impl Workspace {
         what: &str,
         (component, noted): (&str, &str),
     ) -> Result<(), WorkspaceError> {
-        roles::may(actor, operation, false, what).map_err(|denied| {
+        roles::check_permission(actor, operation, false, what).map_err(|denied| {
             let refused = WorkspaceError::Refused(denied);
             self.note_refusal_of(actor, component, noted, &refused);
             refused

@@ -271,7 +271,7 @@ impl Workspace {
             check_not_archived(current)?;
             check_can_be_done(current)?;
             let changes = scratchbook::complete(current);
-            let done = current.already_has(&changes);
+            let done = current.is_unchanged_by(&changes);
             Ok((if done { Vec::new() } else { changes }, Vec::new()))
         };
         self.patch_under(actor, item, guard, Trying::to("complete"), &[], changes)

@@ -1,6 +1,6 @@
 //! Errors of the workspace.
 
-use folio_memory::lifecycle::Taken;
+use folio_memory::lifecycle::AlreadyClaimed;
 use folio_memory::roles::Denied;
 use folio_memory::{Entry, Invalid};
 
@@ -18,7 +18,7 @@ pub enum WorkspaceError {
     Refused(#[from] Denied),
     /// Somebody else is working on the entry.
     #[error(transparent)]
-    Taken(#[from] Taken),
+    Taken(#[from] AlreadyClaimed),
     /// An entry is not at the version that was expected.
     #[error("{source}")]
     Stale {

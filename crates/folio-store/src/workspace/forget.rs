@@ -7,7 +7,7 @@ use folio_memory::foreign;
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::keeping::ErasedFor;
 use folio_memory::roles::Operation;
-use folio_memory::text::{Sought, spellings};
+use folio_memory::text::{Needle, spellings};
 use folio_memory::view::is_blank;
 use folio_memory::{Actor, Change, Entry, EntryFields, EntryId, EntryQuery, Invalid, Order, Seq, TraceNote};
 use serde_json::Value;
@@ -178,7 +178,7 @@ impl Workspace {
 
     /// Whether `entry` contains `text`, or ever did.
     async fn says(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
-        let text = Sought::new(text);
+        let text = Needle::new(text);
         let says = |texts: &BTreeSet<String>| texts.iter().any(|said| text.is_in(said));
         if says(&texts_of(&entry.fields)) {
             return Ok(true);
@@ -351,7 +351,7 @@ impl Workspace {
             silent.erase(&actor, batch, &reason, key.as_mut()).await?;
         }
         // Removes what was asked or noted meanwhile.
-        if says_something && TraceNote::may_say(self.now(), began) {
+        if says_something && TraceNote::may_keep_words(self.now(), began) {
             self.note_forgetting(&actor).await?;
         }
         if no_longer_known > 0 {

@@ -1,7 +1,9 @@
 //! Goals and pending actions of a thread (M7.11.3).
 
 use folio_memory::entry::Status;
-use folio_memory::goals::{ACTION_PATH, GOAL_PATH, GoalInput, Progress, keys_of, progress, settled, stands};
+use folio_memory::goals::{
+    ACTION_PATH, GOAL_PATH, GoalInput, Progress, answer_state, progress, reference_keys, settle_action,
+};
 use folio_memory::id::EntryRef;
 use folio_memory::observation::Class;
 use folio_memory::query::MAX_LIMIT;
@@ -173,7 +175,7 @@ impl Workspace {
                     None => Vec::new(),
                 },
             };
-            if !fields.is_empty() && !entry.already_has(&fields) {
+            if !fields.is_empty() && !entry.is_unchanged_by(&fields) {
                 let archives = fields.contains(&FieldChange::Status(Status::Archived));
                 let of_its_sort = if archives { &mut put_away } else { &mut changes };
                 of_its_sort.push(Change::PatchEntry {
@@ -210,9 +212,9 @@ impl Workspace {
         confirmations.retain(|entry| {
             entry.kind == EntryKind::Observation
                 && types.class_of(entry.fields.type_name.as_deref()) == Class::PendingConfirmation
-                && stands(entry, self.now()) != State::Expired
+                && answer_state(entry, self.now()) != State::Expired
         });
-        Ok(settled(action, &confirmations, self.now()))
+        Ok(settle_action(action, &confirmations, self.now()))
     }
 
     /// The entries that name `goal` in their context, archived or not. An entry of the same kind with that name is not
@@ -223,7 +225,7 @@ impl Workspace {
             _ => GOAL_PATH,
         };
         let mut linked: Vec<Entry> = Vec::new();
-        for key in keys_of(goal) {
+        for key in reference_keys(goal) {
             let query = EntryQuery {
                 context: vec![(path.to_owned(), key)],
                 status: Status::ALL.into(),

@@ -79,7 +79,7 @@ impl Workspace {
     ///
     /// `Conflict` unless the actor is a person; `NotFound`.
     pub async fn restore(&self, actor: &Actor, entry: EntryRef, guard: Guard) -> Result<Written, WorkspaceError> {
-        if let Err(denied) = roles::may(actor, Operation::Restore, false, &entry.to_string()) {
+        if let Err(denied) = roles::check_permission(actor, Operation::Restore, false, &entry.to_string()) {
             let refused = WorkspaceError::Refused(denied);
             let archived = self.read_entry(entry).await.ok();
             self.note_refusal(actor, "restore", archived.as_ref(), &refused);
@@ -329,6 +329,6 @@ fn unless_there(
     current: &Entry,
     changes: Vec<FieldChange>,
 ) -> Result<(Vec<FieldChange>, Vec<folio_memory::Warning>), WorkspaceError> {
-    let is_there = current.already_has(&changes);
+    let is_there = current.is_unchanged_by(&changes);
     Ok((if is_there { Vec::new() } else { changes }, Vec::new()))
 }

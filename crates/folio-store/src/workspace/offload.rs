@@ -12,7 +12,7 @@ use folio_memory::actor::Trust;
 use folio_memory::entry::{Owner, Status, check_text};
 use folio_memory::id::Ref;
 use folio_memory::offload::{
-    BlockIds, Message, Told, cut, extract, is_stand_in, page_of, stand_in_head, told, trust_in,
+    BlockIds, Message, StandInText, cut, extract, fit_stand_in, is_stand_in, page_of, stand_in_head, trust_in,
 };
 use folio_memory::roles::{self, Denied, Operation};
 use folio_memory::tokens::{Estimate, Tokens};
@@ -199,8 +199,8 @@ impl Workspace {
         let within = matches!(actor.role, Role::Client | Role::Compactor) && *self.thread() == *thread;
         let what = "the history of the thread";
         let (_, book) = scratchbook::page_of(self.space(), thread);
-        let allowed = match self.sight().await?.takes_in_page(&book) {
-            true => roles::may(actor, Operation::Pages, within, what),
+        let allowed = match self.sight().await?.includes_page(&book) {
+            true => roles::check_permission(actor, Operation::Pages, within, what),
             false => Err(Denied {
                 role: actor.role,
                 operation: Operation::Read,
@@ -381,7 +381,7 @@ impl Workspace {
                 let text = format!("{head}\n\n{}\n\n{view}", parts.join("\n\n"));
                 text.trim_end().to_owned()
             };
-            if let Some(text) = told(told_of(&summary), told_of(&next), whole, fits) {
+            if let Some(text) = fit_stand_in(told_of(&summary), told_of(&next), whole, fits) {
                 return Ok(text);
             }
         }
@@ -410,8 +410,8 @@ impl Workspace {
     }
 }
 
-fn told_of(entry: &Entry) -> Told<'_> {
-    Told {
+fn told_of(entry: &Entry) -> StandInText<'_> {
+    StandInText {
         title: &entry.fields.title,
         handle: entry.handle,
         body: &entry.fields.body,

@@ -152,7 +152,10 @@ impl Workspace {
                     warnings.extend(recorded.warnings);
                     let mut conflicts = conflicts_of(&recorded.committed);
                     if current.kind == EntryKind::Observation {
-                        conflicts = conflicts.into_iter().map(FieldConflict::of_observation).collect();
+                        conflicts = conflicts
+                            .into_iter()
+                            .map(FieldConflict::with_observation_names)
+                            .collect();
                     }
                     warnings.extend(conflicts.iter().map(|lost| {
                         let message = format!(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use folio_engine::run::RunSummary;
 use folio_memory::id::{EntryRef, PageRef, RunRef};
-use folio_memory::roles::Sight;
+use folio_memory::roles::Visibility;
 use folio_memory::{
     Entry, EntryQuery, Link, ListAnswer, Order, Page, PageQuery, RunId, Seq, TextMatch, TextQuery, TypeRanks,
 };
@@ -72,7 +72,7 @@ impl Workspace {
     /// `Invalid` if it names more than one query may; otherwise as [`Workspace::entries`].
     pub(super) async fn read_entries(&self, query: &EntryQuery) -> Result<ListAnswer<Entry>, WorkspaceError> {
         query.check_size()?;
-        let query = &*query.telling_what_went();
+        let query = &*query.including_removed();
         self.keep_up().await?;
         let (store, space, now) = (&self.inner.store, &self.inner.space, self.now());
         self.notice_ended();
@@ -172,7 +172,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn pages(&self, query: &PageQuery) -> Result<Vec<Page>, WorkspaceError> {
-        let Some(query) = self.sight().await?.narrowed_pages(query) else {
+        let Some(query) = self.sight().await?.restrict_pages(query) else {
             return Ok(Vec::new());
         };
         let mut pages = self.inner.store.pages(&self.inner.space, &query).await?;
@@ -189,7 +189,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn page_count(&self, query: &PageQuery) -> Result<u64, WorkspaceError> {
-        match self.sight().await?.narrowed_pages(query) {
+        match self.sight().await?.restrict_pages(query) {
             Some(query) => Ok(self.inner.store.page_count(&self.inner.space, &query).await?),
             None => Ok(0),
         }
@@ -274,7 +274,7 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn runs_in_sight(&self, query: &RunQuery) -> Result<Vec<RunRow>, WorkspaceError> {
         match self.sight().await? {
-            Sight::Space => Ok(self.inner.store.runs(&self.inner.space, query).await?),
+            Visibility::Space => Ok(self.inner.store.runs(&self.inner.space, query).await?),
             _ => Ok(Vec::new()),
         }
     }

@@ -178,7 +178,7 @@ fn answer_of(written: &Written, now: Timestamp) -> ScratchAnswer {
         text.push_str(" (pinned)");
     }
     for warning in &written.warnings {
-        text.push_str(&format!("\nwarning: {}", warning.told()));
+        text.push_str(&format!("\nwarning: {}", warning.display_line()));
     }
     let mut structured = shape_of(entry, now);
     if let Value::Object(fields) = &mut structured {

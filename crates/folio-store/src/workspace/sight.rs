@@ -4,7 +4,7 @@ use std::collections::{HashMap, hash_map};
 
 use folio_memory::id::{EntryRef, Ref};
 use folio_memory::query::MAX_LIMIT;
-use folio_memory::roles::{self, Denied, Operation, Sight};
+use folio_memory::roles::{self, Denied, Operation, Visibility};
 use folio_memory::text::MAX_QUERY_TERMS;
 use folio_memory::{
     Actor, Entry, EntryId, EntryQuery, Invalid, ListAnswer, Page, PageFields, PageId, RunId, TextMatch, ThreadKey, Turn,
@@ -33,14 +33,14 @@ impl Workspace {
         &self.thread
     }
 
-    pub(super) async fn sight(&self) -> Result<Sight, WorkspaceError> {
+    pub(super) async fn sight(&self) -> Result<Visibility, WorkspaceError> {
         // Roles that may read the whole space need no manifest.
         if roles::reach(self.asker.role, Operation::Read) == roles::Reach::Yes {
-            return Ok(Sight::Space);
+            return Ok(Visibility::Space);
         }
         let policy = self.policy().await?;
         let scope = || policy.manifests.of(&self.asker.name).reads;
-        Ok(Sight::of(&self.asker, &self.thread, scope))
+        Ok(Visibility::of(&self.asker, &self.thread, scope))
     }
 
     /// Refuses askers that may not read the whole space.
@@ -56,11 +56,11 @@ impl Workspace {
     /// The same, with the operation `verb` for the trace.
     async fn check_entry_for(&self, verb: &str, entry: &Entry) -> Result<(), WorkspaceError> {
         let sight = self.sight().await?;
-        if sight == Sight::Space {
+        if sight == Visibility::Space {
             return Ok(());
         }
         let page = self.inner.store.page(self.space(), Ref::Id(entry.page)).await?;
-        if sight.takes_in(entry, &page.fields) {
+        if sight.includes_entry(entry, &page.fields) {
             return Ok(());
         }
         let refused = self.denied(entry.handle.to_string());
@@ -79,7 +79,7 @@ impl Workspace {
 
     /// Refuses `page` if the asker may not read it.
     pub(super) async fn check_page(&self, page: &Page) -> Result<(), WorkspaceError> {
-        if self.sight().await?.takes_in_page(&page.fields) {
+        if self.sight().await?.includes_page(&page.fields) {
             return Ok(());
         }
         Err(self.refused(page.handle.to_string()))
@@ -88,15 +88,15 @@ impl Workspace {
     /// Refuses the run `run` if the asker belongs to another.
     pub(super) async fn check_run(&self, run: RunId) -> Result<(), WorkspaceError> {
         match self.sight().await? {
-            Sight::Space => Ok(()),
-            Sight::Run(own) if own == Some(run) => Ok(()),
+            Visibility::Space => Ok(()),
+            Visibility::Run(own) if own == Some(run) => Ok(()),
             _ => Err(self.refused(run.to_string())),
         }
     }
 
     /// Refuses the links of `end` if the asker may not read what it names.
     pub(super) async fn check_end(&self, end: &str) -> Result<(), WorkspaceError> {
-        if self.sight().await? == Sight::Space {
+        if self.sight().await? == Visibility::Space {
             return Ok(());
         }
         if let Ok(entry) = end.parse::<EntryRef>() {
@@ -115,8 +115,8 @@ impl Workspace {
     /// turn.
     pub(super) async fn check_turn(&self, turn: &Turn) -> Result<(), WorkspaceError> {
         let sight = self.sight().await?;
-        let is_own = matches!(sight, Sight::Run(Some(_))) && self.asker.turn == Some(turn.begun.id);
-        if is_own || sight.takes_in_turn(&turn.begun) {
+        let is_own = matches!(sight, Visibility::Run(Some(_))) && self.asker.turn == Some(turn.begun.id);
+        if is_own || sight.includes_turn(&turn.begun) {
             return Ok(());
         }
         Err(self.refused(turn.handle.to_string()))
@@ -125,7 +125,7 @@ impl Workspace {
     /// Returns `turn` as the asker may see it: decisions neither name entries that it may not read, nor give reasons
     /// that may reveal them.
     pub(super) async fn as_seen(&self, mut turn: Turn) -> Result<Turn, WorkspaceError> {
-        if self.sight().await? == Sight::Space {
+        if self.sight().await? == Visibility::Space {
             return Ok(turn);
         }
         let after = turn.ended.iter_mut().flat_map(|ended| &mut ended.end.decisions);
@@ -147,7 +147,7 @@ impl Workspace {
     /// Whether the asker may read the entry `id`. An entry that does not exist is never visible.
     pub(super) async fn is_visible(&self, id: EntryId) -> Result<bool, WorkspaceError> {
         let sight = self.sight().await?;
-        if sight == Sight::Space {
+        if sight == Visibility::Space {
             return Ok(true);
         }
         let entry = match self.inner.store.entry(self.space(), Ref::Id(id)).await {
@@ -156,7 +156,7 @@ impl Workspace {
             Err(error) => return Err(error.into()),
         };
         let page = self.inner.store.page(self.space(), Ref::Id(entry.page)).await?;
-        Ok(sight.takes_in(&entry, &page.fields))
+        Ok(sight.includes_entry(&entry, &page.fields))
     }
 
     fn denied(&self, what: String) -> WorkspaceError {
@@ -186,7 +186,7 @@ impl Workspace {
             return Err(Invalid::new("text_too_long", "text", message).into());
         }
         let sight = self.sight().await?;
-        if sight == Sight::Space {
+        if sight == Visibility::Space {
             return self.read_entries(query).await;
         }
         let mut pages = HashMap::new();
@@ -213,7 +213,7 @@ impl Workspace {
 
     async fn count_visible(
         &self,
-        sight: &Sight,
+        sight: &Visibility,
         query: &EntryQuery,
         pages: &mut HashMap<PageId, PageFields>,
     ) -> Result<u64, WorkspaceError> {
@@ -238,7 +238,7 @@ impl Workspace {
     /// Removes from `answer` what `sight` does not include.
     async fn leave_out(
         &self,
-        sight: &Sight,
+        sight: &Visibility,
         answer: &mut ListAnswer<Entry>,
         pages: &mut HashMap<PageId, PageFields>,
     ) -> Result<(), WorkspaceError> {
@@ -251,7 +251,7 @@ impl Workspace {
                     place.insert(page.fields)
                 }
             };
-            kept.push(sight.takes_in(entry, page));
+            kept.push(sight.includes_entry(entry, page));
         }
         let mut keep = kept.iter();
         answer.items.retain(|_| keep.next() == Some(&true));

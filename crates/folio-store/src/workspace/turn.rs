@@ -18,11 +18,11 @@ use folio_memory::goals::ACTION_PATH;
 use folio_memory::id::{EntryRef, Ref, TurnHandle, TurnRef};
 use folio_memory::observation::{self, Class};
 use folio_memory::query::MAX_LIMIT;
-use folio_memory::roles::Sight;
+use folio_memory::roles::Visibility;
 use folio_memory::scratchbook;
 use folio_memory::turn::{
     Answer, Assessment, Clarity, Decision, NewTurn, Situation, Turn, TurnQuery, Used, WorkOrder, clarification_of,
-    clarified, is_clarification,
+    is_clarification, settled_clarifications,
 };
 use folio_memory::{
     Actor, Change, Confidence, Entry, EntryFields, EntryId, EntryKind, EntryQuery, FieldChange, Invalid, NewEntry,
@@ -178,7 +178,7 @@ impl Workspace {
                     ..situation
                 };
                 let clarity = self.stages.clarifier.assess(&situation);
-                let clarified = clarified(&situation, &clarity);
+                let clarified = settled_clarifications(&situation, &clarity);
                 (clarity, clarified)
             }
         };
@@ -336,7 +336,7 @@ impl Workspace {
     /// The id of `turn`, if the asker may read it. Turns are never removed, so for askers that may read the whole space
     /// each turn is looked up only once.
     pub(super) async fn turn_id(&self, turn: TurnRef) -> Result<TurnId, WorkspaceError> {
-        let sees_all = self.sight().await? == Sight::Space;
+        let sees_all = self.sight().await? == Visibility::Space;
         if let Ref::Id(id) = turn
             && sees_all
             && self.inner.known_turns.contains(&id)
@@ -362,7 +362,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, WorkspaceError> {
-        let Some(query) = self.sight().await?.narrowed(query) else {
+        let Some(query) = self.sight().await?.restrict_turns(query) else {
             return Ok(Vec::new());
         };
         let mut turns = self.read_turns(&query).await?;

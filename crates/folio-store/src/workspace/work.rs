@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use folio_memory::entry::Status;
 use folio_memory::id::{EntryHandle, EntryRef, Ref};
-use folio_memory::lifecycle::{self, Report, holds_up, is_free_for};
+use folio_memory::lifecycle::{self, Report, is_blocking, is_free_for};
 use folio_memory::roles::Operation;
 use folio_memory::scratchbook::{ItemInput, short_title};
 use folio_memory::view::is_blank;
@@ -313,7 +313,7 @@ impl Workspace {
         for id in self.ends_of(entry.id, Relation::Blocks, End::Dst).await? {
             if id != entry.id {
                 let blocker = self.read_entry(Ref::Id(id)).await?;
-                if holds_up(&blocker, now) {
+                if is_blocking(&blocker, now) {
                     before.push(blocker.handle);
                 }
             }

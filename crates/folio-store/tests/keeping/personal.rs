@@ -1,6 +1,6 @@
 //! When entries with personal data are archived, and when their content is erased (M7.6.49).
 
-use folio_memory::entry::{Brought, Status};
+use folio_memory::entry::{ImportedTimes, Status};
 use folio_memory::foreign::{Destination, beads};
 use folio_memory::id::Ref;
 use folio_memory::keeping::{ArchivedFor, ErasedFor};
@@ -121,7 +121,7 @@ async fn retention_of_imported_personal_data_starts_at_import_m7_6_49() {
             .collect()
     };
     let first = &all().await[0];
-    let brought: Brought = first.fields.brought.unwrap();
+    let brought: ImportedTimes = first.fields.brought.unwrap();
     assert!(brought.created_at == first.created_at && first.created_at < house.now());
     assert_eq!(first.fields.pii, [folio_memory::Pii::Email]);
     for days in [0, 29] {

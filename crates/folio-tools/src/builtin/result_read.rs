@@ -1,7 +1,7 @@
 //! `result_read`: a range of an earlier result.
 
 use async_trait::async_trait;
-use folio_memory::passage::{self, Found, Part, PartRead, Passage, Reading};
+use folio_memory::passage::{self, Part, PartRead, Passage, Reading, SearchResult};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -136,7 +136,7 @@ fn read_of(args: &Args) -> String {
     }
 }
 
-fn found_lines(args: &Args, found: &Found, total_bytes: u64) -> (Value, String, Option<Truncated>) {
+fn found_lines(args: &Args, found: &SearchResult, total_bytes: u64) -> (Value, String, Option<Truncated>) {
     let (count, shown) = (found.count, found.matches.len());
     let notes = format!("{}: {count} lines hold the text, {shown} of them shown", read_of(args));
     let next = found

@@ -65,7 +65,7 @@ impl Run {
             let frame = &self.frames[frame];
             let mut seen: Vec<usize> = frame.kept.clone();
             if let Some(reader) = self.step_of(frame, at) {
-                let earlier = frame.graph.read_by(reader).into_iter();
+                let earlier = frame.graph.readable_by(reader).into_iter();
                 seen.extend(earlier.map(|target| frame.nodes[target]));
             }
             given.splice(0..0, seen);

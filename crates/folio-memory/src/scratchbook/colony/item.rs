@@ -6,7 +6,7 @@ use super::super::{MAX_PHASE_BYTES, MAX_TITLE_BYTES, page_of};
 use super::Item;
 use crate::actor::{Source, Trust};
 use crate::change::NewEntry;
-use crate::entry::{Brought, Entry, EntryFields, EntryKind, Owner, State, Status, Tag, check_text};
+use crate::entry::{Entry, EntryFields, EntryKind, ImportedTimes, Owner, State, Status, Tag, check_text};
 use crate::excerpt::cut;
 use crate::id::EntryId;
 use crate::space::{SpaceName, ThreadKey};
@@ -108,13 +108,13 @@ pub fn item_of(entry: &Entry, now: Timestamp) -> Item {
         updated_at_nanoseconds: nanos(entry.updated_at),
     };
     match origin.and_then(|origin| origin.get("given")).and_then(Value::as_object) {
-        Some(given) => as_it_came(item, given, entry, now),
+        Some(given) => restore_given_values(item, given, entry, now),
         None => item,
     }
 }
 
 /// Restores each value that was `given` in `item` if the value derived from it still stands in `entry`.
-fn as_it_came(item: Item, given: &Map<String, Value>, entry: &Entry, now: Timestamp) -> Item {
+fn restore_given_values(item: Item, given: &Map<String, Value>, entry: &Entry, now: Timestamp) -> Item {
     let Ok(Value::Object(mut values)) = serde_json::to_value(&item) else {
         return item;
     };
@@ -264,13 +264,13 @@ impl Changed {
         progress
     }
 
-    fn times(&mut self, item: &Item, now: Timestamp) -> Brought {
+    fn times(&mut self, item: &Item, now: Timestamp) -> ImportedTimes {
         let at = |nanos: u64| Timestamp::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
-        let brought = Brought {
+        let brought = ImportedTimes {
             created_at: at(item.created_at_nanoseconds),
             updated_at: at(item.updated_at_nanoseconds),
         };
-        let (created, updated) = Brought::times(Some(brought), now);
+        let (created, updated) = ImportedTimes::times(Some(brought), now);
         let of = |at: Timestamp| u64::try_from(at.as_nanos()).unwrap_or(0);
         self.note(
             "createdAtNanoseconds",
@@ -284,7 +284,7 @@ impl Changed {
             &of(updated),
             "is later than now, or before it was made",
         );
-        Brought {
+        ImportedTimes {
             created_at: created,
             updated_at: updated,
         }

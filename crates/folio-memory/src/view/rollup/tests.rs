@@ -4,7 +4,7 @@ use super::super::prompt::planner_block;
 use super::*;
 use crate::actor::Trust;
 use crate::change::{NewEntry, NewPage};
-use crate::entry::{Brought, EntryFields, Owner};
+use crate::entry::{EntryFields, ImportedTimes, Owner};
 use crate::id::{EntryHandle, EntryId, PageHandle, PageId, RunId, Seq};
 use crate::page::{PageFields, PageRole};
 use crate::time::Timestamp;
@@ -164,7 +164,7 @@ fn roll_up_in_a_system_prompt_quotes_no_external_text_m7_8_v11() {
         line_of(&from_outside),
         "p3 [scratchpad_exec/ok] List files (list-files; last change e9); e9 Ended: ok after 2 s"
     );
-    from_outside.page.fields.brought = Some(Brought {
+    from_outside.page.fields.brought = Some(ImportedTimes {
         created_at: NOW,
         updated_at: NOW,
     });
@@ -186,7 +186,7 @@ fn line_of(page: &PageTail) -> String {
 }
 
 fn told(page: &PageTail) -> PageLines {
-    PageLines::told(&page.page, &page.tail)
+    PageLines::for_planner(&page.page, &page.tail)
 }
 
 #[test]
@@ -196,15 +196,15 @@ fn kept_page_lines_equal_those_read_from_entries_m7_8_v10() {
             status: "open".to_owned(),
             ..page.page.fields.clone()
         });
-        assert!(!kept.is_named());
-        kept.name_it(page.page.handle);
+        assert!(!kept.has_handle());
+        kept.set_handle(page.page.handle);
         kept.set_status(&page.page.fields.status);
         for entry in &page.tail {
             kept.add(entry, 2);
-            assert!(kept.tells_of(entry.id));
+            assert!(kept.has_entry(entry.id));
         }
         let last_two = page.tail.len().saturating_sub(2);
-        assert_eq!(kept, PageLines::told(&page.page, &page.tail[last_two..]));
+        assert_eq!(kept, PageLines::for_planner(&page.page, &page.tail[last_two..]));
         assert_eq!(kept.last_at(), page.tail.last().map_or(0, |entry| entry.handle.0));
     }
 }
@@ -219,7 +219,7 @@ fn planner_block_shows_main_and_executor_scratchpads_seed_000() {
         ],
     );
     let (main, pages) = (told(&main), some_pages().iter().map(told).collect::<Vec<_>>());
-    insta::assert_snapshot!(planner_block(&main, &pages[..2], &Standing::default(), 170, &Vocabulary::O200k), @r"
+    insta::assert_snapshot!(planner_block(&main, &pages[..2], &PageCounts::default(), 170, &Vocabulary::O200k), @r"
     Main scratchpad:
     p2 [scratchpad_root/open] Review (last change: Next)
       Plan: three steps
@@ -236,11 +236,11 @@ fn planner_block_shows_main_and_executor_scratchpads_seed_000() {
     If assigning executor tasks, ensure each has a linked executor scratchpad. Do not repeat identical actions; update plan and branch notes.
     ");
     assert_eq!(
-        planner_block(&main, &[], &Standing::default(), 10, &Vocabulary::O200k),
+        planner_block(&main, &[], &PageCounts::default(), 10, &Vocabulary::O200k),
         ""
     );
     for budget in 0..400 {
-        let told = planner_block(&main, &pages, &Standing::settled(3), budget, &Vocabulary::O200k);
+        let told = planner_block(&main, &pages, &PageCounts::settled(3), budget, &Vocabulary::O200k);
         assert!(Vocabulary::O200k.count(&told) <= budget);
     }
 }
@@ -261,7 +261,7 @@ fn planner_block_lists_failed_then_running_then_successful_pages_e9_16() {
     ];
     let mut seen = std::collections::BTreeSet::new();
     for budget in 0..400 {
-        let block = planner_block(&main, &pages, &Standing::default(), budget, &Vocabulary::O200k);
+        let block = planner_block(&main, &pages, &PageCounts::default(), budget, &Vocabulary::O200k);
         let (_, executors) = block.split_once("Executor scratchpads:\n").unwrap_or_default();
         let titles = executors
             .lines()
@@ -292,7 +292,7 @@ fn planner_block_counts_omitted_pages_by_status_e9_16() {
         .zip(statuses)
         .map(|(handle, status)| executor(handle, status))
         .collect();
-    let mut more = Standing::settled(40);
+    let mut more = PageCounts::settled(40);
     for status in ["failed", "open", "mended with\nsomething that is quite long"] {
         more.add(status);
     }
@@ -318,7 +318,7 @@ fn planner_block_counts_omitted_pages_by_status_e9_16() {
         ]
     );
     // Many pages with unusual statuses do not make the line long.
-    let mut odd = Standing::default();
+    let mut odd = PageCounts::default();
     (0..100).for_each(|nth| odd.add(&format!("odd {nth}")));
     assert!(
         odd.in_words().len() < 200 && odd.in_words().ends_with("92 otherwise"),

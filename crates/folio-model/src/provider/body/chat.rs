@@ -67,7 +67,7 @@ fn message(message: &Message) -> Value {
             if is_call {
                 let calls = message.tool_calls.iter().map(|call| {
                     let args = sendable(&call.args).to_string();
-                    let function = json!({"name": names::sent(&call.tool), "arguments": args});
+                    let function = json!({"name": names::encode_tool_name(&call.tool), "arguments": args});
                     json!({"type": "function", "id": call.id, "function": function})
                 });
                 said["tool_calls"] = calls.collect();
@@ -79,7 +79,7 @@ fn message(message: &Message) -> Value {
 
 fn tool(tool: &ToolDescription) -> Value {
     json!({"type": "function", "function": {
-        "name": names::sent(&tool.name),
+        "name": names::encode_tool_name(&tool.name),
         "description": tool.description,
         "parameters": tool.args_schema,
         "strict": false,

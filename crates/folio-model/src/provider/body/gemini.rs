@@ -88,7 +88,7 @@ fn assistant(message: &Message, wants_signatures: bool) -> Vec<Value> {
 }
 
 fn call(made: &ToolCall) -> Value {
-    let mut call = json!({"name": names::sent(&made.tool), "args": sendable(&made.args)});
+    let mut call = json!({"name": names::encode_tool_name(&made.tool), "args": sendable(&made.args)});
     if let Some(id) = id_there(&made.id) {
         call["id"] = json!(id);
     }
@@ -98,7 +98,7 @@ fn call(made: &ToolCall) -> Value {
 fn answer(message: &Message, tools: &HashMap<&str, &str>) -> Value {
     let id = message.answers.as_deref().unwrap_or_default();
     let known = tools.get(id);
-    let name = known.map_or(id.into(), |tool| names::sent(tool));
+    let name = known.map_or(id.into(), |tool| names::encode_tool_name(tool));
     let mut answer = json!({"name": name, "response": {"name": name, "content": message.text}});
     if let Some(id) = known.and_then(|_| id_there(id)) {
         answer["id"] = json!(id);
@@ -116,7 +116,7 @@ fn id_there(id: &str) -> Option<&str> {
 
 fn tool(tool: &ToolDescription) -> Value {
     json!({
-        "name": names::sent(&tool.name),
+        "name": names::encode_tool_name(&tool.name),
         "description": tool.description,
         "parametersJsonSchema": tool.args_schema,
     })

@@ -80,7 +80,7 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
             Speaker::Assistant => {
                 let said = words(message).map(text);
                 let calls = message.tool_calls.iter().map(|call| {
-                    let (name, input) = (names::sent(&call.tool), sendable(&call.args));
+                    let (name, input) = (names::encode_tool_name(&call.tool), sendable(&call.args));
                     json!({"type": "tool_use", "id": call.id, "name": name, "input": input})
                 });
                 let parts: Vec<Value> = said.into_iter().chain(calls).collect();
@@ -114,7 +114,7 @@ fn text(text: &str) -> Value {
 }
 
 fn tool(tool: &ToolDescription) -> Value {
-    json!({"name": names::sent(&tool.name), "description": tool.description, "input_schema": tool.args_schema})
+    json!({"name": names::encode_tool_name(&tool.name), "description": tool.description, "input_schema": tool.args_schema})
 }
 
 /// Marks what Anthropic should cache: tools and rules, with which every request of a conversation begins; and, if there

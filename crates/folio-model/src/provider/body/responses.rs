@@ -55,7 +55,7 @@ fn items(message: &Message) -> Vec<Value> {
             });
             let calls = message.tool_calls.iter().map(|call| {
                 let args = sendable(&call.args).to_string();
-                json!({"type": "function_call", "call_id": call.id, "name": names::sent(&call.tool), "arguments": args})
+                json!({"type": "function_call", "call_id": call.id, "name": names::encode_tool_name(&call.tool), "arguments": args})
             });
             said.into_iter().chain(calls).collect()
         }
@@ -65,7 +65,7 @@ fn items(message: &Message) -> Vec<Value> {
 fn tool(tool: &ToolDescription) -> Value {
     json!({
         "type": "function",
-        "name": names::sent(&tool.name),
+        "name": names::encode_tool_name(&tool.name),
         "description": tool.description,
         "parameters": tool.args_schema,
     })

@@ -215,7 +215,7 @@ async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<Li
     let words = TextQuery::of(&text, how);
     let kinds: Vec<_> = asked.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
     let is_impossible = kinds.is_empty() && !asked.kind.is_empty();
-    let (Some(tags), false) = (Tag::asked_for(&asked.tags), is_impossible) else {
+    let (Some(tags), false) = (Tag::parse_query_tags(&asked.tags), is_impossible) else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
     };
     let thread = asked.thread.map(thread_called).transpose()?;

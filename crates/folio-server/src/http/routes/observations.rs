@@ -196,7 +196,7 @@ impl Filter {
             types: self.types,
             status,
             owner,
-            tags: Tag::asked_for(&self.tags)?,
+            tags: Tag::parse_query_tags(&self.tags)?,
             tags_any: any,
             tags_none: self.tags_none.iter().filter_map(|name| Tag::parse(name).ok()).collect(),
             context: self

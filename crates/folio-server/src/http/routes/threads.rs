@@ -179,7 +179,7 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
     let known = |name: &String| Status::ALL.into_iter().find(|status| status.as_str() == name);
     let kinds: Vec<_> = asked.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
     let status: Vec<_> = asked.status.iter().filter_map(known).collect();
-    let tags = Tag::asked_for(&asked.tags);
+    let tags = Tag::parse_query_tags(&asked.tags);
     let is_impossible = kinds.is_empty() && !asked.kind.is_empty() || status.is_empty() && !asked.status.is_empty();
     let (Some(tags), false) = (tags, is_impossible) else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));

@@ -117,7 +117,7 @@ pub(super) fn shape(entry: &Entry, now: Timestamp) -> Value {
 
 /// Returns the empty list as of commit `as_of`, for filters that nothing can match.
 pub(super) fn nothing(as_of: Seq, now: Timestamp, tokens: &Counter) -> Answer {
-    answer(&ListAnswer::nothing(as_of), "", now, tokens)
+    answer(&ListAnswer::empty(as_of), "", now, tokens)
 }
 
 /// Returns the brief item of `entry` for programs: what its line does not say.

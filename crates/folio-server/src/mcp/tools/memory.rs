@@ -105,7 +105,7 @@ async fn search(call: Call<'_>) -> Result<Answer, Problem> {
             vec![EntryKind::parse(name).ok_or_else(|| wrong("kind", format!("{name:?} is not a kind of entry")))?]
         }
     };
-    let Some(tags) = Tag::asked_for(&asked.tags.texts()) else {
+    let Some(tags) = Tag::parse_query_tags(&asked.tags.texts()) else {
         let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
         return Ok(list::nothing(workspace.head().await?, workspace.now(), tokens));
     };

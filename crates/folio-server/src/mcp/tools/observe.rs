@@ -143,7 +143,7 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
 fn written(written: &Written, call: &Call<'_>) -> Answer {
     let mut text = candidate(&written.entry).lengths[1].clone();
     for warning in &written.warnings {
-        text.push_str(&format!("\nwarning: {}", warning.told()));
+        text.push_str(&format!("\nwarning: {}", warning.display_line()));
     }
     // For an `expires_at` in the past, a warning says so already.
     let is_told = written.warnings.iter().any(|warning| warning.code == "expires_at_past");

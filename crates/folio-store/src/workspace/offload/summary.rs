@@ -213,7 +213,7 @@ impl Workspace {
 fn found_in(fields: &EntryFields) -> Option<Extract> {
     let found = fields.metadata.as_ref()?.get(FOUND)?;
     let found: Extract = serde_json::from_value(found.clone()).ok()?;
-    Some(found.still_in(&fields.body))
+    Some(found.retain_mentioned_in(&fields.body))
 }
 
 /// The metadata of a summary: which messages it covers, and what was extracted from them.

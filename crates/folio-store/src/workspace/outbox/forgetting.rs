@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use folio_memory::entry::Status;
-use folio_memory::text::{Sought, plain};
+use folio_memory::text::{Needle, plain};
 use folio_memory::{Entry, EntryHandle, EntryId, EntryQuery, Seq, SpaceName, Timestamp};
 
 use super::super::forget::{ForgetFilter, texts_of};
@@ -27,9 +27,9 @@ pub(in crate::workspace) struct Unwanted {
     /// The query that an item must match, as an entry; `None` if entries are named.
     query: Option<EntryQuery>,
     /// The text that it must also contain.
-    text: Option<Sought>,
+    text: Option<Needle>,
     /// Texts that make an item unwanted whatever else it is.
-    said: Vec<Sought>,
+    said: Vec<Needle>,
     now: Timestamp,
 }
 
@@ -61,15 +61,15 @@ impl Unwanted {
             space: space.clone(),
             entries: entries.into_iter().collect(),
             query: filter.entries.is_empty().then_some(query),
-            text: filter.text.as_deref().map(Sought::new),
-            said: said.iter().map(|text| Sought::new(text)).collect(),
+            text: filter.text.as_deref().map(Needle::new),
+            said: said.iter().map(|text| Needle::new(text)).collect(),
             now,
         }
     }
 
     fn takes(&self, item: &SpooledItem, at: Timestamp) -> bool {
         let texts: Vec<String> = texts_of(&item.new.fields).iter().map(|text| plain(text)).collect();
-        let says = |text: &Sought| texts.iter().any(|said| text.is_in_plain(said));
+        let says = |text: &Needle| texts.iter().any(|said| text.is_in_plain(said));
         let is_found = self.query.as_ref().is_some_and(|query| {
             let entry = Entry::added((*item.new).clone(), EntryHandle(0), Seq(0), at);
             query.matches(&entry, self.now) && self.text.as_ref().is_none_or(says)
@@ -110,7 +110,7 @@ impl Unwanted {
             return Verdict::Stays;
         }
         let (line, texts) = (plain(&line), plain(&unescaped(&line)));
-        let says = |text: &Sought| text.is_in_plain(&line) || text.is_in_plain(&texts);
+        let says = |text: &Needle| text.is_in_plain(&line) || text.is_in_plain(&texts);
         if self.said.iter().chain(&self.text).any(says) {
             Verdict::Loses(1, None)
         } else {

@@ -203,7 +203,7 @@ pub(super) fn clean_event_with(cleaner: &mut Cleaner, event: &mut Event, renamed
             reply.calls.iter_mut().for_each(|call| clean_wanted(cleaner, call));
             if reply.calls.iter().zip(&ids).any(|(call, id)| call.id != *id) {
                 // Calls whose ids differed only in their secrets must still be told apart.
-                reply.name_calls_apart();
+                reply.make_call_ids_unique();
             }
             cleaner.text(model, "model");
         }

@@ -199,8 +199,8 @@ impl Workspace {
         read: &Read,
         budget: u32,
     ) -> Result<ScratchAnswer, WorkspaceError> {
-        let Some(tags) = Tag::asked_for(&read.tags) else {
-            let nothing = ListAnswer::nothing(self.head().await?);
+        let Some(tags) = Tag::parse_query_tags(&read.tags) else {
+            let nothing = ListAnswer::empty(self.head().await?);
             return Ok(listed(String::new(), nothing, caller.tokens));
         };
         let mut query = EntryQuery {

@@ -110,7 +110,7 @@ impl State {
                     ..
                 } => {
                     let entry = self.entries.get_mut(entry).unwrap();
-                    let changed = !entry.already_has(fields);
+                    let changed = !entry.is_unchanged_by(fields);
                     if let Some(expected) = expected_version.filter(|expected| *expected != entry.version && changed) {
                         let (entry, found) = (entry.handle.to_string(), entry.version);
                         return Err(StoreError::StaleVersion { entry, found, expected });

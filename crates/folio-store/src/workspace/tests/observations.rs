@@ -188,7 +188,7 @@ async fn tidying_archives_due_entries_behind_many_that_are_not_due_m7_6_49() {
     // More than is put away at a time was made before that, and came here after it.
     let mut fields = own.fields.clone();
     fields.lifetime = folio_memory::Lifetime::Unlimited;
-    fields.brought = Some(folio_memory::entry::Brought {
+    fields.brought = Some(folio_memory::entry::ImportedTimes {
         created_at: long_ago,
         updated_at: long_ago,
     });

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use folio_memory::entry::Brought;
+use folio_memory::entry::ImportedTimes;
 use folio_memory::foreign::{Foreign, ForeignItem};
 use folio_memory::id::{EntryHandle, PageHandle};
 use folio_memory::roles::Operation;
@@ -63,7 +63,7 @@ impl Workspace {
             renamed.extend((id != item.new.id).then(|| (item.new.id.to_string(), id.to_string())));
             let ForeignItem { name, new, changed, .. } = item;
             let NewEntry { page, kind, fields, .. } = new;
-            let (created_at, updated_at) = Brought::times(fields.brought, now);
+            let (created_at, updated_at) = ImportedTimes::times(fields.brought, now);
             let line = EntryLine {
                 id,
                 handle: EntryHandle(0),
@@ -134,7 +134,7 @@ impl Workspace {
         };
         let there = self.if_there(earlier).await?;
         Ok(there
-            .filter(|there| item.is(there))
+            .filter(|there| item.is_same_item(there))
             .map_or(item.new.id, |there| there.id))
     }
 }

@@ -130,7 +130,7 @@ impl Imported {
     pub(super) fn adapted(&mut self, item: &str, warnings: &[Warning]) {
         self.changed += u64::from(!warnings.is_empty());
         for warning in warnings {
-            self.say(Fate::Changed, item, &warning.code, warning.told());
+            self.say(Fate::Changed, item, &warning.code, warning.display_line());
         }
     }
 }

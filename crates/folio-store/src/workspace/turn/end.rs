@@ -6,7 +6,7 @@ use std::sync::Arc;
 use folio_memory::entry::Status;
 use folio_memory::goals::{Proposal, proposals};
 use folio_memory::id::{Ref, TurnRef};
-use folio_memory::patterns::Found;
+use folio_memory::patterns::FoundPattern;
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::turn::export::Export;
 use folio_memory::turn::{Ending, Evaluation, Finished, Reflection, Stage, Turn, TurnEnd};
@@ -37,7 +37,7 @@ pub struct Ended {
     /// Observations that could be made goals.
     pub proposals: Vec<Proposal>,
     /// Patterns that were not known before.
-    pub patterns: Vec<Found>,
+    pub patterns: Vec<FoundPattern>,
     /// The export of the turn.
     pub export: Export,
     /// Whether an earlier call with the same idempotency key ended the turn, so that this call did nothing.

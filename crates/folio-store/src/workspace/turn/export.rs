@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use folio_memory::id::{Ref, TurnRef};
 use folio_memory::query::MAX_LIMIT;
-use folio_memory::roles::Sight;
+use folio_memory::roles::Visibility;
 use folio_memory::turn::export::{Export, Listed, PartRef, Touched, parse_part, part_of, part_to_jsonl};
 use folio_memory::turn::{Turn, TurnQuery};
 use folio_memory::{Change, Entry, EntryHandle, EntryId, EntryKind, EntryQuery, Order, Seq, Status};
@@ -48,7 +48,7 @@ impl Workspace {
             return Err(StoreError::Invalid(message).into());
         };
         let mut export = self.read_export(&ended.end.export).await?;
-        if self.sight().await? != Sight::Space {
+        if self.sight().await? != Visibility::Space {
             export.parts.clear();
             let mut touched = Vec::new();
             for one in export.touched {
@@ -75,7 +75,7 @@ impl Workspace {
             .collect();
         let mut listed: Vec<Listed> = Vec::new();
         // Parts list entries of the whole space.
-        if all && self.sight().await? == Sight::Space {
+        if all && self.sight().await? == Visibility::Space {
             for part in &export.parts {
                 listed.extend(self.read_part(part).await?);
             }

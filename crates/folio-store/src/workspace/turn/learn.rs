@@ -3,7 +3,7 @@
 use folio_memory::calibration::{Calibration, Reliability};
 use folio_memory::entry::Status;
 use folio_memory::observation::Class;
-use folio_memory::patterns::{self, FACT, Found, PATTERN};
+use folio_memory::patterns::{self, FACT, FoundPattern, PATTERN};
 use folio_memory::query::MAX_LIMIT;
 use folio_memory::turn::Used;
 use folio_memory::{
@@ -41,7 +41,7 @@ impl Workspace {
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
-    pub async fn find_patterns(&self, actor: &Actor) -> Result<Vec<Found>, WorkspaceError> {
+    pub async fn find_patterns(&self, actor: &Actor) -> Result<Vec<FoundPattern>, WorkspaceError> {
         let found = self.look_for_patterns().await?;
         let reflector = Actor {
             role: Role::Reflector,
@@ -86,7 +86,7 @@ impl Workspace {
         Ok(Calibration::of(entries.iter().filter(|entry| !asks(entry))))
     }
 
-    pub(super) async fn look_for_patterns(&self) -> Result<Vec<Found>, WorkspaceError> {
+    pub(super) async fn look_for_patterns(&self) -> Result<Vec<FoundPattern>, WorkspaceError> {
         let policy = self.policy().await?;
         Ok(patterns::find(
             &self.all_observations(Vec::new(), RECENT).await?,
@@ -117,7 +117,7 @@ impl Workspace {
     }
 
     /// The changes that add entries for what is new in `found`.
-    pub(super) async fn learn(&self, actor: &Actor, found: &[Found]) -> Result<Vec<Change>, WorkspaceError> {
+    pub(super) async fn learn(&self, actor: &Actor, found: &[FoundPattern]) -> Result<Vec<Change>, WorkspaceError> {
         let mut changes = Vec::new();
         for pattern in found.iter().filter(|pattern| pattern.is_news) {
             let source = source_of(actor);

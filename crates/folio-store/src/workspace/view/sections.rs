@@ -6,7 +6,7 @@ use std::sync::Arc;
 use folio_memory::entry::Status;
 use folio_memory::observation::Class;
 use folio_memory::query::MAX_LIMIT;
-use folio_memory::roles::Sight;
+use folio_memory::roles::Visibility;
 use folio_memory::view::{Audience, BookSections, Offer, Shown, ViewSection};
 use folio_memory::{Entry, EntryKind, EntryQuery, ListAnswer, Order, PageId, Seq, ThreadKey, scratchbook};
 use parking_lot::Mutex;
@@ -95,7 +95,7 @@ type Summaries = (Vec<Entry>, u64);
 impl Ask<'_> {
     /// Reads in one transaction what will be shown, if the asker may read all of it.
     async fn ask_at_once(&mut self) -> Result<(), WorkspaceError> {
-        if self.workspace.sight().await? != Sight::Space {
+        if self.workspace.sight().await? != Visibility::Space {
             return Ok(());
         }
         let mut queries = vec![self.summaries(), self.pinned_of_book(), self.notes_of_book()];

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::place::elsewhere;
+use super::place::outside_grants_error;
 use crate::response::{FailureKind, ToolError};
 use crate::roots::Located;
 
@@ -43,7 +43,7 @@ pub(super) fn check(git_dir: &Path, is_granted: &dyn Fn(&Path) -> bool, located:
                 if let Ok(real) = entry.path().canonicalize()
                     && !is_granted(&real)
                 {
-                    return Err(elsewhere(located, &real));
+                    return Err(outside_grants_error(located, &real));
                 }
             } else if kind.is_dir() && !(depth == 0 && UNREAD.iter().any(|name| entry.file_name() == *name)) {
                 folders.push((entry.path(), depth + 1));

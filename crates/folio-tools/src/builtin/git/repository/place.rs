@@ -87,7 +87,7 @@ impl Place {
         let is_granted = |path: &Path| granted.iter().any(|root| path.starts_with(root));
         for part in [&git_dir, common] {
             if !is_granted(part) {
-                return Err(elsewhere(located, part));
+                return Err(outside_grants_error(located, part));
             }
             if given.may_be_written(part) {
                 return Err(writable(located, part));
@@ -213,7 +213,7 @@ fn check_borrowed(objects: &Path, is_granted: &dyn Fn(&Path) -> bool, located: &
                 continue;
             };
             if !is_granted(&borrowed) || seen > BORROWED_MAX {
-                return Err(elsewhere(located, &borrowed));
+                return Err(outside_grants_error(located, &borrowed));
             }
             stores.push(borrowed);
         }
@@ -261,7 +261,7 @@ fn unclear(located: &Located, list: &Path) -> ToolError {
     )
 }
 
-pub(super) fn elsewhere(located: &Located, part: &Path) -> ToolError {
+pub(super) fn outside_grants_error(located: &Located, part: &Path) -> ToolError {
     ToolError::new(
         FailureKind::Denied,
         "path_outside_root",

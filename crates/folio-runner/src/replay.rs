@@ -98,11 +98,11 @@ impl Runner {
     ///
     /// `Store`; `Journal` if it cannot be folded.
     pub async fn replay(&self, id: RunId) -> Result<Replayed, RunnerError> {
-        let mut folded = Folded::of(self, id);
+        let mut folded = ReplayedJournal::of(self, id);
         folded.read_on().await?;
         let (events, pages, entries) = (folded.events, folded.pages.len(), folded.entries.len());
-        let first = folded.compared(None).await?;
-        let (differing, goes_on) = folded.settled(first).await?;
+        let first = folded.find_differences(None).await?;
+        let (differing, goes_on) = folded.recheck_differences(first).await?;
         Ok(Replayed {
             events,
             pages,
@@ -114,7 +114,7 @@ impl Runner {
 }
 
 /// A journal as far as it was read, and what follows from it.
-struct Folded<'r> {
+struct ReplayedJournal<'r> {
     runner: &'r Runner,
     journal: InParts<'r>,
     run: Run,
@@ -146,7 +146,7 @@ impl Differing {
     }
 }
 
-impl<'r> Folded<'r> {
+impl<'r> ReplayedJournal<'r> {
     /// Starts with nothing read.
     fn of(runner: &'r Runner, id: RunId) -> Self {
         Self {
@@ -172,19 +172,19 @@ impl<'r> Folded<'r> {
                     .map_err(|source| RunnerError::Journal { run, source })?;
                 // The driver had the bodies at hand that titles and reports refer to.
                 for change in bodies
-                    .at_hand(&self.run, |run| projection::changes(run, &event))
+                    .with_outputs_loaded(&self.run, |run| projection::changes(run, &event))
                     .await?
                 {
                     expect(change, &mut self.pages, &mut self.entries);
                 }
-                bodies.let_go(&self.run);
+                bodies.evict_excess(&self.run);
             }
         }
         Ok(())
     }
 
     /// Compares the stored state with the journal: everything, or only the differences found `before`.
-    async fn compared(&self, before: Option<&Differing>) -> Result<Differing, RunnerError> {
+    async fn find_differences(&self, before: Option<&Differing>) -> Result<Differing, RunnerError> {
         let (workspace, id) = (self.runner.workspace(), self.run.id());
         let mut found = Differing::default();
         let row = workspace.store().run(workspace.space(), Ref::Id(id)).await?;
@@ -243,7 +243,7 @@ impl<'r> Folded<'r> {
 
     /// The differences that remain of `differing` once the journal was read as far as the stored state, and whether the
     /// journal grew on every try.
-    async fn settled(&mut self, mut differing: Differing) -> Result<(Differing, bool), RunnerError> {
+    async fn recheck_differences(&mut self, mut differing: Differing) -> Result<(Differing, bool), RunnerError> {
         let workspace = self.runner.workspace();
         for _ in 0..LOOKS_MAX {
             if differing.is_empty() {
@@ -254,7 +254,7 @@ impl<'r> Folded<'r> {
                 return Ok((differing, false));
             }
             self.read_on().await?;
-            differing = self.compared(Some(&differing)).await?;
+            differing = self.find_differences(Some(&differing)).await?;
         }
         let goes_on = !differing.is_empty();
         Ok((differing, goes_on))
@@ -346,23 +346,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let runner = runner(&folder);
         let run = submit(&runner).await;
-        let mut folded = Folded::of(&runner, run);
+        let mut folded = ReplayedJournal::of(&runner, run);
         folded.read_on().await.unwrap();
         let events = folded.events;
         runner.drive(run).await.unwrap();
-        let differing = folded.compared(None).await.unwrap();
+        let differing = folded.find_differences(None).await.unwrap();
         assert!(!differing.row.is_empty(), "{differing:?}");
-        let settled = folded.settled(differing).await.unwrap();
+        let settled = folded.recheck_differences(differing).await.unwrap();
         assert_eq!(settled, (Differing::default(), false));
         assert!(folded.events > events);
 
         let main = Ref::Id(projection::main_page(run));
         let entry = &runner.workspace().page_entries(main).await.unwrap()[0];
-        let mut folded = Folded::of(&runner, run);
+        let mut folded = ReplayedJournal::of(&runner, run);
         folded.read_on().await.unwrap();
         damage(runner.workspace(), entry.id).await;
-        let differing = folded.compared(None).await.unwrap();
-        let (differing, goes_on) = folded.settled(differing).await.unwrap();
+        let differing = folded.find_differences(None).await.unwrap();
+        let (differing, goes_on) = folded.recheck_differences(differing).await.unwrap();
         let line = format!("entry {}: its title differs", entry.handle);
         assert_eq!((differing.lines(), goes_on), (vec![line], false));
     }

@@ -53,7 +53,7 @@ pub(super) const IMMUTABLE: [(&[&str], &str); 5] = [
 ];
 
 /// Removes the read-only fields from `fields` and returns them.
-pub(super) fn take(fields: &mut Map<String, Value>) -> Map<String, Value> {
+pub(super) fn take_read_only_fields(fields: &mut Map<String, Value>) -> Map<String, Value> {
     let names = IMMUTABLE.iter().flat_map(|(names, _)| *names);
     names.filter_map(|name| fields.remove_entry(*name)).collect()
 }
@@ -63,9 +63,9 @@ pub(super) fn take(fields: &mut Map<String, Value>) -> Map<String, Value> {
 /// # Errors
 ///
 /// `field_immutable`, naming the first field whose value is not the present one.
-pub(super) fn check(entry: &Entry, said: &Map<String, Value>) -> Result<(), Invalid> {
+pub(super) fn check_unchanged(entry: &Entry, said: &Map<String, Value>) -> Result<(), Invalid> {
     for (name, value) in said {
-        if stands(entry, name, value) {
+        if is_current_value(entry, name, value) {
             continue;
         }
         let instead = IMMUTABLE.iter().find(|(names, _)| names.contains(&name.as_str()));
@@ -81,7 +81,7 @@ pub(super) fn check(entry: &Entry, said: &Map<String, Value>) -> Result<(), Inva
 }
 
 /// Whether `said` is the value that answers show as `name` of `entry`.
-fn stands(entry: &Entry, name: &str, said: &Value) -> bool {
+fn is_current_value(entry: &Entry, name: &str, said: &Value) -> bool {
     let fields = &entry.fields;
     let expires_at = fields.lifetime.expires_at();
     let there = match name {

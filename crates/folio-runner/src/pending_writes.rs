@@ -52,7 +52,7 @@ pub(crate) struct Writing<O> {
 
 /// What was applied to a run and is not durable yet.
 #[derive(Debug)]
-pub(crate) struct Ahead<O> {
+pub(crate) struct PendingWrites<O> {
     /// What is gathered for the next commit.
     pub(crate) batch: Batch,
     outcomes: Vec<O>,
@@ -65,7 +65,7 @@ pub(crate) struct Ahead<O> {
     has_calls: bool,
 }
 
-impl<O> Default for Ahead<O> {
+impl<O> Default for PendingWrites<O> {
     fn default() -> Self {
         Self {
             batch: Batch::default(),
@@ -78,7 +78,7 @@ impl<O> Default for Ahead<O> {
     }
 }
 
-impl<O> Ahead<O> {
+impl<O> PendingWrites<O> {
     /// Whether everything that was applied is durable.
     pub(crate) fn is_durable(&self) -> bool {
         self.writing.is_none() && self.batch.is_empty()
@@ -124,7 +124,7 @@ impl<O> Ahead<O> {
     }
 
     /// The number of the batch that is being gathered.
-    pub(crate) fn number(&self) -> u64 {
+    pub(crate) fn batch_number(&self) -> u64 {
         self.number
     }
 
@@ -164,7 +164,7 @@ impl<O> Ahead<O> {
     }
 
     /// Notes that a call was started whose beginning is in the gathered batch.
-    pub(crate) fn begins_call(&mut self) {
+    pub(crate) fn note_call_started(&mut self) {
         self.has_calls = true;
     }
 
@@ -174,7 +174,7 @@ impl<O> Ahead<O> {
     }
 
     /// Waits for the batch that is being written; forever if there is none. Cancel safe.
-    pub(crate) async fn written(&mut self) -> (Writing<O>, Result<Committed, RunnerError>) {
+    pub(crate) async fn wait_for_write(&mut self) -> (Writing<O>, Result<Committed, RunnerError>) {
         let Some((_, handle)) = &mut self.writing else {
             return std::future::pending().await;
         };
@@ -193,12 +193,12 @@ impl<O> Ahead<O> {
     }
 
     /// Notes that batch `number` and all before it are durable.
-    pub(crate) fn has_now_written(&mut self, number: u64) {
+    pub(crate) fn mark_written(&mut self, number: u64) {
         self.written = self.written.max(number);
     }
 
     /// Drops everything that is not durable, and returns the outcomes that it recorded, those of `writing` first.
-    pub(crate) fn start_anew(&mut self, writing: Writing<O>) -> Vec<O> {
+    pub(crate) fn discard_pending(&mut self, writing: Writing<O>) -> Vec<O> {
         self.batch = Batch::default();
         self.number += 1;
         self.has_calls = false;

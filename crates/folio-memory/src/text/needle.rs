@@ -7,9 +7,9 @@ use super::fold::is_ignored;
 /// A text to search for in others. Differences in case, composition (`é` as one character or two, `ﬁ`, full width),
 /// invisible characters (soft hyphens, joiners), and the amount of white space between words are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sought(String);
+pub struct Needle(String);
 
-impl Sought {
+impl Needle {
     /// Creates a search for `text`.
     #[must_use]
     pub fn new(text: &str) -> Self {
@@ -84,7 +84,7 @@ mod tests {
             ("가나", "\u{1100}\u{1161}\u{1102}\u{1161}"),
             ("İstanbul", "i\u{307}stanbul"),
         ] {
-            assert!(Sought::new(text).is_in(other), "{text:?} in {other:?}");
+            assert!(Needle::new(text).is_in(other), "{text:?} in {other:?}");
         }
     }
 
@@ -97,7 +97,7 @@ mod tests {
             ("", "anything"),
             ("\u{ad}", "anything"),
         ] {
-            assert!(!Sought::new(text).is_in(other), "{text:?} in {other:?}");
+            assert!(!Needle::new(text).is_in(other), "{text:?} in {other:?}");
         }
     }
 }

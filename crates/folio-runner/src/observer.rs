@@ -17,17 +17,17 @@ use crate::watch::Watch;
 /// Is told which runs this process drives, to follow them beside their drivers.
 pub trait Observer: Debug + Send + Sync {
     /// This process drives a run from now on; `beside` says for how long. Must return at once.
-    fn drives(&self, beside: Beside);
+    fn drive_started(&self, beside: DriveFollower);
 
     /// How many things could not be reported; `None` if that is not known.
-    fn untold(&self) -> Option<u64> {
+    fn unreported_count(&self) -> Option<u64> {
         None
     }
 }
 
 /// A run while this process drives it. Nothing of it has been read at first.
 #[derive(Debug)]
-pub struct Beside {
+pub struct DriveFollower {
     watch: Watch,
     /// Where the journal ended when the run was claimed.
     from: Seq,
@@ -39,7 +39,7 @@ pub struct Beside {
 
 /// Something that happened in a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Happened<'r> {
+pub struct ObservedEvent<'r> {
     /// The run, with this event applied and nothing after it.
     pub run: &'r Run,
     /// When it was recorded.
@@ -52,7 +52,7 @@ pub struct Happened<'r> {
     pub is_of_this_drive: bool,
 }
 
-impl Beside {
+impl DriveFollower {
     /// Creates it with nothing read of `watch`. It is driven from commit `from` on, as far as `heads` says.
     pub(crate) fn new(watch: Watch, from: Seq, heads: watch::Receiver<Seq>, models: Option<RunnerModels>) -> Self {
         Self {
@@ -76,12 +76,12 @@ impl Beside {
     }
 
     /// Waits until the driver has given up the run. Cancel safe.
-    pub async fn given_up(&mut self) {
+    pub async fn wait_until_given_up(&mut self) {
         let _given_up = self.heads.wait_for(|_| false).await.is_err();
     }
 
     /// Waits until there is more to read, or the driver has given up the run. Cancel safe.
-    pub async fn more(&mut self) {
+    pub async fn wait_for_more(&mut self) {
         let read = self.watch.head();
         // An error means that the driver has given up the run.
         let _given_up = self.heads.wait_for(|head| *head > read).await.is_err();
@@ -93,7 +93,7 @@ impl Beside {
     /// # Errors
     ///
     /// `Store` or `Journal`.
-    pub async fn read(&mut self, mut take: impl FnMut(Happened<'_>)) -> Result<bool, RunnerError> {
+    pub async fn read(&mut self, mut take: impl FnMut(ObservedEvent<'_>)) -> Result<bool, RunnerError> {
         let is_of_this_drive = self.watch.head() >= self.from;
         let until = if is_of_this_drive {
             *self.heads.borrow()
@@ -109,7 +109,7 @@ impl Beside {
                 Event::Asked { node, purpose, .. } => models.and_then(|models| models.asked_for(run, *node, *purpose)),
                 _ => None,
             };
-            take(Happened {
+            take(ObservedEvent {
                 run,
                 at,
                 event,

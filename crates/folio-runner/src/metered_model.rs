@@ -13,7 +13,7 @@ use crate::places::Places;
 
 /// A model and its cost so far.
 #[derive(Debug)]
-pub(crate) struct LoneModel {
+pub(crate) struct MeteredModel {
     pub(crate) model: RunnerModel,
     /// The places that all models share, if they are limited.
     all: Option<Arc<Places>>,
@@ -28,7 +28,7 @@ struct Counted {
     unknown: u64,
 }
 
-impl LoneModel {
+impl MeteredModel {
     pub(crate) fn new(model: RunnerModel) -> Self {
         Self {
             model,
@@ -169,9 +169,9 @@ mod tests {
         }
     }
 
-    fn asked(script: Cue) -> LoneModel {
+    fn asked(script: Cue) -> MeteredModel {
         let model = Arc::new(ScriptedModel::new([script]));
-        LoneModel::new(RunnerModel::new("scripted", model))
+        MeteredModel::new(RunnerModel::new("scripted", model))
     }
 
     #[tokio::test(start_paused = true)]

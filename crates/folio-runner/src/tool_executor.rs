@@ -19,7 +19,7 @@ const TIME: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What an executor that works by itself gets of a run.
 #[derive(Debug)]
-pub(crate) struct Hands {
+pub(crate) struct WorkerContext {
     pub(crate) run: RunId,
     pub(crate) registry: Registry,
     pub(crate) context: ToolContext,
@@ -33,7 +33,7 @@ pub(crate) async fn work(
     all: Option<&Arc<Places>>,
     (tool, argument): (&str, &str),
     action: AskAction,
-    mut hands: Hands,
+    mut hands: WorkerContext,
 ) -> ModelAnswer {
     hands.context.allow();
     let node_id = action.node.to_string();
@@ -88,7 +88,7 @@ fn read(response: ToolResponse, asked: &Request, model: &RunnerModel, effect: Ef
             // The tool does not report its usage.
             usage: None,
         };
-        model.model.heard(asked, &reply);
+        model.model.observe_reply(asked, &reply);
         return answer_of(reply, model);
     };
     let kind = match error.kind {
