@@ -245,7 +245,7 @@ fn folded(changes: &[Change]) -> Entry {
         match change {
             Change::AddEntry(new) => entry = Entry::added((**new).clone(), EntryHandle(1), Seq(seq), at(seq)),
             Change::PatchEntry { fields, .. } if !entry.is_unchanged_by(fields) => {
-                entry.patch(fields, Seq(seq), at(seq))
+                entry.patch(fields, Seq(seq), at(seq));
             }
             _ => {}
         }
