@@ -306,7 +306,7 @@ pub(crate) fn turn_ref(text: &str) -> Result<TurnRef, String> {
 }
 
 /// The values that an update sets: a single empty one means that there are none.
-pub(crate) fn all_from_now_on(values: Vec<String>) -> Vec<String> {
+pub(crate) fn replacement_values(values: Vec<String>) -> Vec<String> {
     if values == [""] { Vec::new() } else { values }
 }
 

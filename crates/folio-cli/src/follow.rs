@@ -183,12 +183,12 @@ impl<'a> Follow<'a> {
                         // Work under way gets time to finish.
                         let _in_time = tokio::time::timeout(GRACE, join(&mut driver)).await;
                     }
-                    return Err(left(self.context, self.workspace, run, asked_to_stop, runner.is_some()).await);
+                    return Err(ended_early_failure(self.context, self.workspace, run, asked_to_stop, runner.is_some()).await);
                 }
             };
             if interrupted {
                 let Some(runner) = runner.filter(|_| !asked_to_stop) else {
-                    return Err(left(self.context, self.workspace, run, asked_to_stop, false).await);
+                    return Err(ended_early_failure(self.context, self.workspace, run, asked_to_stop, false).await);
                 };
                 asked_to_stop = true;
                 self.progress
@@ -255,7 +255,13 @@ async fn join(driver: &mut Option<JoinHandle<Result<NodeResult, RunnerError>>>) 
 }
 
 /// The failure for a program that was ended before the run. `given_up`: the run was driven here, and can be resumed.
-async fn left(context: &Context<'_>, workspace: &Workspace, run: RunId, cancelled: bool, given_up: bool) -> Failure {
+async fn ended_early_failure(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    run: RunId,
+    cancelled: bool,
+    given_up: bool,
+) -> Failure {
     let name = workspace
         .run(Ref::Id(run))
         .await

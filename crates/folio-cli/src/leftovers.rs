@@ -34,7 +34,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Whether the store is a file of another user. If so, a note says which of its runs are left alone, or, for a process
 /// that is there for all runs (`Kept`), that it leaves them alone. What those runs may do is recorded in that file,
 /// and the user here has allowed none of it.
-pub(crate) async fn are_of_another(runner: &Runner, output: &Output, waiting: Waiting) -> Result<bool, Failure> {
+pub(crate) async fn are_of_another_user(runner: &Runner, output: &Output, waiting: Waiting) -> Result<bool, Failure> {
     let location = runner.workspace().store().location();
     let me = rustix::process::geteuid().as_raw();
     // A store that is not a file has no owner.
@@ -100,7 +100,7 @@ impl Default for Leftovers {
 impl Leftovers {
     /// Resumes every run that has not ended and that no living process drives. If nobody is there to answer, a program
     /// that is there for another run leaves runs that ask something to a process that can answer.
-    pub(crate) async fn take_up(runner: &Runner, output: &Output, waiting: Waiting) -> Result<Self, Failure> {
+    pub(crate) async fn resume_unfinished(runner: &Runner, output: &Output, waiting: Waiting) -> Result<Self, Failure> {
         runner.end_leftover_turns().await?;
         let mut leftovers = Self {
             waiting,
@@ -165,7 +165,7 @@ impl Leftovers {
     ///
     /// A run is resumed if no process drives it, and nothing happens in it, between two looks; a run that was
     /// submitted but never driven, fifteen seconds after its submission.
-    pub(crate) async fn work(
+    pub(crate) async fn keep_resuming(
         mut self,
         runners: impl Fn() -> Vec<Runner>,
         output: &Output,

@@ -131,7 +131,7 @@ impl Output {
         if report.is_source() {
             self.text(&text)
         } else {
-            self.write(&seen(&text))
+            self.write(&safe_to_display(&text))
         }
     }
 
@@ -161,7 +161,7 @@ impl Output {
     /// with a newline at the end.
     pub(crate) fn text(&self, text: &str) -> Result<(), Failure> {
         if std::io::stdout().is_terminal() {
-            let mut text = seen(text).into_owned();
+            let mut text = safe_to_display(text).into_owned();
             if !text.is_empty() && !text.ends_with('\n') {
                 text.push('\n');
             }
@@ -230,7 +230,7 @@ impl Output {
 
     #[expect(clippy::unused_self, reason = "only who has the output writes to it")]
     fn tell(&self, text: &str) {
-        say(&seen(text));
+        say(&safe_to_display(text));
     }
 }
 
@@ -241,7 +241,7 @@ fn say(line: &str) {
 
 /// `text` as it is safe to display: text by strangers loses control sequences, characters that change the direction of
 /// writing, and invisible ones; Folio's own colours stay.
-pub(crate) fn seen(text: &str) -> Cow<'_, str> {
+pub(crate) fn safe_to_display(text: &str) -> Cow<'_, str> {
     const COLOURS: [&str; 6] = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m"];
     if !text.contains('\u{1b}') {
         return strip_unsafe_chars(text);
@@ -276,7 +276,7 @@ mod tests {
             ("a family: 👨\u{200d}👩\u{200d}👧", "a family: 👨\u{200d}👩\u{200d}👧"),
             (&ours, &ours),
         ] {
-            assert_eq!(seen(text), shown);
+            assert_eq!(safe_to_display(text), shown);
         }
     }
 }

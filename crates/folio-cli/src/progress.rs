@@ -9,7 +9,7 @@ use folio::Timestamp;
 use folio::engine::{Event, Run};
 
 use crate::error::Failure;
-use crate::output::{Output, seen};
+use crate::output::{Output, safe_to_display};
 use crate::report::event::{EventLine, event_text};
 use crate::report::run::Titles;
 use crate::report::tree::{self, Frame};
@@ -160,7 +160,7 @@ impl Live<'_> {
         }
         terminal.queue(Clear(ClearType::FromCursorDown))?;
         for line in lines {
-            writeln!(terminal, "{}\r", seen(line))?;
+            writeln!(terminal, "{}\r", safe_to_display(line))?;
         }
         terminal.queue(EndSynchronizedUpdate)?.flush()?;
         self.drawn = u16::try_from(lines.len()).unwrap_or(u16::MAX);

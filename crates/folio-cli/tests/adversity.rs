@@ -303,7 +303,7 @@ steps:
     for word in [
         "grpe",
         "nobody",
-        "wait for one another",
+        "wait for each other",
         "missing",
         "later",
         "soon",

@@ -232,7 +232,7 @@ impl Connection {
     }
 
     /// Records that the server no longer knows its session, if `error` says so.
-    fn look_at(&self, error: &ServiceError) {
+    fn note_lost_session(&self, error: &ServiceError) {
         if let ServiceError::TransportSend(error) = error
             && let Some(StreamableHttpError::<reqwest::Error>::SessionExpired) = error.error.downcast_ref()
         {
@@ -248,7 +248,7 @@ impl Connection {
         if known.changes != changes {
             let listed = tokio::select! {
                 biased;
-                listed = list(&self.service) => listed.inspect_err(|error| self.look_at(error))?,
+                listed = list(&self.service) => listed.inspect_err(|error| self.note_lost_session(error))?,
                 () = self.program_gone() => return Err(ServiceError::TransportClosed),
             };
             // Only updated now: if this call is dropped or fails before, the next one lists the tools.
@@ -276,10 +276,10 @@ impl Connection {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
         let sent = self.service.peer().send_request_with_option(request, options).await;
-        let mut asked = Asked(Some(sent.inspect_err(|error| self.look_at(error))?));
+        let mut asked = Asked(Some(sent.inspect_err(|error| self.note_lost_session(error))?));
         tokio::select! {
             biased;
-            answered = asked.answer() => answered.inspect_err(|error| self.look_at(error)),
+            answered = asked.answer() => answered.inspect_err(|error| self.note_lost_session(error)),
             () = self.program_gone() => Err(ServiceError::TransportClosed),
         }
     }

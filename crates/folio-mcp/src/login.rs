@@ -153,7 +153,7 @@ fn how(name: &str) -> String {
 }
 
 /// Returns that the server refuses access and what helps, if `error` is caused by that.
-pub(crate) fn not_let_in(error: &(dyn Error + 'static), server: &ToStart) -> Option<String> {
+pub(crate) fn access_refused_message(error: &(dyn Error + 'static), server: &ToStart) -> Option<String> {
     let name = &server.name;
     causes(error).find_map(
         |cause| match cause.downcast_ref::<StreamableHttpError<reqwest::Error>>()? {

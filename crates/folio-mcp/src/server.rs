@@ -141,7 +141,7 @@ impl Server {
     ) -> Result<Answered, ToolError> {
         let called = self.call_now(tool, definition, effect, request, context).await;
         match called {
-            Err(error) if is_of_the_way(error.kind) && self.state().is_closed => {
+            Err(error) if may_be_of_connection(error.kind) && self.state().is_closed => {
                 context.cancel.cancelled().await;
                 Err(match error.kind {
                     FailureKind::Unknown => error,
@@ -326,7 +326,7 @@ impl Server {
                 Lost::Never(self.failed(kind, &said))
             }
             ServiceError::TransportSend(error) => {
-                if let Some(words) = login::not_let_in(&*error.error, &self.start) {
+                if let Some(words) = login::access_refused_message(&*error.error, &self.start) {
                     return Lost::Never(self.unavailable(words).of_call());
                 }
                 let words = of_transport(&*error.error, &self.start);
@@ -521,7 +521,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 /// Returns whether a failure of this kind may come from the connection rather than from the server itself.
-fn is_of_the_way(kind: FailureKind) -> bool {
+fn may_be_of_connection(kind: FailureKind) -> bool {
     matches!(
         kind,
         FailureKind::Unavailable | FailureKind::TimedOut | FailureKind::Unknown

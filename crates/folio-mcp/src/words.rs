@@ -93,7 +93,7 @@ pub(crate) fn not_answered(error: &ServiceError, server: &ToStart) -> String {
 
 /// Returns what became of a request on its way to a server or back.
 pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> String {
-    if let Some(words) = login::not_let_in(error, server) {
+    if let Some(words) = login::access_refused_message(error, server) {
         return words;
     }
     let Some(error) = causes(error).find_map(|cause| cause.downcast_ref::<StreamableHttpError<reqwest::Error>>())

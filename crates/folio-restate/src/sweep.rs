@@ -90,12 +90,12 @@ impl Sweep {
                 self.seen.clear();
                 self.handed_in.clear();
             }
-            match self.look(drives, ingress).await {
+            match self.make_pass(drives, ingress).await {
                 Ok(Looked::NoWorkerKnown) => {
                     // What Restate took before is lost.
                     self.handed_in.clear();
                     let wrong = format!("it knows of no worker; register {reached} with it (--restate-admin)");
-                    self.is_wrong(with_causes(&ingress.failed(wrong)), said);
+                    self.report_problem(with_causes(&ingress.failed(wrong)), said);
                     return self.took;
                 }
                 Ok(Looked::Through) if self.wrong.is_empty() => {}
@@ -104,12 +104,12 @@ impl Sweep {
                     self.wrong.clear();
                 }
                 // A store or an ingress that cannot be reached is asked again.
-                Err(error) => self.is_wrong(with_causes(&error), said),
+                Err(error) => self.report_problem(with_causes(&error), said),
             }
         }
     }
 
-    fn is_wrong<S: Fn(&str)>(&mut self, wrong: String, said: &S) {
+    fn report_problem<S: Fn(&str)>(&mut self, wrong: String, said: &S) {
         if wrong != self.wrong {
             said(&format!("runs that nobody drives are not submitted: {wrong}"));
             self.wrong = wrong;
@@ -117,7 +117,7 @@ impl Sweep {
     }
 
     /// Looks at the next runs of each space.
-    async fn look(&mut self, drives: &Arc<Drives>, ingress: &Ingress) -> Result<Looked, RunnerError> {
+    async fn make_pass(&mut self, drives: &Arc<Drives>, ingress: &Ingress) -> Result<Looked, RunnerError> {
         let folio = drives.folio();
         for space in folio.store().spaces().await? {
             for row in self.next_rows(folio, &space).await? {

@@ -42,7 +42,7 @@ impl Callback {
 
     /// Waits for the browser and then closes the port. Returns the address with which the browser returned, or `None`
     /// if it did not return within `time`.
-    pub async fn came_back(self, time: Duration) -> Option<String> {
+    pub async fn wait_for_redirect(self, time: Duration) -> Option<String> {
         let (sender, mut receiver) = mpsc::channel(1);
         let (is_over, over) = oneshot::channel::<()>();
         let routes = Router::new().fallback(came).with_state(sender);

@@ -41,18 +41,18 @@ type DrivenRun = ((SpaceName, RunId), CancellationToken, JoinHandle<()>);
 
 /// A place for one run.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RunSlot {
     busy: BusyRun,
     _held: OwnedSemaphorePermit,
 }
 
 /// The request that started a run. Dropping it cancels the run.
 #[derive(Debug)]
-pub(crate) struct AskedFor(DropGuard);
+pub(crate) struct CancelOnDrop(DropGuard);
 
-impl AskedFor {
+impl CancelOnDrop {
     /// Lets the run go on without the request.
-    pub(crate) fn keep_going(self) {
+    pub(crate) fn detach(self) {
         self.0.disarm();
     }
 }
@@ -74,7 +74,7 @@ impl Driving {
     }
 
     /// Takes a place for one more run. A run that only waits leaves its place to others.
-    pub(crate) fn place(&self) -> Result<Place, Problem> {
+    pub(crate) fn take_slot(&self) -> Result<RunSlot, Problem> {
         let refused = |detail: String| {
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "runs_busy", detail)
                 .hint("wait until one of them has ended, then start it again")
@@ -88,12 +88,12 @@ impl Driving {
             let most = self.most;
             refused(format!("{most} runs are under way, the most that one server drives"))
         })?;
-        Ok(Place { busy, _held: held })
+        Ok(RunSlot { busy, _held: held })
     }
 
     /// Drives the run `id` until it ends. If the returned request is dropped, the run is cancelled in the name of `by`.
     /// Returns `None` if the run is driven here already.
-    pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: Place) -> Option<AskedFor> {
+    pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: RunSlot) -> Option<CancelOnDrop> {
         // Held until the run is in the list, since two requests with one key may be answered at the same time.
         let named = (runner.workspace().space().clone(), id);
         let mut runs = self.runs.lock();
@@ -105,7 +105,7 @@ impl Driving {
         let token = taken_back.clone();
         let driven = tokio::spawn(async move {
             // Both parts are named: a part that is not would be dropped at once.
-            let Place { busy, _held } = place;
+            let RunSlot { busy, _held } = place;
             let stopping = Box::pin(async {
                 token.cancelled().await;
                 runner.cancel(id, None, &by).await.is_ok()
@@ -114,7 +114,7 @@ impl Driving {
             driven(Box::pin(runner.ensure_driven_to_end(id, &busy)), stopping).await;
         });
         runs.push((named, taken_back.clone(), driven));
-        Some(AskedFor(taken_back.drop_guard()))
+        Some(CancelOnDrop(taken_back.drop_guard()))
     }
 
     /// Records a run with `recording` and drives it until it ends, in the name of `by`. Once begun, both are completed
@@ -124,15 +124,15 @@ impl Driving {
         self: &Arc<Self>,
         runner: Runner,
         by: Actor,
-        place: Option<Place>,
+        place: Option<RunSlot>,
         recording: impl Future<Output = Result<(RunId, bool), RunnerError>> + Send + 'static,
     ) -> Result<(RunId, bool), RunnerError> {
         let driving = Arc::clone(self);
-        brought_to_its_end(Box::pin(async move {
+        run_to_completion(Box::pin(async move {
             let (id, replayed) = recording.await?;
             // Of a repeated request, the run is driven already, or whoever drove it is gone.
             if let Some(asked_for) = place.and_then(|place| driving.drive(runner, id, by, place)) {
-                asked_for.keep_going();
+                asked_for.detach();
             }
             Ok((id, replayed))
         }))
@@ -145,11 +145,11 @@ impl Driving {
         self: &Arc<Self>,
         runner: Runner,
         by: Actor,
-        place: Place,
+        place: RunSlot,
         recording: impl Future<Output = Result<RunId, RunnerError>> + Send + 'static,
-    ) -> Result<(RunId, Option<AskedFor>), RunnerError> {
+    ) -> Result<(RunId, Option<CancelOnDrop>), RunnerError> {
         let driving = Arc::clone(self);
-        brought_to_its_end(Box::pin(async move {
+        run_to_completion(Box::pin(async move {
             let id = recording.await?;
             // Dropped with the answer if nobody receives that.
             Ok((id, driving.drive(runner, id, by, place)))
@@ -159,7 +159,7 @@ impl Driving {
 
     /// Returns whether the run `id` of `space` is driven here, or about to be: its row says so only once its driver has
     /// claimed it.
-    pub(crate) fn drives(&self, space: &SpaceName, id: RunId) -> bool {
+    pub(crate) fn is_driving(&self, space: &SpaceName, id: RunId) -> bool {
         let runs = self.runs.lock();
         runs.iter()
             .any(|((of, run), _, driven)| of == space && *run == id && !driven.is_finished())
@@ -191,7 +191,7 @@ async fn ended_within(time: Duration, runs: Vec<DrivenRun>) {
 }
 
 /// Completes `work`, even if the caller stops waiting for it.
-async fn brought_to_its_end<T: Send + 'static>(work: Pin<Box<dyn Future<Output = T> + Send>>) -> T {
+async fn run_to_completion<T: Send + 'static>(work: Pin<Box<dyn Future<Output = T> + Send>>) -> T {
     // Nobody aborts this task, so it can only panic.
     tokio::spawn(work)
         .await
@@ -270,14 +270,14 @@ mod tests {
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
         let driving = Driving::of(&runner);
-        let place = || driving.place().expect("a place");
+        let place = || driving.take_slot().expect("a place");
         let first = driving.drive(runner.clone(), id, by.clone(), place());
         assert!(driving.drive(runner.clone(), id, by, place()).is_none());
-        assert!(driving.drives(&SpaceName::main(), id));
+        assert!(driving.is_driving(&SpaceName::main(), id));
         let other = SpaceName::parse("other").expect("a name");
-        assert!(!driving.drives(&other, id), "that is none of its runs");
+        assert!(!driving.is_driving(&other, id), "that is none of its runs");
         assert_eq!(driving.places.available_permits(), MOST_WITH_WAITING - 1);
-        first.expect("the first one").keep_going();
+        first.expect("the first one").detach();
     }
 
     #[tokio::test]
@@ -291,7 +291,7 @@ mod tests {
             let _kept = tell.send(submitted.id);
             Ok((submitted.id, submitted.replayed))
         });
-        let place = driving.place().expect("a place");
+        let place = driving.take_slot().expect("a place");
         let asked = driving.begin(runner.clone(), by, Some(place), recording);
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
@@ -309,7 +309,7 @@ mod tests {
             let _kept = tell.send(id);
             Ok(id)
         });
-        let place = driving.place().expect("a place");
+        let place = driving.take_slot().expect("a place");
         let asked = driving.begin_for(runner.clone(), by, place, recording);
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
@@ -340,8 +340,8 @@ mod tests {
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
         let driving = Driving::of(&runner);
-        let asked_for = driving.drive(runner.clone(), id, by, driving.place().expect("a place"));
-        asked_for.expect("it is the first one").keep_going();
+        let asked_for = driving.drive(runner.clone(), id, by, driving.take_slot().expect("a place"));
+        asked_for.expect("it is the first one").detach();
         called.acquire().await.expect("it is not closed").forget();
         let ending = async {
             // The runner is told first to begin nothing more.
@@ -369,8 +369,8 @@ mod tests {
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
         let driving = Driving::of(&runner);
-        let asked_for = driving.drive(runner.clone(), id, by, driving.place().expect("a place"));
-        asked_for.expect("it is the first one").keep_going();
+        let asked_for = driving.drive(runner.clone(), id, by, driving.take_slot().expect("a place"));
+        asked_for.expect("it is the first one").detach();
         called.acquire().await.expect("it is not closed").forget();
         driving.wind_down(&runner).await;
         assert_eq!(driving.places.available_permits(), MOST_WITH_WAITING);

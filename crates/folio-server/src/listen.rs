@@ -86,7 +86,7 @@ async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch
         _broken = serving.as_mut() => return,
         _ended = ends.changed() => {}
         // The place is closed only if the client has received everything that was written.
-        () = place.is_needed() => if place.is_idle() && !owed.is_set() { return },
+        () = place.wait_until_needed() => if place.is_idle() && !owed.is_set() { return },
     }
     // The answer in progress is completed, and no further request is accepted here.
     serving.as_mut().graceful_shutdown();

@@ -20,7 +20,7 @@ pub(crate) struct Burial {
 
 /// What becomes of a commit.
 #[derive(Debug)]
-pub(crate) enum Left {
+pub(crate) enum RemainingCommit {
     /// The commit mentions none of the dropped entries and stays as it is.
     Whole,
     /// This part of the commit is left.
@@ -61,7 +61,7 @@ impl Burial {
     }
 
     /// What is left of the commit with the record `record`.
-    pub(crate) fn left_of(&self, mut record: Rewritten) -> Left {
+    pub(crate) fn left_of(&self, mut record: Rewritten) -> RemainingCommit {
         let before = record.changes.len();
         let adds = |change: &&Change| matches!(change, Change::AddEntry(_));
         let added = record.changes.iter().filter(adds).count() as u64;
@@ -69,11 +69,11 @@ impl Burial {
             .changes
             .retain(|change| !entry_of(change).is_some_and(|id| self.has(id)));
         if record.changes.is_empty() && !record.is_of_run() {
-            Left::Numbers(added)
+            RemainingCommit::Numbers(added)
         } else if record.changes.len() < before {
-            Left::Part(record)
+            RemainingCommit::Part(record)
         } else {
-            Left::Whole
+            RemainingCommit::Whole
         }
     }
 }
@@ -208,10 +208,13 @@ mod tests {
         assert_eq!(burial.numbers().collect::<BTreeSet<_>>(), BTreeSet::from([1, 2]));
         assert!(matches!(
             burial.left_of(record(vec![add("a"), add("b"), patch("a")])),
-            Left::Numbers(2)
+            RemainingCommit::Numbers(2)
         ));
-        assert!(matches!(burial.left_of(record(vec![patch("c")])), Left::Whole));
-        let Left::Part(rest) = burial.left_of(record(vec![patch("a"), patch("c")])) else {
+        assert!(matches!(
+            burial.left_of(record(vec![patch("c")])),
+            RemainingCommit::Whole
+        ));
+        let RemainingCommit::Part(rest) = burial.left_of(record(vec![patch("a"), patch("c")])) else {
             panic!("something is left");
         };
         assert_eq!(rest.changes.len(), 1);

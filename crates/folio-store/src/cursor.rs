@@ -108,7 +108,7 @@ impl Cursor {
 /// between the previous page and the last entry of this one. In a list by rank, the rank of an entry is known only once
 /// it is rebuilt.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Part {
+pub(crate) struct RebuildScope {
     order: Order,
     /// The number after which the page begins, if only the entries of the page are wanted.
     after: Option<u64>,
@@ -120,7 +120,7 @@ const MADE_AT_ONCE: usize = 1_000;
 /// The minimum for one page: the entries may all be of one commit, which the next batch reads again.
 const MADE_FOR_A_PAGE: usize = 200;
 
-impl Part {
+impl RebuildScope {
     /// The part for the page with the first `limit` entries after `after`, of `total` matches.
     pub(crate) fn of(query: &EntryQuery, after: Option<After>, total: Option<u64>, limit: usize) -> Self {
         let by_age = query.order != Order::Priority;

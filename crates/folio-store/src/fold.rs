@@ -181,7 +181,7 @@ pub(crate) fn record_of(text: &str) -> Result<Record, String> {
 }
 
 /// The events in a record's text, without reading the rest. If this version does not know some of them, and an event
-/// before them says that a newer version wrote them, returns the events up to that one ([`is_beyond`]).
+/// before them says that a newer version wrote them, returns the events up to that one ([`is_from_newer_version`]).
 pub(crate) fn events_of(text: &str) -> serde_json::Result<Vec<Event>> {
     #[derive(Deserialize)]
     struct OnlyRun {
@@ -223,12 +223,12 @@ impl Part {
         self.left == 0
     }
 
-    /// Takes in the next commit with its record's text; returns false if nothing after it can be read ([`is_beyond`]).
+    /// Takes in the next commit with its record's text; returns false if nothing after it can be read ([`is_from_newer_version`]).
     pub(crate) fn take(&mut self, seq: Seq, at: Timestamp, text: &str) -> serde_json::Result<bool> {
         self.left = self.left.saturating_sub(text.len());
         self.journal.bytes += text.len();
         let events = events_of(text)?;
-        let is_last = events.iter().any(is_beyond);
+        let is_last = events.iter().any(is_from_newer_version);
         self.journal.events.extend(events.into_iter().map(|event| (at, event)));
         self.journal.head = seq;
         Ok(!is_last)
@@ -238,11 +238,11 @@ impl Part {
 /// A limit on the commits that are read at once: as many as have no more bytes in their records than are wanted, but at
 /// least one.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct RecordByteBudget {
     left: usize,
 }
 
-impl Room {
+impl RecordByteBudget {
     /// The limit of [`CHANGES_BYTES`].
     pub(crate) fn of_changes() -> Self {
         Self { left: CHANGES_BYTES }
@@ -258,7 +258,7 @@ impl Room {
 }
 
 /// Whether nothing after `event` can be read because a newer version wrote it. Folding the event reports that.
-pub(crate) fn is_beyond(event: &Event) -> bool {
+pub(crate) fn is_from_newer_version(event: &Event) -> bool {
     format_beyond(event).is_some()
 }
 
@@ -325,7 +325,7 @@ pub(crate) fn run_of(text: &str) -> Option<RunId> {
 }
 
 /// What a record's text says of its run for lists, without reading the rest, whichever version wrote it.
-pub(crate) fn so_far_of(text: &str) -> Option<RunSummary> {
+pub(crate) fn run_summary_of(text: &str) -> Option<RunSummary> {
     #[derive(Deserialize)]
     struct OnlyRun {
         run: Option<OnlySoFar>,

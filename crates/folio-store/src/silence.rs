@@ -13,7 +13,7 @@ use tokio::time::Instant;
 pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long a process that wants to drive a run waits before it checks again whether the run's silent driver goes on.
-pub(crate) const ASKED_AGAIN: Duration = Duration::from_millis(250);
+pub(crate) const DRIVER_RECHECK_PAUSE: Duration = Duration::from_millis(250);
 
 /// No sign of life is valid for longer than this: an hour is the longest lease, and the longest that rewriting a file
 /// may take. A later time was written before the clock was set back, and counts as an expired lease.

@@ -13,7 +13,7 @@ pub(crate) const EVERYWHERE: u64 = 250_000;
 
 /// A query to the index. An entry that several expressions find gets the best of their scores.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct IndexLookup {
     pub(crate) expressions: Vec<Expression>,
     /// An expression that has to match as well, without counting in the score. Few entries match it.
     pub(crate) only: Option<Expression>,
@@ -44,7 +44,7 @@ pub(crate) struct Counted {
     pub(crate) terms: Vec<String>,
 }
 
-impl Asked {
+impl IndexLookup {
     /// A query that finds everything with `words`.
     pub(crate) fn whole(words: &TextQuery) -> Self {
         Self {
@@ -218,7 +218,7 @@ fn terms(words: Vec<Counted>) -> Vec<Vec<String>> {
 mod tests {
     use folio_memory::{TextMatch, TextQuery};
 
-    use super::{Asked, COMMON, Counted, EVERYWHERE, Expression, Ranking};
+    use super::{COMMON, Counted, EVERYWHERE, Expression, IndexLookup, Ranking};
 
     fn query(counts: &[(u32, &str)], how: TextMatch) -> (Vec<Counted>, TextQuery) {
         let words: Vec<_> = counts.iter().map(|(_, word)| *word).collect();
@@ -236,7 +236,7 @@ mod tests {
 
     fn any(counts: &[(u32, &str)]) -> (Vec<String>, bool) {
         let (counted, words) = query(counts, TextMatch::Any);
-        let asked = Asked::any(counted, &words);
+        let asked = IndexLookup::any(counted, &words);
         (written(&asked.expressions), asked.is_whole)
     }
 
@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn much_more_common_word_is_required_but_not_ranked_by() {
         let (counted, words) = query(&[(COMMON, "case"), (3, "rain"), (5_000, "wind")], TextMatch::All);
-        let asked = Asked::all(&counted, &words);
+        let asked = IndexLookup::all(&counted, &words);
         assert_eq!(written(&asked.expressions), [r#"("rain") AND ("wind")"#]);
         assert_eq!(
             asked.only.map(|only| only.to_string()).as_deref(),
@@ -274,7 +274,7 @@ mod tests {
         assert!(asked.is_whole);
         for counts in [[(COMMON, "case"), (5_000, "rain")], [(19_999, "case"), (3, "rain")]] {
             let (counted, words) = query(&counts, TextMatch::All);
-            assert_eq!(Asked::all(&counted, &words), Asked::whole(&words));
+            assert_eq!(IndexLookup::all(&counted, &words), IndexLookup::whole(&words));
         }
     }
 
@@ -284,8 +284,8 @@ mod tests {
         let ranking = |counts: &[(u32, &str)], how| {
             let (counted, words) = query(counts, how);
             match how {
-                TextMatch::All => Asked::all(&counted, &words).ranking,
-                TextMatch::Any => Asked::any(counted, &words).ranking,
+                TextMatch::All => IndexLookup::all(&counted, &words).ranking,
+                TextMatch::Any => IndexLookup::any(counted, &words).ranking,
             }
         };
         let of_rain = Ranking::By(vec![Expression::of(&[vec!["rain".to_owned()]], TextMatch::All)]);
@@ -306,8 +306,8 @@ mod tests {
         );
         let (counted, words) = query(&[(MANY, "case"), (5_000, "rain")], TextMatch::All);
         assert_eq!(
-            Asked::by_telling(&counted, &words).expressions,
-            Asked::whole(&words).expressions
+            IndexLookup::by_telling(&counted, &words).expressions,
+            IndexLookup::whole(&words).expressions
         );
     }
 }

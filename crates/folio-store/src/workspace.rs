@@ -4,6 +4,7 @@
 //! clock and the id source that stamp what is written. It also offers reads, so a caller with a workspace needs no
 //! store.
 
+mod answer_cache;
 mod authorise;
 mod book;
 mod clean;
@@ -16,14 +17,13 @@ mod files;
 mod forget;
 mod goals;
 mod ingest;
-mod kept;
 mod known;
 mod life;
 mod long_text;
-mod noted;
 mod notes;
 mod observations;
 mod offload;
+mod operation_notes;
 mod outbox;
 mod pages;
 mod parts;
@@ -57,6 +57,7 @@ use folio_memory::{
 };
 use parking_lot::Mutex;
 
+pub use answer_cache::Moment;
 pub use book::BookFilter;
 pub use consolidate::{Consolidated, Successor};
 pub use context::ContextRequest;
@@ -65,7 +66,6 @@ pub use evict::{Evicted, Eviction, KeptResult};
 pub use forget::{ForgetFilter, Forgotten};
 pub use goals::GoalState;
 pub use ingest::{IngestContext, Ingested};
-pub use kept::Moment;
 pub use notes::NotesState;
 pub use observations::{DraftedObservation, MAX_ACTIVE};
 pub use offload::{Block, Compacted, Compactor, Desk, Offload, Offloaded, Said};
@@ -135,11 +135,11 @@ struct Inner {
     /// The views rendered last.
     views: view::KeptViews,
     /// Cached answers to earlier questions, kept while they are still true.
-    kept: kept::KeptAnswers,
+    kept: answer_cache::AnswerCache,
     /// The contexts noted last, by turn.
-    contexts: kept::LastNoted,
+    contexts: answer_cache::LastNoted,
     /// The views last noted as shown to turns.
-    shown: kept::LastNoted,
+    shown: answer_cache::LastNoted,
     /// Notes of the trace: what happened but is not in the log.
     notebook: Arc<Notebook>,
     /// Since when entries have had personal data.
@@ -198,9 +198,9 @@ impl Workspace {
                 outbox: OnceLock::new(),
                 recalled,
                 views: view::KeptViews::default(),
-                kept: kept::KeptAnswers::default(),
-                contexts: kept::LastNoted::default(),
-                shown: kept::LastNoted::default(),
+                kept: answer_cache::AnswerCache::default(),
+                contexts: answer_cache::LastNoted::default(),
+                shown: answer_cache::LastNoted::default(),
                 personal: personal::PersonalSince::default(),
                 adds_left: AtomicI64::new(0),
                 quota_kept: tokio::sync::Mutex::new(()),
@@ -304,15 +304,15 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn keep_up(&self) -> Result<(), StoreError> {
-        self.keep_to_lineage();
+        self.drop_caches_of_other_lineage();
         if self.inner.is_up_to_date.load(Ordering::Acquire) {
             return Ok(());
         }
-        self.look_how_late_it_is().await
+        self.load_latest_instant().await
     }
 
     /// Does the same again, even if it has looked before.
-    async fn look_how_late_it_is(&self) -> Result<(), StoreError> {
+    async fn load_latest_instant(&self) -> Result<(), StoreError> {
         let latest = self.inner.store.latest(self.space()).await?;
         self.inner.latest.fetch_max(latest.as_nanos(), Ordering::Relaxed);
         self.inner.is_up_to_date.store(true, Ordering::Release);
@@ -320,7 +320,7 @@ impl Workspace {
     }
 
     /// Drops cached knowledge if another store has taken over: it may not be true there.
-    fn keep_to_lineage(&self) {
+    fn drop_caches_of_other_lineage(&self) {
         let inner = &self.inner;
         let lineage = inner.store.lineage();
         if inner.lineage.swap(lineage, Ordering::AcqRel) != lineage {
@@ -363,7 +363,7 @@ impl Workspace {
     }
 
     fn knows(&self, id: PageId) -> bool {
-        self.keep_to_lineage();
+        self.drop_caches_of_other_lineage();
         self.inner.known_pages.contains(&id)
     }
 

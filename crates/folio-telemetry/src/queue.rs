@@ -67,12 +67,12 @@ impl Counts {
         first.wait_for(Option::is_some).await.ok()?.clone()
     }
 
-    pub(crate) fn are_sent(&self, spans: u64) {
+    pub(crate) fn count_sent(&self, spans: u64) {
         self.sent.fetch_add(spans, Ordering::Relaxed);
     }
 
     /// Counts `spans` as lost, because of `reason`.
-    pub(crate) fn are_lost(&self, spans: u64, reason: &str) {
+    pub(crate) fn count_lost(&self, spans: u64, reason: &str) {
         self.lost.fetch_add(spans, Ordering::Relaxed);
         *self.reason.lock() = Some(reason.to_owned());
         self.first.send_if_modified(|first| {
@@ -83,7 +83,7 @@ impl Counts {
     }
 
     /// Records that the collector accepts nothing, or accepts spans again.
-    pub(crate) fn is_now_away(&self, is_away: bool) {
+    pub(crate) fn set_away(&self, is_away: bool) {
         self.is_away.store(is_away, Ordering::Relaxed);
     }
 
@@ -123,32 +123,32 @@ impl Queue {
     pub(crate) fn put(&self, span: SpanData, room: Option<mpsc::Permit<'_, SpanData>>) {
         match room {
             Some(room) => room.send(span),
-            None => self.is_full(),
+            None => self.report_full_queue(),
         }
     }
 
     /// Counts `spans` that have ended, whatever becomes of them.
-    pub(crate) fn are_made(&self, spans: usize) {
+    pub(crate) fn count_ended(&self, spans: usize) {
         self.counts.made.fetch_add(spans as u64, Ordering::Relaxed);
     }
 
-    /// Counts a journal that cannot be read now as one span, until it [is read](Self::is_read): if the program ends
-    /// before that, it has lost at least one.
-    pub(crate) fn is_waited_for(&self) {
-        self.are_made(1);
+    /// Counts a journal that cannot be read now as one span, until it [is read](Self::end_unread_journal): if the
+    /// program ends before that, it has lost at least one.
+    pub(crate) fn begin_unread_journal(&self) {
+        self.count_ended(1);
     }
 
-    /// Ends the counting of [`Self::is_waited_for`].
-    pub(crate) fn is_read(&self) {
+    /// Ends the counting of [`Self::begin_unread_journal`].
+    pub(crate) fn end_unread_journal(&self) {
         self.counts.made.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Records that a journal could not be read. Nobody knows how many spans were lost with it, but at least one, that
     /// of the run.
-    pub(crate) fn is_unread(&self, why: &str) {
-        self.are_made(1);
+    pub(crate) fn count_unread_journal(&self, why: &str) {
+        self.count_ended(1);
         self.counts
-            .are_lost(1, &format!("the journal of a run could not be read: {why}"));
+            .count_lost(1, &format!("the journal of a run could not be read: {why}"));
     }
 
     /// Keeps `span`, of a run that is no longer driven here, until there is room.
@@ -157,7 +157,7 @@ impl Queue {
             kept.spans.push(span);
         } else {
             self.left.fetch_sub(1, Ordering::Relaxed);
-            self.is_full();
+            self.report_full_queue();
         }
     }
 
@@ -169,10 +169,10 @@ impl Queue {
         }
     }
 
-    fn is_full(&self) {
+    fn report_full_queue(&self) {
         let reason = self.counts.reason();
         let reason = reason.unwrap_or_else(|| "it accepts them more slowly than they come".to_owned());
-        self.counts.are_lost(1, &reason);
+        self.counts.count_lost(1, &reason);
     }
 }
 
@@ -224,10 +224,10 @@ mod tests {
             queue.put(span(), queue.room().await);
         }
         assert!(waits(&queue).await);
-        counts.is_now_away(true);
+        counts.set_away(true);
         queue.put(span(), queue.room().await);
         assert_eq!(counts.lost(), 1);
-        counts.is_now_away(false);
+        counts.set_away(false);
         assert!(waits(&queue).await);
         assert!(sent.recv().await.is_some());
         assert!(!waits(&queue).await);

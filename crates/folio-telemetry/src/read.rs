@@ -48,7 +48,7 @@ pub(crate) async fn read(mut beside: DriveFollower, queue: Queue, mut ending: wa
                     () = told_to_end(&mut ending) => is_last = true,
                 }
             }
-            Err(error) => return queue.is_unread(&with_causes(&error)),
+            Err(error) => return queue.count_unread_journal(&with_causes(&error)),
         }
     }
 }
@@ -66,14 +66,14 @@ async fn part(
         let read = beside.read(|happened| take(made, &happened, ended)).await;
         let is_away = read.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable);
         if !is_away || tries == TRIES {
-            queue.are_made(ended.len() - before);
+            queue.count_ended(ended.len() - before);
             if tries > 0 {
-                queue.is_read();
+                queue.end_unread_journal();
             }
             return read;
         }
         if tries == 0 {
-            queue.is_waited_for();
+            queue.begin_unread_journal();
         }
         tries += 1;
         tokio::time::sleep(pause).await;
@@ -97,7 +97,7 @@ async fn hand_over(mut beside: DriveFollower, mut made: Spans, mut ended: VecDeq
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => {
-                queue.is_unread(&with_causes(&error));
+                queue.count_unread_journal(&with_causes(&error));
                 break;
             }
         }

@@ -54,12 +54,12 @@ impl Sender {
         // The exporter retries for as long itself, but does not limit a request that is under way then.
         let why = match tokio::time::timeout(self.within, self.exporter.export(batch)).await {
             Ok(Ok(())) => {
-                self.counts.is_now_away(false);
+                self.counts.set_away(false);
                 let refused = self.last.take_refused();
                 let lost = refused.as_ref().map_or(0, |refused| refused.spans.min(count));
-                self.counts.are_sent(count - lost);
+                self.counts.count_sent(count - lost);
                 if let Some(refused) = refused.filter(|_| lost > 0) {
-                    self.counts.are_lost(lost, &refused.reason);
+                    self.counts.count_lost(lost, &refused.reason);
                 }
                 return;
             }
@@ -69,11 +69,11 @@ impl Sender {
         let why = self.last.failure().unwrap_or(why);
         let mut lost = count;
         if began.elapsed() >= AWAY_AFTER.min(self.within) {
-            self.counts.is_now_away(true);
+            self.counts.set_away(true);
             // Readers that wait for room get it as the queue empties, and do not wait again.
             let all = std::iter::from_fn(|| queue.try_recv().ok());
             lost += all.take(2 * QUEUE).count() as u64;
         }
-        self.counts.are_lost(lost, &why);
+        self.counts.count_lost(lost, &why);
     }
 }

@@ -72,7 +72,7 @@ impl Folio {
         Ok(Self {
             outbox: open::outbox_of(url),
             stages: Stages::default(),
-            ..Self::on(open::aside(url, true).await?)
+            ..Self::on(open::open_on_thread(url, true).await?)
         })
     }
 
@@ -85,7 +85,7 @@ impl Folio {
         Ok(Self {
             outbox: open::outbox_of(url),
             stages: Stages::default(),
-            ..Self::on(open::aside(url, false).await?)
+            ..Self::on(open::open_on_thread(url, false).await?)
         })
     }
 

@@ -51,7 +51,7 @@ pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
 }
 
 /// Calls [`open`] on a separate thread, where it may block on disks and servers.
-pub(crate) async fn aside(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
+pub(crate) async fn open_on_thread(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         // Without a runtime the caller's own thread has to do.
         return open(url, make);
@@ -193,7 +193,7 @@ mod tests {
         // The server of this test runs on the thread that waits for the store.
         let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("postgres://me@{}/x?sslmode=disable", server.local_addr().unwrap());
-        let opening = tokio::spawn(async move { aside(&url, true).await });
+        let opening = tokio::spawn(async move { open_on_thread(&url, true).await });
         let (mut client, _) = server.accept().await.unwrap();
         let mut greeting = [0; 1_024];
         assert!(client.read(&mut greeting).await.unwrap() > 0);

@@ -66,11 +66,11 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
         // The raised limit of a part applies to that part.
         if let Some((met, path)) = part_that_met(&run).filter(|_| fork.before_limit) {
             let more = raised.take(met.what);
-            more.can_be(&run, met.node)?;
+            more.check_can_increase(&run, met.node)?;
             of_part = Some((more, path)).filter(|(more, _)| more.is_any());
         }
         // What could not be raised there cannot be raised here.
-        raised.can_be(&run, NodeId::root(source.id))?;
+        raised.check_can_increase(&run, NodeId::root(source.id))?;
     }
     let thread = context.settings.thread.clone();
     // Nothing starts before its limits are set.

@@ -9,7 +9,7 @@ use folio::store::RunRow;
 
 use super::Context;
 use super::cancel::node_called;
-use super::people::{driven_later, runner};
+use super::people::{hint_if_not_driven, runner};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::report::run::RunLine;
@@ -86,7 +86,7 @@ pub(crate) async fn reject(context: &Context<'_>, reject: Reject) -> Result<Exit
 }
 
 async fn said(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<Exit, Failure> {
-    driven_later(context, runner, row).await?;
+    hint_if_not_driven(context, runner, row).await?;
     let (row, run) = runner.seen(row.id).await?;
     context
         .output

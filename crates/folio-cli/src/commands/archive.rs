@@ -24,6 +24,6 @@ pub(crate) async fn run(context: &Context<'_>, archive: Archive) -> Result<Exit,
         tidy::run(context, tidy::Tidy {}).await
     } else {
         let archive = observe::Archive::of(archive.entries, archive.reason);
-        observe::put_away(context, &context.workspace_if_any().await?, archive).await
+        observe::archive_entries(context, &context.workspace_if_any().await?, archive).await
     }
 }

@@ -14,8 +14,8 @@ use folio::{ItemInput, ItemPatch, Workspace};
 use super::context::ModelArgument;
 use super::observe::{of_other_kind, shows_its_page};
 use super::several::Several;
-use super::{Context, asking, text_or_stdin};
-use crate::arguments::{all_from_now_on, entry_ref, something};
+use super::{Context, text_or_stdin, with_idempotency_key};
+use crate::arguments::{entry_ref, replacement_values, something};
 use crate::error::{Exit, Failure};
 use crate::report::item::{InFull, ScratchItem};
 use crate::report::list::{List, remark};
@@ -290,7 +290,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             };
             let thread = &context.settings.thread;
             let said = ("item", &thread.0, &input);
-            let (asked, key) = asking(context, &workspace, "book add", add.idempotency_key, &said);
+            let (asked, key) = with_idempotency_key(context, &workspace, "book add", add.idempotency_key, &said);
             answer(context, &[asked.add_item(&actor, thread, input, key).await?])
         }
         Book::Update(update) => {
@@ -304,7 +304,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
                 title: fields.title,
                 body: fields.body.map(text_or_stdin).transpose()?,
                 status: fields.status,
-                tags: fields.tags.map(all_from_now_on),
+                tags: fields.tags.map(replacement_values),
                 phase: fields.phase,
                 progress: fields.progress,
                 cleared: Vec::new(),
@@ -318,7 +318,7 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             let done = Several::each(&workspace, items, async |item| {
                 workspace.complete_item(&actor, item).await
             });
-            done.await?.told(|done| answer(context, done))
+            done.await?.report(|done| answer(context, done))
         }
         Book::Claim(claim) => {
             let owner = owner(&claim.owner)?;
@@ -343,15 +343,15 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             let done = Several::each(&workspace, items, async |item| {
                 workspace.reopen(&actor, item, Guard::default()).await
             });
-            done.await?.told(|done| answer(context, done))
+            done.await?.report(|done| answer(context, done))
         }
         Book::Pin(Items { items }) => {
             let done = Several::each(&workspace, items, async |item| workspace.pin_item(&actor, item).await);
-            done.await?.told(|done| answer(context, done))
+            done.await?.report(|done| answer(context, done))
         }
         Book::Unpin(Items { items }) => {
             let done = Several::each(&workspace, items, async |item| workspace.unpin_item(&actor, item).await);
-            done.await?.told(|done| answer(context, done))
+            done.await?.report(|done| answer(context, done))
         }
     }
 }

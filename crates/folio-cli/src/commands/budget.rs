@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use super::Context;
 use super::cancel::node_called;
-use super::people::{driven_later, runner};
+use super::people::{hint_if_not_driven, runner};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
 use crate::output::{Report, Style};
@@ -172,7 +172,7 @@ impl Raised {
         }
     }
 
-    /// Makes these the limits of a run, or of `node` of it. Call [`Self::can_be`] first.
+    /// Makes these the limits of a run, or of `node` of it. Call [`Self::check_can_increase`] first.
     ///
     /// # Errors
     ///
@@ -198,7 +198,7 @@ impl Raised {
     /// # Errors
     ///
     /// `limit_unusable`.
-    pub(crate) fn can_be(&self, run: &Run, node: NodeId) -> Result<(), Failure> {
+    pub(crate) fn check_can_increase(&self, run: &Run, node: NodeId) -> Result<(), Failure> {
         let purse = run.node(node).and_then(|view| view.purse.copied()).unwrap_or_default();
         let missing = self
             .of_parts()
@@ -335,9 +335,9 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
     if budget.raised.is_any() {
         budget
             .raised
-            .can_be(&*runner.load(row.id).await?, node.unwrap_or(root))?;
+            .check_can_increase(&*runner.load(row.id).await?, node.unwrap_or(root))?;
         budget.raised.change(context, &runner, &row, node).await?;
-        driven_later(context, &runner, &row).await?;
+        hint_if_not_driven(context, &runner, &row).await?;
     }
     let run = runner.load(row.id).await?;
     let view = run.node(node.unwrap_or(root));

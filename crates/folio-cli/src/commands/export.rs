@@ -123,7 +123,7 @@ fn answer(format: &'static str, files: Vec<String>, written: Outgoing) -> Answer
 }
 
 /// Checks that writing `file` destroys nothing: an existing file stays, as with a backup, unless `force` is given.
-fn is_free(file: &Path, force: bool) -> Result<(), Failure> {
+fn check_not_overwriting(file: &Path, force: bool) -> Result<(), Failure> {
     if force || is_sink(file) || file.symlink_metadata().is_err() {
         return Ok(());
     }
@@ -174,7 +174,7 @@ fn open(file: &Path, partial: &Path) -> std::io::Result<File> {
 async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exit, Failure> {
     let is_sink = is_sink(file);
     if !is_sink {
-        is_free(file, force)?;
+        check_not_overwriting(file, force)?;
     }
     let workspace = context.existing_workspace().await?;
     let mut progress = counting(context);
@@ -263,7 +263,7 @@ async fn books(context: &Context<'_>, folder: &Path, force: bool) -> Result<Exit
             Failure::usage("thread_invalid", message)
         })?;
         let file = folder.join(name);
-        is_free(&file, force).map(|()| file)
+        check_not_overwriting(&file, force).map(|()| file)
     };
     let files = threads.iter().map(file_of).collect::<Result<Vec<_>, _>>()?;
     let mut counting = Counting::new(context.output);

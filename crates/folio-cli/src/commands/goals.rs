@@ -111,11 +111,11 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
         }
         Some(GoalsCommand::Done(done)) => {
             let actor = context.actor();
-            names_goals(&workspace, &done.goals).await?;
+            check_names_goals(&workspace, &done.goals).await?;
             let done = Several::each(&workspace, done.goals, async |goal| {
                 workspace.complete_item(&actor, goal).await
             });
-            return done.await?.told(|done| {
+            return done.await?.report(|done| {
                 let items = done
                     .iter()
                     .map(|one| Written::of(ScratchItem::of(&one.entry), &one.warnings, false));
@@ -129,7 +129,7 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
 
 /// Checks that `names` are goals and pending actions: if one of them is not, none is marked as done. Reads the entries
 /// directly, so that the trace does not record it.
-async fn names_goals(workspace: &Workspace, names: &[EntryRef]) -> Result<(), Failure> {
+async fn check_names_goals(workspace: &Workspace, names: &[EntryRef]) -> Result<(), Failure> {
     let mut entries = Vec::new();
     for name in names {
         entries.push(workspace.store().entry(workspace.space(), *name).await?);

@@ -110,7 +110,7 @@ pub(crate) async fn run(context: &Context<'_>, hook: Hook) -> Result<Exit, Failu
 
 async fn session_start(context: &Context<'_>) -> Result<(), Failure> {
     let said = said()?;
-    let workspace = context.outside_if_any().await?;
+    let workspace = context.workspace_outside_turn_if_any().await?;
     let thread = &context.settings.thread;
     let request = ViewRequest {
         audience: Some(Audience::Message),
@@ -138,7 +138,7 @@ async fn user_prompt(context: &Context<'_>, asked: UserPrompt) -> Result<(), Fai
         return Err(Failure::usage("prompt_missing", message)
             .hint("the hook's JSON needs a field `prompt` with the user's prompt"));
     };
-    let workspace = context.outside().await?;
+    let workspace = context.workspace_outside_turn().await?;
     let input = TurnInput::of(context.settings.thread.clone(), kept_of(prompt));
     // The previous turn goes on if this one cannot begin.
     workspace.draft_turn(input.clone()).await?;
@@ -186,7 +186,7 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
     };
     let opened = opened_if_file(&path).map_err(|error| Failure::file("read", &path, &error))?;
     let transcript = transcript::read(BufReader::new(opened)).map_err(|error| Failure::file("read", &path, &error))?;
-    let workspace = context.outside().await?;
+    let workspace = context.workspace_outside_turn().await?;
     let (mut put_away, mut known) = (0, 0);
     for messages in transcript.parts {
         let how = Offload {
@@ -230,7 +230,7 @@ async fn pre_compact(context: &Context<'_>) -> Result<(), Failure> {
 
 async fn stop(context: &Context<'_>) -> Result<(), Failure> {
     let _said = said()?;
-    let workspace = models::advised(&context.outside_if_any().await?, &context.settings)?;
+    let workspace = models::advised(&context.workspace_outside_turn_if_any().await?, &context.settings)?;
     end_turns(context, &workspace).await
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn json_or_text(text: &str) -> serde_json::Value {
 }
 
 /// Checks that `option` gives each of `names` only one value: with two, it is unclear which is meant.
-pub(crate) fn once<'n>(option: &str, names: impl IntoIterator<Item = &'n str>) -> Result<(), Failure> {
+pub(crate) fn check_given_once<'n>(option: &str, names: impl IntoIterator<Item = &'n str>) -> Result<(), Failure> {
     let mut given = HashSet::new();
     match names.into_iter().find(|name| !given.insert(*name)) {
         Some(twice) => Err(Failure::usage(

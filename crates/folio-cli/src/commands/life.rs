@@ -6,7 +6,7 @@ use folio::memory::entry::Outcome;
 use folio::memory::id::EntryRef;
 use folio::store::workspace::{Guard, Successor};
 
-use super::observe::names_observation;
+use super::observe::check_names_observation;
 use super::several::Several;
 use super::{Context, text_or_stdin};
 use crate::arguments::{entry_at, entry_ref};
@@ -173,7 +173,7 @@ pub(crate) async fn run(
         }) => {
             let outcome = came_true.outcome();
             for named in old.iter().map(|(old, _)| *old).chain([by]) {
-                names_observation(workspace, named).await?;
+                check_names_observation(workspace, named).await?;
             }
             if let [(old, version)] = old[..] {
                 let guard = Guard {

@@ -74,7 +74,9 @@ use tokio::signal::unix::SignalKind;
 use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 
-pub(crate) use self::input::{MAX_INPUT_BYTES, json_file, json_or_text, once, opened_if_file, text_of, text_or_stdin};
+pub(crate) use self::input::{
+    MAX_INPUT_BYTES, check_given_once, json_file, json_or_text, opened_if_file, text_of, text_or_stdin,
+};
 use crate::arguments::Command;
 use crate::error::{Exit, Failure};
 use crate::later::Later;
@@ -187,12 +189,12 @@ impl Context<'_> {
     }
 
     /// Opens the space that the settings name for writing, outside of any turn.
-    pub(crate) async fn outside(&self) -> Result<Workspace, Failure> {
+    pub(crate) async fn workspace_outside_turn(&self) -> Result<Workspace, Failure> {
         Ok(self.opened(self.folio().await?, &self.person()))
     }
 
     /// Opens the space for reading, outside of any turn.
-    pub(crate) async fn outside_if_any(&self) -> Result<Workspace, Failure> {
+    pub(crate) async fn workspace_outside_turn_if_any(&self) -> Result<Workspace, Failure> {
         Ok(self.opened(self.folio_if_any().await?, &self.person()))
     }
 
@@ -269,7 +271,7 @@ impl Context<'_> {
     }
 
     /// Sends the remaining spans.
-    async fn send_what_was_done(&self) {
+    async fn flush_telemetry(&self) {
         let Some(Some((telemetry, first_loss))) = self.telling.get() else {
             return;
         };
@@ -345,7 +347,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         servers.close().await;
     }
     let is_held_up = !noticed::write(context.opened.take(), output, patience, &done).await;
-    context.send_what_was_done().await;
+    context.flush_telemetry().await;
     Ended { done, is_held_up }
 }
 
@@ -423,7 +425,7 @@ pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static,
 
 /// `workspace` for the command `verb`, which takes effect once under the idempotency key that its caller gave. `what`
 /// identifies the request: a different request under the same key is reported.
-pub(crate) fn asking(
+pub(crate) fn with_idempotency_key(
     context: &Context<'_>,
     workspace: &Workspace,
     verb: &str,

@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 
 use super::life::{self, Life};
 use super::several::Several;
-use super::{Context, asking, json_file, json_or_text, once, text_or_stdin};
-use crate::arguments::{all_from_now_on, entry_ref, pair, pair_or_none, something};
+use super::{Context, check_given_once, json_file, json_or_text, text_or_stdin, with_idempotency_key};
+use crate::arguments::{entry_ref, pair, pair_or_none, replacement_values, something};
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
 use crate::report::observation::{InFull, Observation};
@@ -267,7 +267,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
     match observe {
         Observe::Add(add) => {
             let (input, key) = input(*add)?;
-            let (asked, key) = asking(context, &workspace, "observe add", key, &("observation", &input));
+            let (asked, key) = with_idempotency_key(context, &workspace, "observe add", key, &("observation", &input));
             let written = asked.add_observation(&context.actor(), input, key).await?;
             answer(context, &workspace, &[written])
         }
@@ -287,12 +287,12 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             show(context, &list)
         }
         Observe::Life(life) => match life::run(context, &workspace, life).await? {
-            Ok(done) => done.told(|written| answer(context, &workspace, written)),
+            Ok(done) => done.report(|written| answer(context, &workspace, written)),
             Err(exit) => Ok(exit),
         },
         Observe::Get(get) => {
             let mut entry = workspace.entry(get.observation).await?;
-            is_observation(&workspace, &entry).await?;
+            require_observation(&workspace, &entry).await?;
             if get.whole {
                 entry = workspace.in_whole(entry).await?;
             }
@@ -308,7 +308,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
                 &patch,
             );
             let key = update.idempotency_key;
-            let (asking, key) = asking(context, &workspace, "observe update", key, &asked);
+            let (asking, key) = with_idempotency_key(context, &workspace, "observe update", key, &asked);
             let guard = Guard {
                 expected_version: update.expected_version,
                 base_version: update.base_version,
@@ -319,16 +319,16 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
                 .update_observation_under(&context.actor(), update.observation, patch, guard)
                 .await;
             if matches!(&written, Err(WorkspaceError::Invalid(invalid)) if invalid.code == OTHER_KIND) {
-                names_observation(&workspace, update.observation).await?;
+                check_names_observation(&workspace, update.observation).await?;
             }
             answer(context, &workspace, &[written?])
         }
         Observe::Archive(archive) => {
             // None is archived if one of them is not an observation.
             for named in &archive.observations {
-                names_observation(&workspace, *named).await?;
+                check_names_observation(&workspace, *named).await?;
             }
-            put_away(context, &workspace, archive).await
+            archive_entries(context, &workspace, archive).await
         }
         Observe::Active(active) => {
             let found = workspace.active_observations(active.limit as usize).await?;
@@ -338,13 +338,13 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
 }
 
 /// Checks that `name` is an observation. Reads the entry directly, so that the trace does not record it.
-pub(super) async fn names_observation(workspace: &Workspace, name: EntryRef) -> Result<(), Failure> {
+pub(super) async fn check_names_observation(workspace: &Workspace, name: EntryRef) -> Result<(), Failure> {
     let entry = workspace.store().entry(workspace.space(), name).await?;
-    is_observation(workspace, &entry).await
+    require_observation(workspace, &entry).await
 }
 
 /// Checks that `entry` is an observation. Otherwise the failure says what it is, and which command is for it.
-async fn is_observation(workspace: &Workspace, entry: &Entry) -> Result<(), Failure> {
+async fn require_observation(workspace: &Workspace, entry: &Entry) -> Result<(), Failure> {
     if entry.kind == EntryKind::Observation {
         return Ok(());
     }
@@ -372,12 +372,16 @@ pub(super) async fn shows_its_page(workspace: &Workspace, entry: &Entry) -> Resu
 }
 
 /// Archives the named entries, of whatever kind.
-pub(super) async fn put_away(context: &Context<'_>, workspace: &Workspace, archive: Archive) -> Result<Exit, Failure> {
+pub(super) async fn archive_entries(
+    context: &Context<'_>,
+    workspace: &Workspace,
+    archive: Archive,
+) -> Result<Exit, Failure> {
     let actor = context.actor();
     let archived = Several::each(workspace, archive.observations, async |entry| {
         workspace.archive(&actor, entry, archive.reason.clone()).await
     });
-    archived.await?.told(|archived| answer(context, workspace, archived))
+    archived.await?.report(|archived| answer(context, workspace, archived))
 }
 
 fn shape(workspace: &Workspace, entry: &Entry) -> Observation {
@@ -465,7 +469,7 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
         content: fields.content.map(text_or_stdin).transpose()?,
         title: fields.title,
         confidence: fields.confidence.map(|given| json_or_text(&given)),
-        tags: fields.tags.map(all_from_now_on),
+        tags: fields.tags.map(replacement_values),
         owner: fields.owner,
         status: fields.status,
         context,
@@ -540,7 +544,7 @@ fn query(list: List_) -> (Option<EntryQuery>, Vec<String>) {
 
 /// The values of `option` as an object; `None` if it has none.
 fn object(option: &str, pairs: Vec<(String, String)>) -> Result<Option<Value>, Failure> {
-    once(option, pairs.iter().map(|(key, _)| key.as_str()))?;
+    check_given_once(option, pairs.iter().map(|(key, _)| key.as_str()))?;
     let object: Map<_, _> = pairs
         .into_iter()
         .map(|(key, value)| (key, json_or_text(&value)))

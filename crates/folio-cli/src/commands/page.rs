@@ -8,7 +8,7 @@ use folio::memory::id::PageRef;
 use folio::store::workspace::PageInput;
 
 use super::context::ModelArgument;
-use super::{Context, asking, text_or_stdin};
+use super::{Context, text_or_stdin, with_idempotency_key};
 use crate::arguments::page_ref;
 use crate::error::{Exit, Failure};
 use crate::report::page::{EntryShape, PageInFull, PageShape};
@@ -155,7 +155,7 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
             let (text, key) = (text_or_stdin(append.text)?, append.idempotency_key);
             let actor = context.actor();
             let asked = ("append", append.page.to_string(), &append.title, &text, &append.tags);
-            let (workspace, key) = asking(context, &workspace, "page append", key, &asked);
+            let (workspace, key) = with_idempotency_key(context, &workspace, "page append", key, &asked);
             let written = workspace
                 .append(&actor, append.page, &append.title, text, &append.tags, key)
                 .await?;

@@ -120,7 +120,7 @@ pub(super) async fn runner_with(context: &Context<'_>, registry: Registry) -> Re
 }
 
 /// Says what to do if no process drives the run that was changed.
-pub(super) async fn driven_later(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<(), Failure> {
+pub(super) async fn hint_if_not_driven(context: &Context<'_>, runner: &Runner, row: &RunRow) -> Result<(), Failure> {
     if !is_driven(runner.workspace(), row.id).await? {
         let (handle, again) = (row.handle, context.settings.repeated());
         context.output.note(format_args!(
@@ -257,7 +257,7 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
         None => only_one(&runner, &row).await?,
     };
     runner.answer(row.id, node, &arguments.answer, &context.actor()).await?;
-    driven_later(context, &runner, &row).await?;
+    hint_if_not_driven(context, &runner, &row).await?;
     let (row, run) = runner.seen(row.id).await?;
     context
         .output
@@ -309,7 +309,7 @@ pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exi
         }
     }
     runner.go_on(row.id, node, &context.actor()).await?;
-    driven_later(context, &runner, &row).await?;
+    hint_if_not_driven(context, &runner, &row).await?;
     let (row, run) = runner.seen(row.id).await?;
     context
         .output

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::cancel::node_of;
-use super::people::{driven_later, runner, runner_with};
+use super::people::{hint_if_not_driven, runner, runner_with};
 use super::plan::{mistakes_of, text_in};
 use crate::arguments::run_ref;
 use crate::error::{Exit, Failure};
@@ -263,7 +263,7 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
         plan_version,
         difference,
     })?;
-    driven_later(context, &runner, &place.row).await?;
+    hint_if_not_driven(context, &runner, &place.row).await?;
     Ok(Exit::Done)
 }
 

@@ -10,7 +10,7 @@ use folio::store::workspace::PolicyInForce;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Context, json_or_text, once, text_of};
+use super::{Context, check_given_once, json_or_text, text_of};
 use crate::error::{Exit, Failure, in_plain_words};
 use crate::output::{Report, Style};
 
@@ -112,7 +112,7 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
         Policy::Set(Set { what, reason }) => match keys_and_values(&what) {
             Some(pairs) => {
                 let keys: Vec<&str> = pairs.iter().map(|(key, _)| *key).collect();
-                once("`folio policy set`", keys.iter().copied())?;
+                check_given_once("`folio policy set`", keys.iter().copied())?;
                 change(context, &workspace, reason, &keys, |document| {
                     pairs
                         .iter()

@@ -14,11 +14,11 @@ use folio::store::WorkspaceError;
 use folio::tools::{HostList, HostRule, Registry, ShellPolicy};
 use serde_json::Value;
 
-use super::{Absent, Context, once, plan};
+use super::{Absent, Context, check_given_once, plan};
 use crate::arguments::pair;
 use crate::error::{Exit, Failure};
 use crate::follow;
-use crate::leftovers::{Leftovers, Waiting, are_of_another};
+use crate::leftovers::{Leftovers, Waiting, are_of_another_user};
 use crate::models;
 use crate::settings::quoted;
 use crate::who::Who;
@@ -297,7 +297,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         ));
     }
     let current = &context.settings.current;
-    once("--input", run.inputs.iter().map(|(name, _)| name.as_str()))?;
+    check_given_once("--input", run.inputs.iter().map(|(name, _)| name.as_str()))?;
     let inputs = inputs_of(&plan, run.inputs, current)?;
     let is_needed = || run.record.is_some() || needs_model(&plan);
     let (models, is_without) = match run.minds.models_if_any(context)? {
@@ -353,10 +353,10 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     // Replies to other runs do not belong on this run's cassette.
     // Nor is it known whether other runs can do without the models that could not be opened.
     let leaves = run.no_resume || recorder.is_some() || is_without || run.driving.is_elsewhere();
-    let leftovers = if leaves || are_of_another(&runner, context.output, Waiting::GivenUp).await? {
+    let leftovers = if leaves || are_of_another_user(&runner, context.output, Waiting::GivenUp).await? {
         Leftovers::default()
     } else {
-        Leftovers::take_up(&runner, context.output, Waiting::GivenUp).await?
+        Leftovers::resume_unfinished(&runner, context.output, Waiting::GivenUp).await?
     };
     let (id, handle) = runner.submit(new).await.map_err(|error| not_submitted(error, &name))?;
     context.output.detail(format_args!("run: {handle} ({id})"));

@@ -12,7 +12,7 @@ use super::mcp::Offer;
 use super::run::{Driving, Minds, MindsOfMany};
 use super::{Absent, Context, interrupted};
 use crate::error::{Exit, Failure};
-use crate::leftovers::{Leftovers, Waiting, are_of_another};
+use crate::leftovers::{Leftovers, Waiting, are_of_another_user};
 
 /// How often each space is tidied.
 const BETWEEN: Duration = Duration::from_secs(60);
@@ -81,16 +81,16 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
     // Their unfinished runs are resumed and they are tidied, even if no request comes.
     spaces.open_those_with_tokens().await?;
     let leaves = serve.no_resume || serve.driving.is_elsewhere();
-    let leftovers = if leaves || are_of_another(&runner, context.output, Waiting::Kept).await? {
+    let leftovers = if leaves || are_of_another_user(&runner, context.output, Waiting::Kept).await? {
         None
     } else {
-        Some(Leftovers::take_up(&runner, context.output, Waiting::Kept).await?)
+        Some(Leftovers::resume_unfinished(&runner, context.output, Waiting::Kept).await?)
     };
     context.output.text(&format!("{}\n", server.url()))?;
     let going_on = async {
         if let Some(leftovers) = leftovers {
             // Waits for what is under way: afterwards the tools of other programs are gone.
-            Box::pin(leftovers.work(|| spaces.runners(), context.output, None, runner.wait_for_leave())).await;
+            Box::pin(leftovers.keep_resuming(|| spaces.runners(), context.output, None, runner.wait_for_leave())).await;
         }
     };
     let mut serving = Box::pin(async { tokio::join!(server.run(interrupted()?), going_on).0.map_err(refused) });

@@ -45,7 +45,7 @@ impl Several {
     }
 
     /// Reports what was written with `tell`, then what stopped the rest.
-    pub(crate) fn told(self, tell: impl FnOnce(&[Written]) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+    pub(crate) fn report(self, tell: impl FnOnce(&[Written]) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
         let told = tell(&self.written);
         self.broken_off.map_or(told, Err)
     }

@@ -149,8 +149,8 @@ impl Report for NewToken {
 pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Failure> {
     context.only_people("see, make or revoke tokens")?;
     let workspace = match token {
-        Token::New(_) => context.outside().await?,
-        _ => context.outside_if_any().await?,
+        Token::New(_) => context.workspace_outside_turn().await?,
+        _ => context.workspace_outside_turn_if_any().await?,
     };
     let (store, now) = (workspace.store(), workspace.now());
     match token {

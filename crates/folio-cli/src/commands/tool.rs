@@ -96,7 +96,7 @@ async fn list(context: &Context<'_>, names: &[String]) -> Result<Exit, Failure> 
 
 async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure> {
     let response: ToolResponse = json_file(&ingest.file, "the answer of a tool")?;
-    let workspace = context.outside().await?;
+    let workspace = context.workspace_outside_turn().await?;
     let said = ["tool_id", "tool"]
         .into_iter()
         .find_map(|name| response.rest.get(name)?.as_str());
@@ -136,7 +136,7 @@ async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure>
 
 async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure> {
     let request: ToolRequest = json_file(&asked.file, "the question of a tool")?;
-    let workspace = context.outside_if_any().await?;
+    let workspace = context.workspace_outside_turn_if_any().await?;
     let name = asked.tool.as_deref().unwrap_or(&request.tool_id);
     let mut tool = speaking_for(context, name)?;
     tool.turn = turn_of(&workspace, context.settings.turn).await?;

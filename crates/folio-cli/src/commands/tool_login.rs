@@ -111,7 +111,7 @@ fn server_of<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c ToStart, Fa
 
 /// Waits for the browser, and returns the address that it was redirected to.
 async fn come_back(callback: Callback) -> Result<String, Failure> {
-    callback.came_back(TIME).await.ok_or_else(|| {
+    callback.wait_for_redirect(TIME).await.ok_or_else(|| {
         let message = format!(
             "the login was not completed in the browser within {} minutes",
             TIME.as_secs() / 60

@@ -38,7 +38,7 @@ pub(crate) struct Trace {
 
 /// Carries out `folio trace`.
 pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Failure> {
-    let workspace = context.outside_if_any().await?;
+    let workspace = context.workspace_outside_turn_if_any().await?;
     // Only the flag counts: whoever works in a turn may want to see more than that turn.
     let (turn, began) = match context.settings.turn_flag {
         None => (None, None),

@@ -100,7 +100,7 @@ pub(crate) async fn run(context: &Context<'_>, command: TurnCommand) -> Result<E
 }
 
 async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
-    let workspace = context.outside().await?;
+    let workspace = context.workspace_outside_turn().await?;
     let input = TurnInput {
         thread: context.settings.thread.clone(),
         input: text_or_stdin(begin.input)?,
@@ -139,7 +139,7 @@ async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
 }
 
 async fn end(context: &Context<'_>, end: End) -> Result<Exit, Failure> {
-    let workspace = context.outside_if_any().await?;
+    let workspace = context.workspace_outside_turn_if_any().await?;
     let turn = match end.which.or(context.settings.turn) {
         Some(turn) => turn,
         None => Ref::Id(last_open(context, &workspace).await?.begun.id),

@@ -113,7 +113,7 @@ impl Report for WhyShape {
 
 /// Carries out `folio why`.
 pub(crate) async fn run(context: &Context<'_>, why: Why) -> Result<Exit, Failure> {
-    let workspace = context.outside_if_any().await?;
+    let workspace = context.workspace_outside_turn_if_any().await?;
     let as_of = workspace.head().await?.0;
     let found = workspace.why(why.entry, context.settings.turn_flag).await?;
     let decisions = List::whole(found.into_iter().map(Reason::of).collect(), as_of);

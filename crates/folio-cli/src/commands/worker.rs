@@ -32,10 +32,10 @@ pub(crate) async fn run(context: &Context<'_>, worker: Box<WorkerArguments>) -> 
     }
     let minds = Minds::from(worker.minds);
     let runner = minds.runner(context, &worker.driving, true, Absent::Made).await?;
-    let leftovers = Leftovers::take_up(&runner, context.output, Waiting::Kept).await?;
+    let leftovers = Leftovers::resume_unfinished(&runner, context.output, Waiting::Kept).await?;
     let space = &context.settings.space;
     context.output.text(&format!("driving runs of the space {space}\n"))?;
-    let working = leftovers.work(|| vec![runner.clone()], context.output, runs, interrupted()?);
+    let working = leftovers.keep_resuming(|| vec![runner.clone()], context.output, runs, interrupted()?);
     Box::pin(working).await;
     Ok(Exit::Done)
 }

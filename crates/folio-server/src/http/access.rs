@@ -52,7 +52,7 @@ impl Permit {
 
     /// Checks that the token is still valid. An answer may last for hours, and the token may be revoked or expire
     /// meanwhile.
-    pub(crate) async fn still_holds(&self) -> Result<(), Problem> {
+    pub(crate) async fn check_still_valid(&self) -> Result<(), Problem> {
         let Some(token) = &self.token else { return Ok(()) };
         valid_token(&token.runner, |kept| kept.id == token.id).await.map(drop)
     }
@@ -122,7 +122,7 @@ impl Access {
         };
         let hash = hash_of(secret);
         let kept = valid_token(&self.runner, |kept| kept.hash == hash).await?;
-        if !self.counts_as_one(&kept.id) {
+        if !self.admit_request(&kept.id) {
             let detail = format!(
                 "an access token may make at most {} requests per second",
                 self.per_second
@@ -140,7 +140,7 @@ impl Access {
     }
 
     /// Counts one more request of the token `id` and returns whether it is admitted.
-    fn counts_as_one(&self, id: &str) -> bool {
+    fn admit_request(&self, id: &str) -> bool {
         let most = f64::from(self.per_second) * BURST_SECONDS;
         let now = Instant::now();
         // The map never exceeds the number of tokens that were valid here.
@@ -176,7 +176,7 @@ fn token_in(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 
 /// Admits authenticated requests. `/healthz`, and the page that tells people that an address does not exist, need no
 /// token: a browser cannot send one with an address.
-pub(crate) async fn permitted(State(access): State<Access>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn authorize(State(access): State<Access>, mut request: Request, next: Next) -> Response {
     if request.uri().path() == "/healthz" || ui::is_lost(&request) {
         return next.run(request).await;
     }

@@ -16,9 +16,9 @@ use serde_json::Value;
 
 use super::access::Permit;
 use super::app::App;
-use super::keyed::Said;
+use super::content_hash::ContentHash;
 use super::problem::Problem;
-use crate::driving::{Driving, Place};
+use crate::driving::{Driving, RunSlot};
 use crate::submit;
 use crate::wire::Written;
 
@@ -83,7 +83,7 @@ impl FromRequestParts<App> for Caller {
             }
             Some(key) => {
                 let asking = asking(&parts.method, parts.uri.path(), &actor, permit.token_id());
-                let said = parts.extensions.get::<Said>();
+                let said = parts.extensions.get::<ContentHash>();
                 Some(asking.under(&key, &[said.map_or(&[][..], |said| &said.0)]))
             }
         };
@@ -148,7 +148,7 @@ impl Caller {
     }
 
     /// Returns the caller's space, with the server's advisor for turns if there is one.
-    pub(crate) fn advised(&self) -> Workspace {
+    pub(crate) fn workspace_with_advisor(&self) -> Workspace {
         match self.runner.advisor() {
             Some((advisor, time)) => self.workspace.with_advisor(advisor, time),
             None => self.workspace.clone(),
@@ -200,8 +200,8 @@ impl Caller {
 
     /// Returns a place to drive one more run. `None` if all places are taken and the same request was recorded before
     /// with the same key: then the run exists already.
-    pub(crate) async fn place_in(&self, driving: &Driving) -> Result<Option<Place>, Problem> {
-        match (driving.place(), self.key()) {
+    pub(crate) async fn take_run_slot(&self, driving: &Driving) -> Result<Option<RunSlot>, Problem> {
+        match (driving.take_slot(), self.key()) {
             (Ok(place), _) => Ok(Some(place)),
             (Err(_), Some(key)) if self.workspace.is_recorded(&self.actor, key).await? => Ok(None),
             (Err(busy), _) => Err(busy),

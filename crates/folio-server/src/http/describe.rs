@@ -13,7 +13,7 @@ use super::answer::Answer;
 use super::caller::Caller;
 use super::input::{Body, Kinds, MayBody, Raw, Text};
 use super::problem::Problem;
-use super::query::{Asked, Fields};
+use super::query::{Fields, QueryParams};
 use super::transfers::Arrived;
 
 /// The media type of JSON lines.
@@ -33,7 +33,7 @@ pub(crate) fn about(
 }
 
 /// The same for an operation that answers with the media type `kind` instead of JSON, or in addition to it.
-pub(crate) fn giving(
+pub(crate) fn about_media_type(
     described: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
     kind: &'static str,
 ) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {
@@ -57,10 +57,10 @@ pub(crate) fn giving(
 
 /// The same for an operation that answers with a stream of events, each of which carries a `T`. OpenAPI 3.1 cannot
 /// describe the items of a stream; they stand under `x-itemSchema`, as OpenAPI 3.2 has them under `itemSchema`.
-pub(crate) fn telling<T: JsonSchema>(
+pub(crate) fn about_event_stream<T: JsonSchema>(
     described: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
 ) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {
-    let described = giving(described, EVENTS);
+    let described = about_media_type(described, EVENTS);
     move |operation| {
         let mut operation = described(operation);
         let data = aide::generate::in_context(|context| context.schema.subschema_for::<T>());
@@ -108,7 +108,7 @@ fn body(context: &mut GenContext, operation: &mut Operation, kinds: &[&str], sch
 
 impl OperationInput for Caller {}
 
-impl<T: Fields> OperationInput for Asked<T> {
+impl<T: Fields> OperationInput for QueryParams<T> {
     fn operation_input(context: &mut GenContext, operation: &mut Operation) {
         let schema = context.schema.subschema_for::<T>();
         let parameters = parameters_from_schema(context, schema, ParamLocation::Query);

@@ -24,7 +24,7 @@ pub(crate) struct Feeds {
 /// The feed of one run.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    told: RwLock<Told>,
+    told: RwLock<FeedState>,
     /// Signals that there is more.
     news: watch::Sender<()>,
     reading: Mutex<Option<JoinHandle<()>>>,
@@ -32,23 +32,23 @@ pub(crate) struct Feed {
 
 /// The part of the feed that has been read.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+pub(crate) struct FeedState {
     /// The events from the first one on; an event's number is its position, counted from 1.
-    pub(crate) events: Vec<Words>,
+    pub(crate) events: Vec<FeedMessage>,
     /// The last message of the stream, once nothing more follows.
-    pub(crate) last: Option<Words>,
+    pub(crate) last: Option<FeedMessage>,
     /// The last commit that was read.
     head: Seq,
 }
 
 /// A message without its number.
 #[derive(Debug)]
-pub(crate) struct Words {
+pub(crate) struct FeedMessage {
     pub(crate) name: &'static str,
     pub(crate) data: Box<str>,
 }
 
-impl Words {
+impl FeedMessage {
     fn of(name: &'static str, data: &impl serde::Serialize) -> Self {
         // None of the messages can fail to serialize.
         let data = serde_json::to_string(data).unwrap_or_default().into();
@@ -56,7 +56,7 @@ impl Words {
     }
 }
 
-impl Told {
+impl FeedState {
     /// Returns whether everything committed up to `head` has been read.
     pub(crate) fn reaches(&self, head: Seq) -> bool {
         self.head >= head || self.last.is_some()
@@ -81,7 +81,7 @@ impl Feeds {
         let run = (space.clone(), watch.run().id());
         let held = feeds.get(&run).and_then(Weak::upgrade);
         // A feed that broke off would not help a client that tries again.
-        if let Some(feed) = held.filter(|feed| !feed.told().broke_off()) {
+        if let Some(feed) = held.filter(|feed| !feed.state().broke_off()) {
             return feed;
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
@@ -99,16 +99,16 @@ impl Feeds {
 
 impl Feed {
     /// Returns what has been read so far.
-    pub(crate) fn told(&self) -> RwLockReadGuard<'_, Told> {
+    pub(crate) fn state(&self) -> RwLockReadGuard<'_, FeedState> {
         self.told.read()
     }
 
     /// Returns a receiver that changes whenever there is more.
-    pub(crate) fn news(&self) -> watch::Receiver<()> {
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.news.subscribe()
     }
 
-    fn tell(&self, change: impl FnOnce(&mut Told)) {
+    fn tell(&self, change: impl FnOnce(&mut FeedState)) {
         change(&mut self.told.write());
         self.news.send_replace(());
     }
@@ -134,7 +134,7 @@ async fn read(mut watch: Watch, feed: Weak<Feed>) {
                 let run = watch.run();
                 let words: Vec<_> = events
                     .iter()
-                    .map(|(at, event)| Words::of(event.name(), &EventShape::of(run, *at, event)))
+                    .map(|(at, event)| FeedMessage::of(event.name(), &EventShape::of(run, *at, event)))
                     .collect();
                 feed.tell(|told| {
                     told.events.extend(words);
@@ -143,10 +143,10 @@ async fn read(mut watch: Watch, feed: Weak<Feed>) {
             }
             Ok(None) => {
                 let status = watch.run().result().map(|result| result.status.as_str());
-                return feed.tell(|told| told.last = Some(Words::of("end", &EndShape { status })));
+                return feed.tell(|told| told.last = Some(FeedMessage::of("end", &EndShape { status })));
             }
             Err(error) => {
-                return feed.tell(|told| told.last = Some(Words::of("problem", &Problem::from(error))));
+                return feed.tell(|told| told.last = Some(FeedMessage::of("problem", &Problem::from(error))));
             }
         }
     }

@@ -45,7 +45,7 @@ impl<S: Send + Sync, T: DeserializeOwned + JsonSchema> FromRequest<S> for Body<T
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let (headers, body) = taken(request, state).await;
+        let (headers, body) = read_body(request, state).await;
         read(&headers, &body?).map(Self)
     }
 }
@@ -54,7 +54,7 @@ impl<S: Send + Sync, T: Default + DeserializeOwned + JsonSchema> FromRequest<S> 
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let (headers, body) = taken(request, state).await;
+        let (headers, body) = read_body(request, state).await;
         let body = body?;
         if body.is_empty() {
             return Ok(Self(T::default()));
@@ -67,12 +67,12 @@ impl<S: Send + Sync, T: JsonSchema> FromRequest<S> for Raw<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let (headers, body) = taken(request, state).await;
+        let (headers, body) = read_body(request, state).await;
         let body = body?;
         if !body.trim_ascii_start().starts_with(b"{") {
             return Ok(Self(read(&headers, &body)?, PhantomData));
         }
-        is_json(&headers)?;
+        require_json(&headers)?;
         let Object(fields) = serde_json::from_slice(&readable(&body)).map_err(|error| unreadable(&error))?;
         Ok(Self(Value::Object(fields), PhantomData))
     }
@@ -86,12 +86,12 @@ impl<S: Send + Sync, K: Kinds> FromRequest<S> for Text<K> {
         if !K::KINDS.iter().any(|known| known.eq_ignore_ascii_case(kind)) {
             return Err(other_kind(kind, &K::KINDS.join(", ")));
         }
-        let (_, bytes) = taken(request, state).await;
+        let (_, bytes) = read_body(request, state).await;
         Ok(Self(bytes?, PhantomData))
     }
 }
 
-async fn taken<S: Send + Sync>(request: Request, state: &S) -> (HeaderMap, Result<Bytes, Problem>) {
+async fn read_body<S: Send + Sync>(request: Request, state: &S) -> (HeaderMap, Result<Bytes, Problem>) {
     let headers = request.headers().clone();
     if let Some(problem) = encoded(&headers) {
         return (headers, Err(problem));
@@ -137,11 +137,11 @@ pub(crate) fn other_kind(kind: &str, wanted: &str) -> Problem {
 }
 
 fn read<T: DeserializeOwned + JsonSchema>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
-    is_json(headers)?;
+    require_json(headers)?;
     read_json(body)
 }
 
-fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let kind = kind_of(headers);
     if kind.eq_ignore_ascii_case("application/json") {
         Ok(())

@@ -4,8 +4,8 @@
 //! - [`problem`]: error responses
 //! - [`sse`], [`space_events`]: live streams of a run and of a space; [`feed`]: a run, read once for all who watch it
 //! - [`guard`]: refusal of strangers, time limits, security headers; [`access`]: authentication
-//! - [`caller`], [`query`], [`input`]: what handlers read from a request; [`keyed`]: fingerprints of requests with a
-//!   key
+//! - [`caller`], [`query`], [`input`]: what handlers read from a request; [`content_hash`]: fingerprints of requests
+//!   with a key
 //! - [`answer`], [`describe`]: successful responses, and the descriptions of operations
 //! - [`openapi`]: the OpenAPI document
 //! - [`metrics`]: metrics of the server
@@ -17,11 +17,11 @@ mod access;
 mod answer;
 mod app;
 mod caller;
+mod content_hash;
 mod describe;
 mod feed;
 mod guard;
 mod input;
-mod keyed;
 mod metrics;
 mod openapi;
 pub(crate) mod problem;
@@ -53,7 +53,10 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
     let routes = routes
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::method_not_allowed)
-        .layer(middleware::from_fn_with_state(app.clone(), unread::noted))
+        .layer(middleware::from_fn_with_state(
+            app.clone(),
+            unread::record_unreadable_change,
+        ))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(app);
@@ -67,7 +70,7 @@ pub(crate) fn guarded(routes: Router, pages: Router, access: Access, metrics: Me
     let counted = middleware::from_fn_with_state(metrics, metrics::counted);
     routes
         .layer(counted.clone())
-        .layer(middleware::from_fn_with_state(access, access::permitted))
+        .layer(middleware::from_fn_with_state(access, access::authorize))
         .merge(pages.layer(counted))
         .layer(middleware::from_fn_with_state(any_host, guard::guard))
 }

@@ -33,9 +33,9 @@ impl Fields for Nothing {}
 
 /// The query of a request.
 #[derive(Debug)]
-pub(crate) struct Asked<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: Fields> FromRequestParts<S> for Asked<T> {
+impl<S: Send + Sync, T: Fields> FromRequestParts<S> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
@@ -170,7 +170,7 @@ fn more_than_once(name: &str) -> Problem {
 }
 
 /// Refuses more than one of the fields `said`: they exclude one another, and only one would be used.
-pub(crate) fn one_question(said: &[(&str, bool)]) -> Result<(), Problem> {
+pub(crate) fn check_exclusive(said: &[(&str, bool)]) -> Result<(), Problem> {
     let names: Vec<String> = said
         .iter()
         .filter(|(_, is_there)| *is_there)

@@ -113,7 +113,7 @@ impl Follow {
         self.workspace.wait(self.seen).await?;
         let rows = self.workspace.changes(self.seen, CHUNK).await?;
         // Checked only now, because commits made after the token was revoked may be among them.
-        self.permit.still_holds().await?;
+        self.permit.check_still_valid().await?;
         self.seen = rows.last().map_or(self.seen, |row| row.seq);
         self.pending.extend(rows.iter().map(CommitShape::of));
         Ok(())

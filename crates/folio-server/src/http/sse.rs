@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use tokio::sync::watch;
 
 use super::access::Permit;
-use super::feed::{Feed, Words};
+use super::feed::{Feed, FeedMessage};
 use super::metrics::Watcher;
 use super::problem::Problem;
 use crate::server::wait_until_stopping;
@@ -60,7 +60,7 @@ pub(crate) fn stream(
     watcher: Watcher,
 ) -> Sse<impl Stream<Item = Result<Message, axum::Error>>> {
     let follow = Follow {
-        news: feed.news(),
+        news: feed.changes(),
         feed,
         permit,
         stopping,
@@ -110,9 +110,9 @@ impl Follow {
             }
             // From here on, anything new signals again.
             self.news.borrow_and_update();
-            let there = self.feed.told().events.len() as u64;
+            let there = self.feed.state().events.len() as u64;
             if there > self.looked {
-                if let Err(problem) = self.permit.still_holds().await {
+                if let Err(problem) = self.permit.check_still_valid().await {
                     self.stage = Stage::Over;
                     return Message::default().event("problem").json_data(problem).ok();
                 }
@@ -131,7 +131,7 @@ impl Follow {
 
     /// Returns the next message from what has been read, if there is one.
     fn told(&mut self) -> Option<Message> {
-        let told = self.feed.told();
+        let told = self.feed.state();
         if self.stage == Stage::Begins {
             if !told.reaches(self.head) {
                 return None;
@@ -158,6 +158,6 @@ impl Follow {
     }
 }
 
-fn message(words: &Words) -> Message {
+fn message(words: &FeedMessage) -> Message {
     Message::default().event(words.name).data(&*words.data)
 }

@@ -70,7 +70,7 @@ impl<K: Kinds> FromRequest<App> for Arrived<K> {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let place = app.transfers.place().await?;
         let standstill = app.transfers.limits.standstill;
-        let request = request.map(|body| moving(body, standstill));
+        let request = request.map(|body| with_stall_timeout(body, standstill));
         let text = Text::from_request(request, app).await?;
         Ok(Self { place, text })
     }
@@ -78,7 +78,7 @@ impl<K: Kinds> FromRequest<App> for Arrived<K> {
 
 /// Returns `body` such that it fails if nothing arrives for `standstill`, so a client that sends nothing does not keep
 /// a place from others.
-fn moving(body: Body, standstill: Duration) -> Body {
+fn with_stall_timeout(body: Body, standstill: Duration) -> Body {
     Body::from_stream(unfold(body.into_data_stream(), move |mut parts| async move {
         let part = match tokio::time::timeout(standstill, parts.next()).await {
             Ok(part) => part?,
@@ -93,7 +93,7 @@ fn moving(body: Body, standstill: Duration) -> Body {
 /// # Errors
 ///
 /// A 503 if the system cannot start a thread.
-pub(crate) fn on_a_thread<Work: Future<Output = ()>>(
+pub(crate) fn run_on_thread<Work: Future<Output = ()>>(
     what: &str,
     place: OwnedSemaphorePermit,
     work: impl FnOnce() -> Work + Send + 'static,

@@ -30,7 +30,7 @@ impl Unread {
 
 /// Adds a note to the trace if a request that would change memory could not be read: the operation, and who requested
 /// it.
-pub(crate) async fn noted(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn record_unreadable_change(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.extensions().get::<MatchedPath>();
     let Some((component, operation)) = path.and_then(|path| wanted(request.method(), path.as_str())) else {
         return next.run(request).await;

@@ -108,7 +108,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Returns a future that is ready when another connection needs the place.
-    pub(super) fn is_needed(&self) -> impl Future<Output = ()> + use<> {
+    pub(super) fn wait_until_needed(&self) -> impl Future<Output = ()> + use<> {
         let end = Arc::clone(&self.end);
         async move { end.notified().await }
     }

@@ -159,7 +159,7 @@ impl Mcp {
     /// Shows the form `name` of `run` to the person at the client and records their answer, however long that takes.
     /// The form is withdrawn when the question is answered elsewhere. Returns `None` if the form is open already or
     /// cannot be shown.
-    pub(super) async fn put(
+    pub(super) async fn show_form(
         &self,
         peer: &Peer<RoleServer>,
         caller: &Caller,

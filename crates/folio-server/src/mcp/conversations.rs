@@ -14,7 +14,7 @@ use rmcp::model::{JsonRpcError, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 
-use super::under_way::{UnderWay, asked_in};
+use super::pending_requests::{PendingRequests, id_of_request};
 use crate::http::Permit;
 use crate::http::problem::Problem;
 
@@ -30,18 +30,18 @@ pub(super) struct Conversations {
     /// The token that opened each session, if any.
     owners: Arc<Mutex<HashMap<String, Option<String>>>>,
     /// The requests that are being answered in each session.
-    under_way: Arc<Mutex<HashMap<String, UnderWay>>>,
+    under_way: Arc<Mutex<HashMap<String, PendingRequests>>>,
 }
 
 /// A request of a session, until it is answered or nobody listens any more.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct RequestGuard {
     of: Conversations,
     session: String,
     id: RequestId,
 }
 
-impl Drop for Begun {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         let mut under_way = self.of.under_way.lock();
         if let Some(ids) = under_way.get_mut(&self.session) {
@@ -65,17 +65,17 @@ impl Conversations {
     /// # Errors
     ///
     /// The error to answer with if a request with the same id is still being answered there.
-    pub(super) fn begun(
+    pub(super) fn begin_request(
         &self,
         headers: &HeaderMap,
         message: &RxJsonRpcMessage<RoleServer>,
-    ) -> Result<Option<Begun>, Box<JsonRpcError>> {
-        let (Some(session), Some(id)) = (session_in(headers), asked_in(message)) else {
+    ) -> Result<Option<RequestGuard>, Box<JsonRpcError>> {
+        let (Some(session), Some(id)) = (session_in(headers), id_of_request(message)) else {
             return Ok(None);
         };
         let mut under_way = self.under_way.lock();
         under_way.entry(session.to_owned()).or_default().begin(id)?;
-        Ok(Some(Begun {
+        Ok(Some(RequestGuard {
             of: self.clone(),
             session: session.to_owned(),
             id: id.clone(),
@@ -92,7 +92,7 @@ impl Conversations {
 }
 
 /// Refuses to begin a session when the limit is reached. Requests that belong to a session, or need none, pass.
-pub(super) async fn not_too_many(State(open): State<Conversations>, request: Request, next: Next) -> Response {
+pub(super) async fn limit_sessions(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let has_none = !headers.contains_key(SESSION);
     let needs_one = headers
@@ -110,7 +110,7 @@ pub(super) async fn not_too_many(State(open): State<Conversations>, request: Req
 /// Restricts a session to the token that opened it, since it has the role and name of that token, and its messages are
 /// meant for that token's holder. For any other token the session does not exist. Once the token is revoked, nothing
 /// more is sent.
-pub(super) async fn of_their_own(State(open): State<Conversations>, request: Request, next: Next) -> Response {
+pub(super) async fn restrict_to_owner(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     let permit = request.extensions().get::<Permit>().cloned();
     let who = permit.as_ref().and_then(Permit::token_id).map(str::to_owned);
     if let Some(id) = session_in(request.headers())
@@ -129,7 +129,7 @@ pub(super) async fn of_their_own(State(open): State<Conversations>, request: Req
 }
 
 /// Returns `response`, keeping what was `begun` until all of it was sent or nobody reads it any more.
-pub(super) fn until_answered(response: Response, begun: Option<Begun>) -> Response {
+pub(super) fn hold_until_sent(response: Response, begun: Option<RequestGuard>) -> Response {
     match begun {
         Some(begun) if is_stream(&response) => response.map(|body| {
             let parts = body.into_data_stream().inspect(move |_| {
@@ -156,7 +156,7 @@ fn is_stream(response: &Response) -> bool {
 fn while_it_holds(body: Body, permit: Permit) -> Body {
     let parts = body.into_data_stream().then(move |part| {
         let permit = permit.clone();
-        async move { permit.still_holds().await.ok().map(|()| part) }
+        async move { permit.check_still_valid().await.ok().map(|()| part) }
     });
     let parts = parts.take_while(|part| std::future::ready(part.is_some()));
     Body::from_stream(parts.filter_map(std::future::ready))
@@ -188,22 +188,24 @@ mod tests {
             response.headers_mut().insert(header::CONTENT_TYPE, kind);
             response
         };
-        let begun = open.begun(&of("one"), &asked).unwrap();
-        let error = open.begun(&of("one"), &asked).unwrap_err();
+        let begun = open.begin_request(&of("one"), &asked).unwrap();
+        let error = open.begin_request(&of("one"), &asked).unwrap_err();
         assert_eq!(error.error.code.0, -32600);
-        assert!(open.begun(&of("two"), &asked).is_ok() && open.begun(&HeaderMap::new(), &asked).is_ok());
-        let answering = until_answered(stream(), begun);
-        assert!(open.begun(&of("one"), &asked).is_err(), "it is on its way");
+        assert!(
+            open.begin_request(&of("two"), &asked).is_ok() && open.begin_request(&HeaderMap::new(), &asked).is_ok()
+        );
+        let answering = hold_until_sent(stream(), begun);
+        assert!(open.begin_request(&of("one"), &asked).is_err(), "it is on its way");
         drop(answering);
-        let begun = open.begun(&of("one"), &asked).unwrap();
+        let begun = open.begin_request(&of("one"), &asked).unwrap();
         let mut whole = Response::new(Body::from("data: all of it"));
         whole
             .headers_mut()
             .insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-        let mut parts = until_answered(whole, begun).into_body().into_data_stream();
+        let mut parts = hold_until_sent(whole, begun).into_body().into_data_stream();
         while parts.next().await.is_some() {}
         drop(parts);
-        assert!(open.begun(&of("one"), &asked).is_ok());
+        assert!(open.begin_request(&of("one"), &asked).is_ok());
         assert!(open.under_way.lock().is_empty(), "nothing is left of what was answered");
     }
 }

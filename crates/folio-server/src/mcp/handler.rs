@@ -15,8 +15,8 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer, SubscriptionContext};
 use serde_json::Value;
 
+use super::request_slots::RequestSlot;
 use super::resources::Address;
-use super::turn::Turn;
 use super::{Caller, Mcp, ToolSet, answer, complete, follow, malformed, prompts, resources, tools};
 use crate::http::Permit;
 use crate::http::problem::Problem;
@@ -90,7 +90,7 @@ impl ServerHandler for Mcp {
             .is_some()
             .then(|| canonical(Value::Object(arguments.clone())).to_string());
         let thread = arguments.remove("thread");
-        let turn = Turn::of(&self.shared.turns);
+        let turn = RequestSlot::of(&self.shared.turns);
         let work = async {
             let thread = match &thread {
                 None | Some(Value::Null) => None,
@@ -115,7 +115,7 @@ impl ServerHandler for Mcp {
             let call = tools::Call {
                 mcp: self,
                 context: &context,
-                turn: &turn,
+                slot: &turn,
                 caller,
                 name: &request.name,
                 arguments: Value::Object(arguments),
@@ -326,18 +326,18 @@ impl Mcp {
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = T>,
     ) -> Result<T, ErrorData> {
-        in_turn(&Turn::of(&self.shared.turns), context, work).await
+        in_turn(&RequestSlot::of(&self.shared.turns), context, work).await
     }
 }
 
 /// Does `work` when its `turn` comes, unless the client cancels the request or is gone.
 async fn in_turn<T>(
-    turn: &Turn,
+    turn: &RequestSlot,
     context: &RequestContext<RoleServer>,
     work: impl Future<Output = T>,
 ) -> Result<T, ErrorData> {
     let work = async {
-        turn.comes().await;
+        turn.acquire().await;
         work.await
     };
     tokio::select! {

@@ -59,15 +59,15 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
     Router::new()
         .route(PATH, any(answered))
         .with_state(services)
-        .layer(middleware::from_fn(told_as_problems))
+        .layer(middleware::from_fn(refusals_to_problems))
         .layer(middleware::from_fn_with_state(open.clone(), kept_whole))
         .layer(Extension(BodyLimit(MAX_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(middleware::from_fn_with_state(
             open.clone(),
-            conversations::of_their_own,
+            conversations::restrict_to_owner,
         ))
-        .layer(middleware::from_fn_with_state(open, conversations::not_too_many))
+        .layer(middleware::from_fn_with_state(open, conversations::limit_sessions))
 }
 
 /// The service of each space. Cheap to clone.
@@ -136,7 +136,7 @@ async fn kept_whole(State(open): State<Conversations>, request: Request, next: N
     let line = is_json(&parts.headers).then(|| input::read_whole(&body));
     let begun = match line {
         Some(Line::Refused(error)) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
-        Some(Line::Message(message)) => match open.begun(&parts.headers, &message) {
+        Some(Line::Message(message)) => match open.begin_request(&parts.headers, &message) {
             Ok(begun) => begun,
             Err(error) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
         },
@@ -144,7 +144,7 @@ async fn kept_whole(State(open): State<Conversations>, request: Request, next: N
     };
     parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    conversations::until_answered(response, begun)
+    conversations::hold_until_sent(response, begun)
 }
 
 /// Returns whether the headers say that the body is JSON.
@@ -155,7 +155,7 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Turns plain-text refusals of the transport into problems, the shape of every error here.
-async fn told_as_problems(request: Request, next: Next) -> Response {
+async fn refusals_to_problems(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE);

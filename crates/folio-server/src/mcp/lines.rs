@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::MAX_MESSAGE_BYTES;
 use super::id_search::IdSearch;
 use super::input::{self, Line};
-use super::under_way::{UnderWay, answered_in, asked_in, taken_back_in};
+use super::pending_requests::{PendingRequests, id_of_answered, id_of_cancelled, id_of_request};
 
 /// Reads messages from `R`, one per line, and writes them to `W`.
 pub(super) struct Lines<R, W: AsyncWrite> {
@@ -29,7 +29,7 @@ pub(super) struct Lines<R, W: AsyncWrite> {
     /// that does not read them.
     answering: Option<BoxFuture<'static, io::Result<()>>>,
     /// The requests that are being answered.
-    under_way: UnderWay,
+    under_way: PendingRequests,
     /// Cancelled when the input has ended, so that requests that only wait stop waiting.
     over: CancellationToken,
 }
@@ -47,7 +47,7 @@ where
             passed_over: None,
             out: AsyncRwTransport::new_server(tokio::io::empty(), write),
             answering: None,
-            under_way: UnderWay::default(),
+            under_way: PendingRequests::default(),
             over,
         }
     }
@@ -94,7 +94,7 @@ where
     type Error = io::Error;
 
     fn send(&mut self, item: TxJsonRpcMessage<RoleServer>) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        if let Some(id) = answered_in(&item) {
+        if let Some(id) = id_of_answered(&item) {
             self.under_way.answered(id);
         }
         self.out.send(item)
@@ -112,10 +112,10 @@ where
             }
             match self.next_line().await {
                 Ok(Some(Line::Message(message))) => {
-                    if let Some(id) = taken_back_in(&message) {
+                    if let Some(id) = id_of_cancelled(&message) {
                         self.under_way.answered(id);
                     }
-                    match asked_in(&message).map(|id| self.under_way.begin(id)) {
+                    match id_of_request(&message).map(|id| self.under_way.begin(id)) {
                         None | Some(Ok(())) => return Some(*message),
                         Some(Err(error)) => {
                             self.answering = Some(Box::pin(self.out.send(JsonRpcMessage::Error(*error))));

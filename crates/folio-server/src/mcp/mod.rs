@@ -7,7 +7,7 @@
 //! - `resources`, `follow`: what can be read under an address, and who is notified when it changes
 //! - `asking`: the questions of runs to people, as forms that the client shows
 //! - `tasks`: runs as tasks of the protocol
-//! - `turn`: limits how many requests are processed at the same time
+//! - `request_slots`: limits how many requests are processed at the same time
 //! - `prompts`: the prompts that a person can pick; `complete`: completes their arguments while the person types
 //! - `lines`: messages as lines of input and output; `input`, `id_search`: parse such a line, or find out which request
 //!   it fails
@@ -27,13 +27,13 @@ mod input;
 mod lines;
 mod malformed;
 mod options;
+mod pending_requests;
 mod prompts;
+mod request_slots;
 mod resources;
 mod run_text;
 mod tasks;
 mod tools;
-mod turn;
-mod under_way;
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ use self::asking::OpenForms;
 use self::follow::Followed;
 use self::lines::Lines;
 pub use self::options::{McpOptions, ToolSet};
-use self::turn::Turns;
+use self::request_slots::RequestSlots;
 
 /// The most bytes of one message. Longer ones are refused.
 const MAX_MESSAGE_BYTES: usize = 4 * 1024 * 1024;
@@ -87,7 +87,7 @@ pub struct Mcp {
 struct Shared {
     runner: Runner,
     options: McpOptions,
-    turns: Turns,
+    turns: RequestSlots,
     driving: Arc<Driving>,
 }
 
@@ -115,7 +115,7 @@ impl Mcp {
             shared: Arc::new(Shared {
                 runner,
                 options,
-                turns: Turns::default(),
+                turns: RequestSlots::default(),
                 driving,
             }),
             followed: Arc::default(),

@@ -44,12 +44,12 @@ impl From<Findings> for Checkup {
 }
 
 /// The problem that the export of a turn is missing.
-pub(crate) fn has_no_export(turn: &TurnHandle) -> String {
+pub(crate) fn missing_export_message(turn: &TurnHandle) -> String {
     format!("the export of turn {turn} is missing")
 }
 
 /// The problem that a note of the trace cannot be read.
-pub(crate) fn is_no_note(number: u64, why: &serde_json::Error) -> String {
+pub(crate) fn invalid_note_message(number: u64, why: &serde_json::Error) -> String {
     format!("note {number} of the trace cannot be read: {why}")
 }
 

@@ -46,7 +46,7 @@ impl Named {
 
 /// The stored rows of the things to which some commits refer.
 #[derive(Debug, Default)]
-pub(crate) struct There {
+pub(crate) struct StoredRows {
     pub(crate) entries: Rows<EntryId, Entry>,
     pub(crate) pages: Rows<PageId, Page>,
 }
@@ -67,13 +67,13 @@ pub(crate) struct Rest {
     pub(crate) entries: Vec<Entry>,
     pub(crate) pages: Vec<Page>,
     pub(crate) turns: Vec<Turn>,
-    pub(crate) runs: Vec<(RunId, Told)>,
+    pub(crate) runs: Vec<(RunId, RunColumns)>,
     pub(crate) policy: KeptPolicy,
 }
 
 /// What the row of a run contains.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct RunColumns {
     pub(crate) handle: RunHandle,
     pub(crate) title: String,
     pub(crate) status: String,
@@ -93,7 +93,7 @@ pub(crate) struct Rebuilt {
     added_pages: HashSet<PageId>,
     policy: KeptPolicy,
     turns: HashMap<TurnId, Turn>,
-    runs: HashMap<RunId, Told>,
+    runs: HashMap<RunId, RunColumns>,
     ready: Ready,
 }
 
@@ -121,7 +121,7 @@ impl Rebuilt {
     }
 
     /// Takes in the next commit; `there` has the rows to which it refers. Adds what is impossible to the findings.
-    pub(crate) fn commit(&mut self, row: &LogRow, there: &There, findings: &mut Findings) {
+    pub(crate) fn commit(&mut self, row: &LogRow, there: &StoredRows, findings: &mut Findings) {
         let (last, last_at) = self.last;
         let folded = row.record.folded;
         let first = folded.map_or(row.seq, |folded| folded.from);
@@ -158,7 +158,7 @@ impl Rebuilt {
         }
     }
 
-    fn change(&mut self, row: &LogRow, change: &Change, there: &There, findings: &mut Findings) {
+    fn change(&mut self, row: &LogRow, change: &Change, there: &StoredRows, findings: &mut Findings) {
         let seq = row.seq;
         match change {
             Change::EnsurePage(new) => self.ensure_page(row, new, there),
@@ -188,7 +188,7 @@ impl Rebuilt {
         }
     }
 
-    fn ensure_page(&mut self, row: &LogRow, new: &NewPage, there: &There) {
+    fn ensure_page(&mut self, row: &LogRow, new: &NewPage, there: &StoredRows) {
         if !self.added_pages.insert(new.id) {
             return;
         }
@@ -201,7 +201,7 @@ impl Rebuilt {
         }
     }
 
-    fn set_page_status(&mut self, row: &LogRow, id: PageId, status: &str, there: &There, findings: &mut Findings) {
+    fn set_page_status(&mut self, row: &LogRow, id: PageId, status: &str, there: &StoredRows, findings: &mut Findings) {
         match self.pages.get_mut(&id) {
             Some(page) if page.fields.status != status => page.set_status(status, row.at),
             Some(_) => {}
@@ -215,7 +215,7 @@ impl Rebuilt {
         }
     }
 
-    fn add_entry(&mut self, row: &LogRow, new: &NewEntry, there: &There) {
+    fn add_entry(&mut self, row: &LogRow, new: &NewEntry, there: &StoredRows) {
         self.counts.entries += 1;
         self.numbers += 1;
         let made = Entry::added(new.clone(), EntryHandle(self.numbers), row.seq, row.at);
@@ -226,7 +226,7 @@ impl Rebuilt {
         }
     }
 
-    fn patch_entry(&mut self, row: &LogRow, change: &Change, id: EntryId, there: &There, findings: &mut Findings) {
+    fn patch_entry(&mut self, row: &LogRow, change: &Change, id: EntryId, there: &StoredRows, findings: &mut Findings) {
         let is_being_made = self.entries.contains_key(&id);
         // An entry that was compared and dropped never changes, so this must not change anything.
         let mut state = self.entries.remove(&id).or_else(|| there.entries.get(&id).cloned());
@@ -248,7 +248,7 @@ impl Rebuilt {
     fn append(&mut self, row: &LogRow, append: &RunAppend, findings: &mut Findings) {
         if matches!(append.events.first(), Some(Event::RunStarted { .. })) {
             self.counts.runs += 1;
-            let told = Told {
+            let told = RunColumns {
                 handle: RunHandle(self.counts.runs),
                 title: append.title.clone().unwrap_or_default(),
                 status: Run::RUNNING.to_owned(),

@@ -24,7 +24,7 @@ const COMMITS: u32 = 128;
 /// Size in bytes of commits and bodies after which they are handed over.
 const BYTES: usize = 8 * 1024 * 1024;
 /// How often commits are read again because bodies to which they refer were forgotten meanwhile.
-const AGAIN: u32 = 5;
+const MAX_REREADS: u32 = 5;
 
 /// A commit of another store, with the bodies to which it refers.
 #[derive(Debug, Clone)]
@@ -158,7 +158,7 @@ async fn copy_log(
         match target.take_over(space, commits).await {
             Ok(_) => {}
             // A body of a commit was forgotten between two reads. By now the commit no longer refers to it.
-            Err(StoreError::Invalid(_)) if attempts < AGAIN => {
+            Err(StoreError::Invalid(_)) if attempts < MAX_REREADS => {
                 attempts += 1;
                 continue;
             }

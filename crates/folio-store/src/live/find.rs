@@ -10,7 +10,7 @@ use super::index::{Family, LiveIndex};
 
 /// A query: its filters, and what the store looked up for it.
 #[derive(Debug)]
-pub(crate) struct Wanted<'q> {
+pub(crate) struct IndexQuery<'q> {
     pub(crate) query: &'q EntryQuery,
     /// The number of the page to which the query refers.
     pub(crate) page: Option<u64>,
@@ -30,7 +30,7 @@ pub(crate) struct Wanted<'q> {
 
 /// Whether an index can answer `query`: it contains only live entries, and of those only what is memory in its own
 /// right.
-pub(crate) fn asks_for_the_living(query: &EntryQuery) -> bool {
+pub(crate) fn is_for_live_entries(query: &EntryQuery) -> bool {
     !query.kinds.is_empty()
         && query.kinds.iter().all(|kind| kind.is_memory())
         && !query.status.contains(&Status::Archived)
@@ -49,7 +49,7 @@ pub(crate) struct Found {
 
 impl LiveIndex {
     /// The entries that match and are live at the index's own time.
-    pub(crate) fn find(&self, wanted: &Wanted<'_>) -> Found {
+    pub(crate) fn find(&self, wanted: &IndexQuery<'_>) -> Found {
         let slots = self.matching(wanted);
         let total = slots.len();
         let numbers = match wanted.query.order {
@@ -68,7 +68,7 @@ impl LiveIndex {
         Found { numbers, total }
     }
 
-    fn matching(&self, wanted: &Wanted<'_>) -> RoaringBitmap {
+    fn matching(&self, wanted: &IndexQuery<'_>) -> RoaringBitmap {
         let query = wanted.query;
         let none = RoaringBitmap::new();
         let mut all: Vec<&RoaringBitmap> = Vec::new();
@@ -166,7 +166,7 @@ impl LiveIndex {
         found
     }
 
-    fn by_priority(&self, wanted: &Wanted<'_>, slots: &RoaringBitmap) -> Vec<u64> {
+    fn by_priority(&self, wanted: &IndexQuery<'_>, slots: &RoaringBitmap) -> Vec<u64> {
         let ranks = &wanted.query.ranks;
         let mut by_rank: std::collections::BTreeMap<u32, RoaringBitmap> = std::collections::BTreeMap::new();
         let mut rest = slots.clone();

@@ -139,8 +139,8 @@ fn take_in(index: &mut LiveIndex, entry: &Entry) {
     }
 }
 
-fn wanted<'q>(query: &'q EntryQuery, after: Option<(u32, f64, u64)>, limit: usize) -> Wanted<'q> {
-    Wanted {
+fn wanted<'q>(query: &'q EntryQuery, after: Option<(u32, f64, u64)>, limit: usize) -> IndexQuery<'q> {
+    IndexQuery {
         context: query
             .context
             .iter()

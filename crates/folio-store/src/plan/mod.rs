@@ -3,8 +3,8 @@
 
 mod bodies;
 mod erasing;
+mod memory_effect;
 mod planned;
-mod telling;
 mod turns;
 mod written;
 
@@ -22,7 +22,7 @@ use folio_memory::{
 
 pub(crate) use self::bodies::{Bodies, brings_only, named};
 pub(crate) use self::planned::{Gone, Planned, PlannedEntry, PlannedPage, PlannedRun, PlannedTurn};
-pub(crate) use self::written::{Met, PlannedWrites, around, meet};
+pub(crate) use self::written::{OverlappingName, PlannedWrites, around, names_overlap};
 use crate::commit::{Committed, CommittedEntry, Expected, RunAppend};
 use crate::error::{StoreError, not_found};
 use crate::place::{Place, SpaceId};
@@ -51,7 +51,7 @@ pub(crate) trait Facts {
     /// The driver of the run at `place`, and the fence of its last claim.
     fn driver(&mut self, place: Place) -> Result<(Option<OwnerId>, u64), Self::Failure>;
     /// The names held by runs other than the one at `own` that overlap with any of `names`.
-    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<Met>, Self::Failure>;
+    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<OverlappingName>, Self::Failure>;
     /// The version of the policy.
     fn policy_version(&mut self) -> Result<u32, Self::Failure>;
     /// The policy.
@@ -85,7 +85,7 @@ pub(crate) fn decide<'c, F: Facts>(
     commit: &'c Prepared,
 ) -> Result<Decided<'c>, F::Failure> {
     let (seq, at, ends) = match commit.taken_over {
-        Some(seq) => (seq, commit.at, go_on_with(commit, seq, ends)?),
+        Some(seq) => (seq, commit.at, numbers_before_copied_commit(commit, seq, ends)?),
         None => (Seq(ends.head.0 + 1), instant_of(commit, ends.at), ends),
     };
     let mut plan = Plan {
@@ -215,7 +215,7 @@ fn instant_of(commit: &Prepared, before: Timestamp) -> Timestamp {
 
 /// The last numbers before `commit`, which has the number `seq` in another store: it must follow the existing commits.
 /// The numbers of entries for which it only stands count as assigned.
-fn go_on_with(commit: &Prepared, seq: Seq, ends: Ends) -> Result<Ends, StoreError> {
+fn numbers_before_copied_commit(commit: &Prepared, seq: Seq, ends: Ends) -> Result<Ends, StoreError> {
     let folded = commit.record.folded;
     let before = Seq(folded.map_or(seq, |folded| folded.from).0.saturating_sub(1));
     if ends.head != before {
@@ -322,7 +322,7 @@ impl<'c, F: Facts> Plan<'_, 'c, F> {
         } else {
             self.facts.met(place, names)?
         };
-        for Met {
+        for OverlappingName {
             name,
             run,
             place,

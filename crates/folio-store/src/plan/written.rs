@@ -6,7 +6,7 @@ use crate::place::Place;
 
 /// A name of another run that overlaps with what a commit takes, with that run's fence.
 #[derive(Debug, Clone)]
-pub(crate) struct Met {
+pub(crate) struct OverlappingName {
     pub(crate) name: String,
     pub(crate) run: RunId,
     pub(crate) place: Place,
@@ -31,7 +31,7 @@ pub(crate) fn around(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether two names are the same, or one lies inside the other.
-pub(crate) fn meet(one: &str, other: &str) -> bool {
+pub(crate) fn names_overlap(one: &str, other: &str) -> bool {
     let is_in = |inner: &str, outer: &str| {
         inner
             .strip_prefix(outer)
@@ -47,10 +47,13 @@ mod tests {
     #[test]
     fn written_names_overlap_if_equal_or_nested_paths_e9_15() {
         for (one, other) in [("/a", "/a"), ("/a/b", "/a"), ("", "/a"), ("desk", "desk/x/y")] {
-            assert!(meet(one, other) && meet(other, one), "{one} {other}");
+            assert!(names_overlap(one, other) && names_overlap(other, one), "{one} {other}");
         }
         for (one, other) in [("/a", "/b"), ("/a/b", "/a/c"), ("/ab", "/a"), ("desk", "/desk")] {
-            assert!(!meet(one, other) && !meet(other, one), "{one} {other}");
+            assert!(
+                !names_overlap(one, other) && !names_overlap(other, one),
+                "{one} {other}"
+            );
         }
         assert_eq!(around("/a/b").collect::<Vec<_>>(), ["/a/b", "/a", ""]);
     }

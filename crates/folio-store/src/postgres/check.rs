@@ -16,8 +16,8 @@ use super::session::{Purpose, Session};
 use super::{Inner, blob, entry, journal, page, policy, run, text as index, turn, watch};
 use crate::body::{parse_hash, unpack};
 use crate::checkup::CHUNK;
-use crate::checkup::findings::{Counts, Findings, has_no_export, is_no_note};
-use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, There, Told, lasting_watches};
+use crate::checkup::findings::{Counts, Findings, invalid_note_message, missing_export_message};
+use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, RunColumns, StoredRows, lasting_watches};
 use crate::checkup::rows::Rows;
 use crate::place::{SpaceId, Touched, to_column};
 use crate::store::Checkup;
@@ -84,7 +84,7 @@ impl Replay<'_> {
                 break;
             }
             let named = Named::by(&rows);
-            let there = There {
+            let there = StoredRows {
                 entries: there(self.session, &named.entries).await?,
                 pages: there(self.session, &named.pages).await?,
             };
@@ -358,7 +358,7 @@ impl Replay<'_> {
         Ok(())
     }
 
-    async fn compare_runs(&mut self, made: &[(RunId, Told)]) -> Result<(), Failure> {
+    async fn compare_runs(&mut self, made: &[(RunId, RunColumns)]) -> Result<(), Failure> {
         let ids: Vec<RunId> = made.iter().map(|(id, _)| *id).collect();
         let there = there(self.session, &ids).await?;
         for (id, made) in made {
@@ -390,7 +390,7 @@ impl Replay<'_> {
             );
             self.compare_columns(&made.handle, filed.get(&made.handle.0), &columns, "turn");
             if export_of(made).is_some_and(|hash| hash.is_none_or(|hash| !exports.contains(&hash))) {
-                self.findings.add(|| has_no_export(&made.handle));
+                self.findings.add(|| missing_export_message(&made.handle));
             }
         }
         Ok(())
@@ -410,7 +410,7 @@ impl Replay<'_> {
             for row in &rows {
                 if let Err(error) = serde_json::from_str::<TraceNote>(get(row, 1)?) {
                     let number = count(row, 0)?;
-                    self.findings.add(|| is_no_note(number, &error));
+                    self.findings.add(|| invalid_note_message(number, &error));
                 }
             }
         }
@@ -509,11 +509,11 @@ impl ById for Turn {
     }
 }
 
-impl ById for Told {
+impl ById for RunColumns {
     type Id = RunId;
 
     async fn by_ids(session: &Session, ids: &[RunId]) -> Result<Vec<(RunId, Self)>, Failure> {
-        run::told(session, ids).await
+        run::run_columns(session, ids).await
     }
 }
 

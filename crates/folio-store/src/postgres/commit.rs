@@ -75,7 +75,7 @@ pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owne
     let Some((mut writes, head)) = writes else {
         return Ok((done, None));
     };
-    writes.push(tell(session.space, head));
+    writes.push(notify_of_commit(session.space, head));
     if gone.is_empty() {
         session.write_and_commit(&writes).await?;
     } else {
@@ -103,7 +103,7 @@ pub(super) async fn add(session: &Session, part: &Prepared, owners: &Owners) -> 
 
 /// Commits everything that was added, up to `head`.
 pub(super) async fn end(session: &Session, head: Seq) -> Result<(), Unwritten> {
-    session.write_and_commit(&[tell(session.space, head)]).await
+    session.write_and_commit(&[notify_of_commit(session.space, head)]).await
 }
 
 async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Planned, Failure> {
@@ -156,7 +156,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
 }
 
 /// Notifies every process of commit `head` when the transaction commits.
-fn tell(space: SpaceId, head: Seq) -> Write {
+fn notify_of_commit(space: SpaceId, head: Seq) -> Write {
     let told = format!("{}:{head}", space.0);
     Write::new("SELECT pg_notify($1, $2)", values![CHANNEL, told])
 }
@@ -167,7 +167,7 @@ fn repeated<'r>(commit: &Prepared, known: &'r [LogRow]) -> Option<&'r LogRow> {
 }
 
 /// Records `ends` as the last numbers assigned.
-pub(super) fn give(space: SpaceId, ends: &Ends) -> Write {
+pub(super) fn update_space_end(space: SpaceId, ends: &Ends) -> Write {
     let sql =
         "UPDATE space_end SET head = $2, at = $3, entries = $4, pages = $5, runs = $6, turns = $7 WHERE space = $1";
     Write::new(

@@ -9,7 +9,7 @@ use super::column::{count, get, seq};
 use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{entry, rewrite, unclaimed, watch};
-use crate::burial::{self, Burial, Left};
+use crate::burial::{self, Burial, RemainingCommit};
 use crate::commit::Folded;
 use crate::fold::{self, Rewritten};
 use crate::place::to_column;
@@ -99,9 +99,11 @@ impl<'s> Tombstones<'s> {
         let mut empty = Vec::new();
         for seq in &self.commits {
             match self.burial.left_of(self.record(*seq).await?) {
-                Left::Whole => {}
-                Left::Part(record) => rewrite::rewrite(self.session, *seq, &fold::record_json(&record)?).await?,
-                Left::Numbers(entries) => empty.push((*seq, entries)),
+                RemainingCommit::Whole => {}
+                RemainingCommit::Part(record) => {
+                    rewrite::rewrite(self.session, *seq, &fold::record_json(&record)?).await?;
+                }
+                RemainingCommit::Numbers(entries) => empty.push((*seq, entries)),
             }
         }
         let mut buried = 0;

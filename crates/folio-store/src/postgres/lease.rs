@@ -106,7 +106,7 @@ impl Owners {
             Ok::<_, Failure>(())
         };
         let asking = async {
-            inner.is_served_since(self.in_time(started(&client)).await??);
+            inner.note_server_start(self.in_time(started(&client)).await??);
             let mut hears = self.listen(&client).await?;
             let connected = Instant::now();
             inner.wake.ring_all();
@@ -243,7 +243,7 @@ impl Owners {
     }
 
     /// Deletes the leases of all owners in this process.
-    pub(super) async fn leave(&self, writers: &Pool) {
+    pub(super) async fn delete_leases(&self, writers: &Pool) {
         let owners: Vec<_> = locked(&self.here).drain().map(|owner| owner.0).collect();
         if !owners.is_empty() {
             let leaving = async {

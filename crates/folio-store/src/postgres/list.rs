@@ -14,8 +14,8 @@ use super::filter::{Filter, When};
 use super::living::{self, Seen};
 use super::session::Session;
 use super::{Inner, commit, entry, journal, page};
-use crate::cursor::{After, Cursor, Part, binding};
-use crate::live::{Wanted, asks_for_the_living};
+use crate::cursor::{After, Cursor, RebuildScope, binding};
+use crate::live::{IndexQuery, is_for_live_entries};
 use crate::plan::Ends;
 
 /// The entries that match `query`, which has no text, as they are at `now`.
@@ -138,14 +138,14 @@ impl Search<'_> {
         Ok((items, self.total.unwrap_or(counted + before)))
     }
 
-    fn part(&self) -> Part {
-        Part::of(self.query, self.after, self.total, self.limit)
+    fn part(&self) -> RebuildScope {
+        RebuildScope::of(self.query, self.after, self.total, self.limit)
     }
 
     /// The answer of the index in memory, if it can answer the query.
     async fn in_memory(&self, page: Option<u64>, changed: &[u64]) -> Result<Option<(Vec<Entry>, u64)>, Failure> {
         let (session, query) = (self.session, self.query);
-        if !asks_for_the_living(query) {
+        if !is_for_live_entries(query) {
             return Ok(None);
         }
         let terms = query.context.iter().map(|(path, value)| context_term(path, value));
@@ -173,7 +173,7 @@ impl Search<'_> {
             )),
             None => None,
         };
-        let wanted = Wanted {
+        let wanted = IndexQuery {
             query,
             page,
             context,

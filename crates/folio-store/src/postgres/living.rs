@@ -17,7 +17,7 @@ use super::column::{count, get, given};
 use super::error::{Failure, damaged};
 use super::session::Session;
 use super::{Inner, commit, entry};
-use crate::live::{Facts, Found, Held, LiveIndex, LiveOptions, NEWS_MAX, Wanted, without_room};
+use crate::live::{Facts, Found, Held, IndexQuery, LiveIndex, LiveOptions, NEWS_MAX, indexes_to_drop};
 use crate::place::to_column;
 use crate::plan::Ends;
 
@@ -124,7 +124,7 @@ impl Living {
             let asked_at = space.asked_at.load(Ordering::Relaxed);
             Some(Held { asked_at, bytes, space })
         });
-        for space in without_room(held.collect(), self.options.bytes_of_all_max) {
+        for space in indexes_to_drop(held.collect(), self.options.bytes_of_all_max) {
             space.settle(State::None);
         }
     }
@@ -139,7 +139,7 @@ impl Living {
 
     /// What the index of a space finds in the state to which it was brought; `None` if others have brought it further
     /// meanwhile, or it cannot answer.
-    pub(super) fn find(&self, seen: Seen<'_>, wanted: &Wanted<'_>) -> Option<Found> {
+    pub(super) fn find(&self, seen: Seen<'_>, wanted: &IndexQuery<'_>) -> Option<Found> {
         let space = self.space(seen.name);
         let state = space.state.read();
         match &*state {
@@ -270,7 +270,7 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
     }
     let bytes_max = options.bytes_max;
     if options.after == 0 {
-        let (state, made) = match made(seen.session, bytes_max).await {
+        let (state, made) = match build_index(seen.session, bytes_max).await {
             Ok(state) => {
                 let is_ready = matches!(state, State::Ready(_));
                 (state, Ok(is_ready))
@@ -284,7 +284,7 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
     let (inner, name, space) = (Arc::clone(inner), seen.name.clone(), Arc::clone(space));
     tokio::spawn(async move {
         let made = match inner.reading(&name).await {
-            Ok(Some(session)) => made(&session, bytes_max).await,
+            Ok(Some(session)) => build_index(&session, bytes_max).await,
             Ok(None) => Ok(State::None),
             Err(failure) => Err(failure),
         };
@@ -296,7 +296,7 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
 }
 
 /// Builds an index of the space of `session`, as the session sees it.
-async fn made(session: &Session, bytes_max: usize) -> Result<State, Failure> {
+async fn build_index(session: &Session, bytes_max: usize) -> Result<State, Failure> {
     let ends = commit::ends(session).await?;
     let mut index = LiveIndex::default();
     let sql = format!(

@@ -19,7 +19,7 @@ use crate::body::parse_hash;
 use crate::commit::Expected;
 use crate::error::StoreError;
 use crate::place::{Place, SpaceId, Touched};
-use crate::plan::{Decided, Facts, Met, named};
+use crate::plan::{Decided, Facts, OverlappingName, named};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
@@ -389,7 +389,7 @@ impl Facts for Loaded {
             .map_or((None, 0), |run| (run.owner.clone(), run.fence)))
     }
 
-    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<Met>, StoreError> {
+    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<OverlappingName>, StoreError> {
         Ok(self.written.met(own, names))
     }
 

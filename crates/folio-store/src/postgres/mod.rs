@@ -178,7 +178,7 @@ impl PostgresStore {
                             }
                             serving.is_closing.store(true, Ordering::Release);
                             serving.writer.is_idle().await;
-                            serving.owners.leave(&serving.writers).await;
+                            serving.owners.delete_leases(&serving.writers).await;
                             watch.abort();
                         }
                         // The caller waits for this, so the receiver still exists.
@@ -328,7 +328,7 @@ impl Inner {
     /// Takes note that the server that answers was started at `started`, in microseconds. A server that took the place
     /// of another may lack the last commits and spaces of that one, and assign their numbers again, so all cached facts
     /// about them are dropped.
-    fn is_served_since(&self, started: i64) {
+    fn note_server_start(&self, started: i64) {
         let before = self.started.swap(started, Ordering::AcqRel);
         if before == 0 || before == started {
             return;

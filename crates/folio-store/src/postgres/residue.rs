@@ -12,8 +12,8 @@ use super::lookup::last_of_part;
 use super::session::Session;
 use crate::body::unpack;
 use crate::place::to_column;
-use crate::said::{Wanted, looked_for, tell};
 use crate::store::CHANGES_BYTES;
+use crate::text_search::{SearchTexts, report_place, searchable_texts};
 use crate::upkeep::Residue;
 
 /// How many rows are read at a time.
@@ -77,7 +77,7 @@ const NUMBERED: [Numbered; 6] = [
 
 /// Searches for `texts` in the rows of the space.
 pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residue, Failure> {
-    let texts = Wanted::of(looked_for(texts));
+    let texts = SearchTexts::of(searchable_texts(texts));
     let mut residue = Residue::default();
     let bytes = i64::try_from(CHANGES_BYTES).unwrap_or(i64::MAX);
     for table in &NUMBERED {
@@ -96,7 +96,7 @@ pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residu
             last = count(end, 0)?;
             for row in &rows {
                 if says(row, &texts)? {
-                    tell(&mut residue, format!("{}{}", table.name, count(row, 0)?));
+                    report_place(&mut residue, format!("{}{}", table.name, count(row, 0)?));
                 }
             }
         }
@@ -111,7 +111,7 @@ pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residu
     for (name, sql) in whole {
         for row in session.query(sql, &[&session.space.0]).await? {
             if texts.are_in(get::<&str>(&row, 0)?.as_bytes()) {
-                tell(&mut residue, name.to_owned());
+                report_place(&mut residue, name.to_owned());
             }
         }
     }
@@ -122,7 +122,7 @@ pub(super) async fn search(session: &Session, texts: &[String]) -> Result<Residu
     Ok(residue)
 }
 
-async fn bodies(session: &Session, texts: &Wanted<'_>, residue: &mut Residue) -> Result<(), Failure> {
+async fn bodies(session: &Session, texts: &SearchTexts<'_>, residue: &mut Residue) -> Result<(), Failure> {
     let sql = "SELECT hash, size, encoding, bytes FROM blob WHERE space = $1 AND hash > $2 ORDER BY hash LIMIT 1";
     let mut last = Vec::new();
     while let Some(row) = session.one(sql, &[&session.space.0, &last]).await? {
@@ -130,13 +130,13 @@ async fn bodies(session: &Session, texts: &Wanted<'_>, residue: &mut Residue) ->
         // A body that cannot be unpacked is not searched; the doctor reports it.
         let bytes = unpack(&last, count(&row, 1)?, get(&row, 2)?, get(&row, 3)?).unwrap_or_default();
         if texts.are_in(&bytes) {
-            tell(residue, "a body".to_owned());
+            report_place(residue, "a body".to_owned());
         }
     }
     Ok(())
 }
 
-fn says(row: &Row, texts: &Wanted<'_>) -> Result<bool, Failure> {
+fn says(row: &Row, texts: &SearchTexts<'_>) -> Result<bool, Failure> {
     let plain: &str = get(row, 2)?;
     let packed = get::<Option<&[u8]>>(row, 1)?.map(crate::packed::unpack);
     let packed = packed.and_then(Result::ok).unwrap_or_default();

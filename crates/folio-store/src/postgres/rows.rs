@@ -7,7 +7,7 @@ use folio_memory::terms::terms_of;
 use folio_memory::{Link, Seq};
 
 use super::column::kept;
-use super::commit::give;
+use super::commit::update_space_end;
 use super::error::Failure;
 use super::loaded::{Loaded, LoadedEntry};
 use super::session::{Write, values};
@@ -279,7 +279,7 @@ impl Rows {
                 writes.push(policy::write(space, kept)?);
             }
         }
-        writes.push(give(space, ends));
+        writes.push(update_space_end(space, ends));
         Ok(writes)
     }
 }

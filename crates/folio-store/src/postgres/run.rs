@@ -14,7 +14,7 @@ use super::lease::Owners;
 use super::loaded::LoadedRun;
 use super::lookup::looked_up;
 use super::session::{Session, Write, values};
-use crate::checkup::rebuilt::Told;
+use crate::checkup::rebuilt::RunColumns;
 use crate::error::StoreError;
 use crate::fold;
 use crate::place::{SpaceId, to_column};
@@ -92,12 +92,12 @@ pub(super) async fn by_ids(session: &Session, ids: &[RunId]) -> Result<HashMap<R
 }
 
 /// What the rows of the runs with `ids` contain, in no order.
-pub(super) async fn told(session: &Session, ids: &[RunId]) -> Result<Vec<(RunId, Told)>, Failure> {
+pub(super) async fn run_columns(session: &Session, ids: &[RunId]) -> Result<Vec<(RunId, RunColumns)>, Failure> {
     let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.to_bytes().to_vec()).collect();
     let sql = looked_up!("id, number, title, status", "run", "id", "bytea");
     let rows = session.query(sql, &[&session.space.0, &ids]).await?;
     let told = rows.iter().map(|row| {
-        let told = Told {
+        let told = RunColumns {
             handle: RunHandle(count(row, 1)?),
             title: given(get(row, 2)?),
             status: given(get(row, 3)?),
@@ -206,7 +206,7 @@ pub(super) async fn so_far(session: &Session, runs: &[RunId]) -> Result<Vec<(Run
     let ids: Vec<Vec<u8>> = runs.iter().map(|id| id.to_bytes().to_vec()).collect();
     let mut said = Vec::with_capacity(runs.len());
     for row in session.query(LAST_RECORDS, &[&session.space.0, &ids]).await? {
-        if let Some(so_far) = get::<Option<&str>>(&row, 1)?.and_then(fold::so_far_of) {
+        if let Some(so_far) = get::<Option<&str>>(&row, 1)?.and_then(fold::run_summary_of) {
             said.push((RunId::from_bytes(id(&row, 0, "a run")?), so_far));
         }
     }

@@ -25,7 +25,7 @@ use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{CommittedParts, Parts};
 use crate::prepare::Prepared;
-use crate::silence::ASKED_AGAIN;
+use crate::silence::DRIVER_RECHECK_PAUSE;
 use crate::store::{Checkup, Journal, LogRow, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
@@ -326,7 +326,7 @@ impl Store for PostgresStore {
                 return Ok(fence);
             }
             // Nobody is kept from writing meanwhile.
-            tokio::time::sleep(ASKED_AGAIN).await;
+            tokio::time::sleep(DRIVER_RECHECK_PAUSE).await;
         }
     }
 

@@ -17,7 +17,7 @@ use crate::cursor::binding;
 use crate::error::StoreError;
 use crate::place::{Place, to_column};
 use crate::text_cursor::{Cursor, Hit, Position, part};
-use crate::words::{Asked, COMMON, Counted, EVERYWHERE, Expression, Ranking};
+use crate::words::{COMMON, Counted, EVERYWHERE, Expression, IndexLookup, Ranking};
 
 /// How much the repetition of a word and the length of an entry count: the same values as in FTS5.
 const REPETITION: f64 = 1.2;
@@ -238,7 +238,7 @@ impl Question<'_> {
     }
 
     /// Adds the matches among entries that have changed since.
-    async fn add_changed(&self, asked: &Asked, changed: &[u64], hits: &mut Vec<Hit>) -> Result<(), Failure> {
+    async fn add_changed(&self, asked: &IndexLookup, changed: &[u64], hits: &mut Vec<Hit>) -> Result<(), Failure> {
         if changed.is_empty() {
             return Ok(());
         }
@@ -283,10 +283,10 @@ impl Question<'_> {
     }
 
     /// The query that finds the best matches.
-    async fn best(&self) -> Result<Asked, Failure> {
+    async fn best(&self) -> Result<IndexLookup, Failure> {
         let last = commit::ends(self.session).await?.entries;
-        if Asked::needs_no_counts(last, &self.words, self.query.order) {
-            return Ok(Asked::whole(&self.words));
+        if IndexLookup::needs_no_counts(last, &self.words, self.query.order) {
+            return Ok(IndexLookup::whole(&self.words));
         }
         let mut counted = Vec::new();
         for terms in self.words.words() {
@@ -303,7 +303,7 @@ impl Question<'_> {
                 terms: terms.clone(),
             });
         }
-        Ok(Asked::by_counts(counted, &self.words, self.query.order))
+        Ok(IndexLookup::by_counts(counted, &self.words, self.query.order))
     }
 
     /// How many entries have the term `rarest` and all `others`, counted up to [`COMMON`].
@@ -329,7 +329,7 @@ impl Question<'_> {
     }
 
     /// The entries that are `asked` for, newest first unless the oldest are wanted; at most `limit` of each expression.
-    async fn found(&self, asked: &Asked, which: &Which<'_>, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+    async fn found(&self, asked: &IndexLookup, which: &Which<'_>, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let mut numbers: Vec<u64> = Vec::new();
         for expression in &asked.expressions {
             let expressions = std::iter::once(expression).chain(asked.only.as_ref());
@@ -397,7 +397,7 @@ impl Question<'_> {
     }
 
     /// The number of entries that are `asked` for, counted until there are more than [`FOUND_MAX`].
-    async fn count(&self, asked: &Asked, which: &Which<'_>) -> Result<u64, Failure> {
+    async fn count(&self, asked: &IndexLookup, which: &Which<'_>) -> Result<u64, Failure> {
         let mut counted = 0;
         for expression in &asked.expressions {
             let statement = self.select("1", std::iter::once(expression), which, Some(FOUND_MAX + 1));

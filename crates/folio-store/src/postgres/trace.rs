@@ -11,7 +11,7 @@ use super::patience::patiently;
 use super::session::{Purpose, Session};
 use crate::error::StoreError;
 use crate::place::to_column;
-use crate::said::{Wanted, without_words};
+use crate::text_search::{SearchTexts, without_words};
 
 /// The most notes that one write deletes beyond as many as it adds, so that nobody waits for a large sweep.
 const SWEPT: u64 = 1_000;
@@ -161,7 +161,7 @@ pub(super) async fn forget_entry(session: &Session, id: EntryId) -> Result<(), F
 /// Deletes the notes that contain one of `texts` in any spelling: the words of a query, a value that was corrected.
 /// They are compared here, because the database folds letters in another way.
 pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<(), Failure> {
-    let texts = Wanted::of_notes(texts);
+    let texts = SearchTexts::of_notes(texts);
     let sql = "SELECT number, note FROM trace WHERE space = $1 AND number > $2 ORDER BY number LIMIT $3";
     let (mut last, mut gone) = (0_i64, Vec::new());
     loop {

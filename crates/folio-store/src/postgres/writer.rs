@@ -230,7 +230,10 @@ impl Inner {
         let mut last = Seq(0);
         while !queue.is_empty() {
             let commits: Vec<_> = group(&mut queue).into_iter().map(|one| one.commit).collect();
-            let done = self.together(space, &commits).await.map_err(|(failure, _)| failure);
+            let done = self
+                .write_together(space, &commits)
+                .await
+                .map_err(|(failure, _)| failure);
             for done in done
                 .and_then(|done| done.into_iter().collect::<Result<Vec<_>, _>>())
                 .map_err(|failure| failure.into_error("write to", &self.target.location))?
@@ -243,13 +246,13 @@ impl Inner {
 
     async fn write_group(&self, space: &SpaceName, group: Vec<Waiting>) {
         let (commits, answers): (Vec<_>, Vec<_>) = group.into_iter().map(|one| (one.commit, one.answer)).unzip();
-        let done = match self.together(space, &commits).await {
+        let done = match self.write_together(space, &commits).await {
             Ok(done) => done,
             // One of the commits, or all together, is more than the server can do, so each is written by itself.
-            Err((failure, false)) if commits.len() > 1 && is_of_one(&failure) => {
+            Err((failure, false)) if commits.len() > 1 && may_affect_one_commit(&failure) => {
                 let mut done = Vec::with_capacity(commits.len());
                 for commit in &commits {
-                    let alone = self.together(space, std::slice::from_ref(commit)).await;
+                    let alone = self.write_together(space, std::slice::from_ref(commit)).await;
                     let alone = alone.map_err(|(failure, _)| failure).map(|mut one| one.pop());
                     done.push(match alone {
                         Ok(Some(done)) => done,
@@ -281,7 +284,7 @@ impl Inner {
 
     /// Writes `commits` in one transaction, or none of them; returns the outcome of each. On failure, also whether they
     /// may have been written all the same.
-    async fn together(
+    async fn write_together(
         &self,
         space: &SpaceName,
         commits: &[Prepared],
@@ -320,7 +323,7 @@ impl Inner {
 }
 
 /// Whether one commit alone may be at fault, so that the others can be written without it.
-fn is_of_one(failure: &Failure) -> bool {
+fn may_affect_one_commit(failure: &Failure) -> bool {
     match failure {
         // A shortage of the server affects all of them, and so does a row that another transaction has locked: each by
         // itself would wait as long again.

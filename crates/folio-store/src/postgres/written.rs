@@ -10,7 +10,7 @@ use super::lease::Owners;
 use super::session::{Session, Write, values};
 use crate::commit::Expected;
 use crate::place::{Place, SpaceId, to_column};
-use crate::plan::{Met, PlannedWrites, meet};
+use crate::plan::{OverlappingName, PlannedWrites, names_overlap};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
@@ -18,7 +18,7 @@ use crate::store::OwnerId;
 /// them.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    had: Vec<Met>,
+    had: Vec<OverlappingName>,
     /// The names that runs hold by now, with the fence; by run number.
     taken: BTreeMap<u64, (u64, Vec<String>)>,
     overtaken: Vec<u64>,
@@ -45,7 +45,7 @@ impl Written {
         let mut drivers: HashMap<String, bool> = HashMap::new();
         for row in session.query(sql, &[&session.space.0]).await? {
             let name = given(get(&row, 0)?);
-            if !taken.iter().any(|taken| meet(taken, &name)) {
+            if !taken.iter().any(|taken| names_overlap(taken, &name)) {
                 continue;
             }
             let owner = given(get(&row, 3)?);
@@ -57,7 +57,7 @@ impl Written {
                     is_driven
                 }
             };
-            written.had.push(Met {
+            written.had.push(OverlappingName {
                 name,
                 run: RunId::from_bytes(id(&row, 1, "a run")?),
                 place: Place::of(session.space, count(&row, 2)?),
@@ -68,8 +68,9 @@ impl Written {
     }
 
     /// The names held by runs other than the one at `own` that overlap with any of `names`.
-    pub(super) fn met(&self, own: Place, names: &[String]) -> Vec<Met> {
-        let is_met = |had: &&Met| had.place != own && names.iter().any(|name| meet(name, &had.name));
+    pub(super) fn met(&self, own: Place, names: &[String]) -> Vec<OverlappingName> {
+        let is_met =
+            |had: &&OverlappingName| had.place != own && names.iter().any(|name| names_overlap(name, &had.name));
         self.had.iter().filter(is_met).cloned().collect()
     }
 
@@ -78,7 +79,7 @@ impl Written {
         let PlannedWrites { run, place, .. } = *planned;
         self.had
             .retain(|had| had.place != place && !planned.overtaken.contains(&had.place));
-        self.had.extend(planned.names.iter().map(|name| Met {
+        self.had.extend(planned.names.iter().map(|name| OverlappingName {
             name: name.clone(),
             run,
             place,

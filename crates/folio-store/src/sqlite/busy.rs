@@ -68,7 +68,10 @@ pub(super) fn patience_unless(
 }
 
 /// Retries `step` while another process is in its way. For steps for which SQLite does not call the busy handler.
-pub(super) fn insist<T>(limit: Duration, mut step: impl FnMut() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+pub(super) fn retry_while_busy<T>(
+    limit: Duration,
+    mut step: impl FnMut() -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
     let mut again = patience(limit);
     let mut tries = 0;
     loop {

@@ -13,8 +13,8 @@ use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, Touched, from_column};
 use super::{blob, entry, journal, page, policy, run, text_check, turn, watch};
 use crate::checkup::CHUNK;
-use crate::checkup::findings::{Counts, Findings, has_no_export, is_no_note};
-use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, There, lasting_watches};
+use crate::checkup::findings::{Counts, Findings, invalid_note_message, missing_export_message};
+use crate::checkup::rebuilt::{Named, Ready, Rebuilt, Rest, StoredRows, lasting_watches};
 use crate::checkup::rows::Rows;
 use crate::store::Checkup;
 
@@ -25,12 +25,12 @@ const LINES_OF_PAGES: usize = 10;
 pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
     let mut findings = Findings::default();
     let pages = check_file(conn, &mut findings);
-    looked("the pages and indexes of the file", pages, &mut findings)?;
+    was_checked("the pages and indexes of the file", pages, &mut findings)?;
     let names = spaces(conn);
     let spaces = match names {
         Ok(spaces) => spaces,
         failed => {
-            looked("the spaces", failed, &mut findings)?;
+            was_checked("the spaces", failed, &mut findings)?;
             Vec::new()
         }
     };
@@ -45,19 +45,19 @@ pub(super) fn check(conn: &Connection) -> Result<Checkup, Failure> {
             findings: Findings::default(),
         };
         let replayed = replay.run();
-        is_whole &= looked("the rest of the space", replayed, &mut replay.findings)?;
+        is_whole &= was_checked("the rest of the space", replayed, &mut replay.findings)?;
         counts += replay.rebuilt.counts;
         findings.add_space(&name, replay.findings);
     }
     if is_whole {
         // Rows that were not read were not counted, either.
         let totals = check_totals(conn, &counts, &mut findings);
-        looked("the number of rows", totals, &mut findings)?;
+        was_checked("the number of rows", totals, &mut findings)?;
     }
     let words = text_check::check(conn, &mut findings);
-    looked("the index of words", words, &mut findings)?;
+    was_checked("the index of words", words, &mut findings)?;
     let bodies = check_blobs(conn, &mut findings);
-    looked("the bodies", bodies, &mut findings)?;
+    was_checked("the bodies", bodies, &mut findings)?;
     Ok(findings.into())
 }
 
@@ -72,7 +72,7 @@ fn spaces(conn: &Connection) -> Result<Vec<(SpaceId, String)>, Failure> {
 /// # Errors
 ///
 /// Any failure that is not damage of the file.
-fn looked<T>(what: &str, done: Result<T, Failure>, findings: &mut Findings) -> Result<bool, Failure> {
+fn was_checked<T>(what: &str, done: Result<T, Failure>, findings: &mut Findings) -> Result<bool, Failure> {
     let Err(failure) = done else { return Ok(true) };
     let reason = match failure {
         Failure::Damaged(reason) => reason,
@@ -146,9 +146,9 @@ impl Replay<'_> {
     }
 
     /// The stored rows of everything that is `named`.
-    fn there(&self, named: &Named) -> Result<There, Failure> {
+    fn there(&self, named: &Named) -> Result<StoredRows, Failure> {
         let (conn, space) = (self.conn, self.space);
-        Ok(There {
+        Ok(StoredRows {
             entries: there(&named.entries, |id| entry::by_id(conn, space, *id))?,
             pages: there(&named.pages, |id| page::by_id(conn, space, *id))?,
         })
@@ -164,21 +164,21 @@ impl Replay<'_> {
             policy,
         } = self.rebuilt.take_rest();
         for made in entries.chunks(CHUNK as usize) {
-            let there = There {
+            let there = StoredRows {
                 entries: there(made.iter().map(|made| &made.id), |id| entry::by_id(conn, space, *id))?,
-                ..There::default()
+                ..StoredRows::default()
             };
             self.compare(made, &[], &there)?;
         }
         for made in pages.chunks(CHUNK as usize) {
-            let there = There {
+            let there = StoredRows {
                 pages: there(made.iter().map(|made| &made.id), |id| page::by_id(conn, space, *id))?,
-                ..There::default()
+                ..StoredRows::default()
             };
             self.compare(&[], made, &there)?;
         }
         for (id, made) in runs {
-            let found = there([&id], |id| run::told(conn, space, *id))?;
+            let found = there([&id], |id| run::run_columns(conn, space, *id))?;
             found.compare(&id, &made, format_args!("run {}", made.handle), &mut self.findings);
         }
         for made in &turns {
@@ -192,7 +192,7 @@ impl Replay<'_> {
         self.check_notes()
     }
 
-    fn compare(&mut self, entries: &[Entry], pages: &[Page], there: &There) -> Result<(), Failure> {
+    fn compare(&mut self, entries: &[Entry], pages: &[Page], there: &StoredRows) -> Result<(), Failure> {
         for made in entries {
             let name = format_args!("entry {}", made.handle);
             there.entries.compare(&made.id, made, name, &mut self.findings);
@@ -202,7 +202,7 @@ impl Replay<'_> {
             let name = format_args!("page {}", made.handle);
             there.pages.compare(&made.id, made, name, &mut self.findings);
             if !page::has_columns(self.conn, Place::of(self.space, made.handle.0), made)? {
-                self.findings.add(|| is_misfiled(&name));
+                self.findings.add(|| misfiled_message(&name));
             }
         }
         Ok(())
@@ -213,7 +213,7 @@ impl Replay<'_> {
         let handle = made.handle;
         let place = Place::of(self.space, handle.0);
         if !entry::has_columns(self.conn, place, made)? {
-            self.findings.add(|| is_misfiled(&format_args!("entry {handle}")));
+            self.findings.add(|| misfiled_message(&format_args!("entry {handle}")));
         }
         for watched in lasting_watches(made) {
             self.rebuilt.counts.watched += 1;
@@ -249,11 +249,11 @@ impl Replay<'_> {
         let found = there([&made.begun.id], |id| turn::by_id(conn, space, *id))?;
         found.compare(&made.begun.id, made, name, &mut self.findings);
         if !turn::has_columns(conn, Place::of(space, made.handle.0), made)? {
-            self.findings.add(|| is_misfiled(&name));
+            self.findings.add(|| misfiled_message(&name));
         }
         let export = made.ended.as_ref().map_or("", |ended| &*ended.end.export);
         if !export.is_empty() && !blob::is_kept(conn, space, export)? {
-            self.findings.add(|| has_no_export(&made.handle));
+            self.findings.add(|| missing_export_message(&made.handle));
         }
         Ok(())
     }
@@ -266,7 +266,7 @@ impl Replay<'_> {
         while let Some(row) = rows.next()? {
             if let Err(error) = serde_json::from_str::<TraceNote>(row.get_ref(1)?.as_str().unwrap_or_default()) {
                 let number = row.get::<_, Place>(0)?.number();
-                self.findings.add(|| is_no_note(number, &error));
+                self.findings.add(|| invalid_note_message(number, &error));
             }
         }
         Ok(())
@@ -296,7 +296,7 @@ impl Replay<'_> {
     }
 }
 
-fn is_misfiled(name: &std::fmt::Arguments<'_>) -> String {
+fn misfiled_message(name: &std::fmt::Arguments<'_>) -> String {
     format!("{name} has columns that do not match it")
 }
 

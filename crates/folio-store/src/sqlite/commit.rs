@@ -13,7 +13,7 @@ use super::scope::Scope;
 use super::{blob, entry, erase, journal, link, page, policy, replay, turn, unclaimed, written};
 use crate::commit::Committed;
 use crate::parts::{self, CommittedParts};
-use crate::plan::{Decided, Facts, Met, check_repeated, decide};
+use crate::plan::{Decided, Facts, OverlappingName, check_repeated, decide};
 use crate::prepare::Prepared;
 use crate::store::OwnerId;
 
@@ -129,7 +129,7 @@ impl Facts for InScope<'_, '_> {
         self.scope.driver(place)
     }
 
-    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<Met>, Failure> {
+    fn met(&mut self, own: Place, names: &[String]) -> Result<Vec<OverlappingName>, Failure> {
         written::met(self.scope.conn, self.space, own, names, self.owners)
     }
 
@@ -193,7 +193,7 @@ fn write(
     }
     if let Some(planned) = &decided.writes {
         written::write(conn, space, planned)?;
-        scope.gave_up(&planned.overtaken);
+        scope.forget_drivers_of(&planned.overtaken);
     }
     if let Some(kept) = &decided.policy {
         policy::write(conn, space, kept)?;

@@ -10,7 +10,7 @@ use super::error::{Failure, damaged};
 use super::packed::{self, Packed};
 use super::place::{Place, SpaceId};
 use super::{entry, rewrite, unclaimed, watch};
-use crate::burial::{self, Burial, Left};
+use crate::burial::{self, Burial, RemainingCommit};
 use crate::commit::Folded;
 use crate::fold::{self, Rewritten};
 use crate::upkeep::{Compacted, Compaction, WatchQuery};
@@ -111,12 +111,12 @@ impl<'c> Tombstones<'c> {
         let mut empty = Vec::new();
         for seq in &self.commits {
             match self.burial.left_of(self.record(*seq)?) {
-                Left::Whole => {}
-                Left::Part(record) => {
+                RemainingCommit::Whole => {}
+                RemainingCommit::Part(record) => {
                     let place = Place::of(self.space, seq.0);
                     rewrite::rewrite(self.conn, place, &fold::record_json(&record)?)?;
                 }
-                Left::Numbers(entries) => empty.push((*seq, entries)),
+                RemainingCommit::Numbers(entries) => empty.push((*seq, entries)),
             }
         }
         let mut buried = 0;

@@ -142,7 +142,7 @@ impl Job {
     }
 
     /// Whether the job cannot be repeated, and so must not share a transaction with others that may fail.
-    pub(super) fn is_alone(&self) -> bool {
+    pub(super) fn needs_own_transaction(&self) -> bool {
         matches!(self, Self::Parts(..))
     }
 
@@ -177,7 +177,7 @@ impl Job {
             Self::Index(space, _) => Done::Indexed(text::catch_up(scope.conn, *space)?),
             Self::Compact(Compact { space, compaction }, _) => Done::Compacted(match scope.space(space)? {
                 Some(space) => {
-                    scope.gives_up_tombstones();
+                    scope.forget_steps();
                     compact::compact(scope.conn, space, compaction)?
                 }
                 None => Compacted::default(),
@@ -217,13 +217,13 @@ impl Job {
             (Self::TakeOver(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Claim(claim, answer), Ok(Done::Claimed(fence))) => {
                 if fence.is_some() {
-                    owners.drives(&claim.space, claim.run);
+                    owners.record_driving(&claim.space, claim.run);
                 }
                 drop(answer.send(Ok(fence)));
             }
             (Self::Claim(_, answer), Err(error)) => drop(answer.send(Err(error))),
             (Self::Release(release, answer), done) => {
-                owners.gave_up(&release.space, release.run);
+                owners.record_release(&release.space, release.run);
                 drop(answer.send(done.map(drop)));
             }
             (Self::Trace(_, answer) | Self::Token(_, answer) | Self::ForgetNotes(_, answer), done) => {

@@ -9,7 +9,7 @@ use super::error::{Failure, damaged, not_found};
 use super::place::{Place, SpaceId, Touched, from_column, to_column};
 use super::{entry, rewrite, run};
 use crate::error::StoreError;
-use crate::fold::{self, Revisions, Room, States};
+use crate::fold::{self, RecordByteBudget, Revisions, States};
 use crate::prepare::Prepared;
 use crate::store::{Journal, LogRow, Revision};
 
@@ -92,12 +92,12 @@ pub(super) fn last_touch(conn: &Connection, what: Touched, place: Place) -> Resu
     Ok(Seq(from_column(seq.unwrap_or(0))))
 }
 
-/// Up to `limit` commits of `space` after `since`, as far as there is [`Room`] for them.
+/// Up to `limit` commits of `space` after `since`, as far as there is [`RecordByteBudget`] for them.
 pub(super) fn changes(conn: &Connection, space: SpaceId, since: Seq, limit: u32) -> Result<Vec<LogRow>, Failure> {
     let sql = format!("SELECT {COLUMNS} FROM log WHERE place > ?1 AND place <= ?2 ORDER BY place LIMIT ?3");
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(params![Place::of(space, since.0), Place::end(space), limit])?;
-    let (mut changes, mut room) = (Vec::new(), Room::of_changes());
+    let (mut changes, mut room) = (Vec::new(), RecordByteBudget::of_changes());
     while let Some(row) = rows.next()? {
         changes.push(from_row(conn, row)?);
         let bytes = |column| row.get_ref(column).ok()?.as_bytes_or_null().ok()?.map(<[u8]>::len);

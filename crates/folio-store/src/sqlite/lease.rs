@@ -69,12 +69,12 @@ impl Owners {
     }
 
     /// Records that an owner in this process drives `run`.
-    pub(super) fn drives(&self, space: &SpaceName, run: RunId) {
+    pub(super) fn record_driving(&self, space: &SpaceName, run: RunId) {
         self.here().runs.insert((space.clone(), run));
     }
 
     /// Records that no owner in this process drives `run` any more.
-    pub(super) fn gave_up(&self, space: &SpaceName, run: RunId) {
+    pub(super) fn record_release(&self, space: &SpaceName, run: RunId) {
         self.here().runs.remove(&(space.clone(), run));
     }
 

@@ -13,8 +13,8 @@ use super::filter::{Filter, When};
 use super::living::Living;
 use super::place::{Place, SpaceId};
 use super::{entry, journal, page};
-use crate::cursor::{After, Cursor, Part, binding};
-use crate::live::{Wanted, asks_for_the_living};
+use crate::cursor::{After, Cursor, RebuildScope, binding};
+use crate::live::{IndexQuery, is_for_live_entries};
 
 /// The entries that match `query`, which has no text, as they are at `now`.
 pub(super) fn entries(
@@ -144,8 +144,8 @@ impl Search<'_> {
         Ok((items, self.total.unwrap_or(counted + before)))
     }
 
-    fn part(&self) -> Part {
-        Part::of(self.query, self.after, self.total, self.limit)
+    fn part(&self) -> RebuildScope {
+        RebuildScope::of(self.query, self.after, self.total, self.limit)
     }
 
     /// The answer of the index in memory, if it can answer the query.
@@ -157,7 +157,7 @@ impl Search<'_> {
     ) -> Result<Option<(Vec<Entry>, u64)>, Failure> {
         let query = self.query;
         let terms = query.context.iter().map(|(path, value)| context_term(path, value));
-        let Some(context) = terms.collect::<Option<Vec<_>>>().filter(|_| asks_for_the_living(query)) else {
+        let Some(context) = terms.collect::<Option<Vec<_>>>().filter(|_| is_for_live_entries(query)) else {
             return Ok(None);
         };
         let (conn, space) = (self.conn, self.space);
@@ -175,7 +175,7 @@ impl Search<'_> {
                 }
                 None => None,
             };
-            Ok(Some(index.find(&Wanted {
+            Ok(Some(index.find(&IndexQuery {
                 query,
                 page: page.map(Place::number),
                 context,

@@ -17,7 +17,7 @@ use super::error::{Failure, damaged};
 use super::journal;
 use super::open::Target;
 use super::place::{Place, SpaceId, to_column};
-use crate::live::{Facts, Held, LiveIndex, LiveOptions, NEWS_MAX, without_room};
+use crate::live::{Facts, Held, LiveIndex, LiveOptions, NEWS_MAX, indexes_to_drop};
 
 /// Up to this many entries, reading them is faster than finding the first that is needed.
 const FEW: u64 = 128;
@@ -165,7 +165,7 @@ impl Living {
             return Ok(matches!(*state, State::Ready(..)));
         }
         if self.options.after == 0 {
-            *state = made(conn, space, self.options.bytes_max, &self.is_closing)?;
+            *state = build_index(conn, space, self.options.bytes_max, &self.is_closing)?;
             let is_ready = matches!(*state, State::Ready(..));
             drop(state);
             self.spaces.make_room(self.options.bytes_of_all_max);
@@ -180,7 +180,7 @@ impl Living {
             .spawn(move || {
                 let made = target.connect_reader().and_then(|conn| {
                     conn.execute_batch("BEGIN")?;
-                    made(&conn, space, bytes_max, &is_closing)
+                    build_index(&conn, space, bytes_max, &is_closing)
                 });
                 // Read errors are reported to whoever queries the data; the index is tried again later.
                 known.asked.store(0, Ordering::Relaxed);
@@ -227,7 +227,7 @@ impl Spaces {
             let asked_at = space.asked_at.load(Ordering::Relaxed);
             Some(Held { asked_at, bytes, space })
         });
-        for space in without_room(held.collect(), bytes_max) {
+        for space in indexes_to_drop(held.collect(), bytes_max) {
             space.asked.store(0, Ordering::Relaxed);
             *space.state.write() = State::None;
         }
@@ -245,7 +245,7 @@ impl Drop for Living {
 }
 
 /// Builds an index of `space` as the transaction of `conn` sees it.
-fn made(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &AtomicBool) -> Result<State, Failure> {
+fn build_index(conn: &Connection, space: SpaceId, bytes_max: usize, is_closing: &AtomicBool) -> Result<State, Failure> {
     let head = journal::last(conn, space)?.map_or(Seq(0), |(head, _)| head);
     let mut index = LiveIndex::default();
     let sql = format!(

@@ -106,7 +106,7 @@ use crate::copy::CopiedCommit;
 use crate::error::StoreError;
 use crate::parts::{self, CommittedParts, Parts};
 use crate::prepare::Prepared;
-use crate::silence::ASKED_AGAIN;
+use crate::silence::DRIVER_RECHECK_PAUSE;
 use crate::store::{Checkup, Journal, LogRow, MemoryMark, OwnerId, Revision, RunQuery, RunRow, Store, one_by_one};
 use crate::upkeep::{Compacted, Compaction, Residue, WatchAnswer, WatchQuery};
 
@@ -217,7 +217,7 @@ impl SqliteStore {
         let (answer, done) = oneshot::channel();
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
         let _under_way = self.writer.under_way();
-        match self.writer.at_once(job(answer)) {
+        match self.writer.try_run_inline(job(answer)) {
             Some(job) => jobs.send(job).await.map_err(|_| stopped())?,
             None => {
                 // A caller that writes one commit after the other must not keep other tasks from running.
@@ -282,9 +282,9 @@ impl SqliteStore {
         Ok(())
     }
 
-    async fn cut_off(&self, anew: bool) -> Result<(), StoreError> {
+    async fn truncate_wal(&self, anew: bool) -> Result<(), StoreError> {
         let writer = Arc::clone(&self.writer);
-        let done = tokio::task::spawn_blocking(move || writer.cut_off(anew)).await;
+        let done = tokio::task::spawn_blocking(move || writer.truncate_wal(anew)).await;
         let done = done.map_err(|error| self.unavailable("write to", "the writer stopped", Some(Box::new(error))))?;
         done.map_err(|failure| failure.into_error("write to", &self.location))
     }
@@ -577,7 +577,7 @@ impl Store for SqliteStore {
             if let Some(fence) = self.write(|answer| Job::Claim(claim.clone(), answer)).await? {
                 return Ok(fence);
             }
-            tokio::time::sleep(ASKED_AGAIN).await;
+            tokio::time::sleep(DRIVER_RECHECK_PAUSE).await;
         }
     }
 
@@ -637,24 +637,24 @@ impl Store for SqliteStore {
 
     async fn write_anew(&self) -> Result<(), StoreError> {
         self.clean_up_words().await?;
-        self.cut_off(true).await
+        self.truncate_wal(true).await
     }
 
     async fn scrub(&self, space: &SpaceName, texts: Vec<String>) -> Result<Residue, StoreError> {
         let texts = Arc::new(texts);
         if texts.is_empty() {
-            self.cut_off(false).await?;
+            self.truncate_wal(false).await?;
             return Ok(Residue::default());
         }
         self.clean_up(space, &texts).await?;
-        self.cut_off(false).await?;
+        self.truncate_wal(false).await?;
         let found = self.look_for(space, Arc::clone(&texts)).await?;
         if !found.is_in_free_space {
             return Ok(found.residue);
         }
         // Something was freed before it could be overwritten: in rows that changed long ago.
         self.clean_up(space, &texts).await?;
-        self.cut_off(true).await?;
+        self.truncate_wal(true).await?;
         Ok(self.look_for(space, texts).await?.residue)
     }
 

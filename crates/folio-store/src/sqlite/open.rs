@@ -107,7 +107,11 @@ impl Target {
             // Absolute, so that SQLite does not take a path that begins with `file:` for a URI.
             let file = std::path::absolute(&options.path).unwrap_or_else(|_| options.path.clone());
             let is_read_only = may_only_be_read(&file);
-            let name = if is_read_only { as_it_is(&file) } else { file.clone() };
+            let name = if is_read_only {
+                read_only_uri(&file)
+            } else {
+                file.clone()
+            };
             Self {
                 location,
                 file: Some(file),
@@ -166,7 +170,7 @@ impl Target {
     /// # Errors
     ///
     /// `Unavailable`, with what happened and what to do.
-    pub(super) fn is_at_its_place(&self, doing: &'static str) -> Result<(), StoreError> {
+    pub(super) fn check_in_place(&self, doing: &'static str) -> Result<(), StoreError> {
         self.places
             .get()
             .map_or(Ok(()), |places| places.check(doing, &self.location))
@@ -197,7 +201,7 @@ impl Target {
         // possible.
         let mut conn = self.connect(OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         // Connections that are open already keep the original file: a new one must not read from another file.
-        self.is_at_its_place("read from")?;
+        self.check_in_place("read from")?;
         set_up(&mut conn)?;
         conn.execute_batch("PRAGMA query_only = on; PRAGMA cache_size = -4000")?;
         Ok(conn)
@@ -207,7 +211,7 @@ impl Target {
         set_up(&mut conn)?;
         // Before anything is written: this may be the file of another program.
         if let Some(file) = &self.file {
-            long_enough(file, &self.location)?;
+            check_length(file, &self.location)?;
         }
         let found = migrate::identify(&conn, &self.location, migrations)?;
         if self.is_read_only {
@@ -227,7 +231,7 @@ impl Target {
         ))?;
         if self.file.is_some() {
             // Two processes that create the same file may meet here, where SQLite does not wait by itself.
-            busy::insist(BUSY_WAIT, || {
+            busy::retry_while_busy(BUSY_WAIT, || {
                 conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))
             })?;
         }
@@ -290,7 +294,7 @@ impl Target {
 /// An empty file alone is a store that is still to be created: creating one begins like that, and so do programs that
 /// draw a temporary name. With a write-ahead log beside it, which SQLite would discard, it was a store that lost its
 /// content: the log is written after the first page.
-pub(super) fn long_enough(file: &Path, location: &str) -> Result<(), Failure> {
+pub(super) fn check_length(file: &Path, location: &str) -> Result<(), Failure> {
     // Errors are reported when the file is read. The log first: another process that is creating the store meanwhile
     // makes the file longer before that.
     let length = |path: &Path| path.metadata().map_or(0, |about| about.len());
@@ -333,7 +337,7 @@ fn may_only_be_read(file: &Path) -> bool {
 ///
 /// If another process has it open, or left it behind, there is a write-ahead log, which is read as well. Otherwise the
 /// file is opened as immutable.
-pub(super) fn as_it_is(file: &Path) -> PathBuf {
+pub(super) fn read_only_uri(file: &Path) -> PathBuf {
     let is_used = log_of(file).metadata().is_ok_and(|log| log.len() > 0);
     let mut name = "file:".to_owned();
     for byte in file.as_os_str().as_bytes() {

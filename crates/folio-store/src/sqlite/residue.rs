@@ -20,7 +20,7 @@ use super::packed::{self, Packed};
 use super::place::{Place, SpaceId, from_column};
 use super::{backup, migrate};
 use crate::error::StoreError;
-use crate::said::{Wanted, forms, looked_for, tell};
+use crate::text_search::{SearchTexts, forms, report_place, searchable_texts};
 use crate::upkeep::OUTBOX_SUFFIX;
 use crate::upkeep::Residue;
 
@@ -47,7 +47,7 @@ pub(super) fn search(
     space: Option<SpaceId>,
     texts: &[String],
 ) -> Result<Search, Failure> {
-    let texts = looked_for(texts);
+    let texts = searchable_texts(texts);
     let mut search = Search::default();
     let in_rows = search_rows(conn, space, &texts, &mut search.residue)?;
     if let Some(file) = file {
@@ -61,7 +61,7 @@ pub(super) fn search(
             }
             if contains(&path, &patterns).map_err(|error| unavailable(&name, error))? {
                 search.is_in_free_space = true;
-                tell(&mut search.residue, format!("free space of {name}"));
+                report_place(&mut search.residue, format!("free space of {name}"));
             }
             search.residue.searched.push(name);
         }
@@ -85,13 +85,13 @@ fn search_rows<'t>(
     texts: &BTreeSet<&'t str>,
     residue: &mut Residue,
 ) -> Result<BTreeSet<&'t str>, Failure> {
-    let wanted = Wanted::of(texts.iter().copied());
+    let wanted = SearchTexts::of(texts.iter().copied());
     let mut seen = BTreeSet::new();
     let mut look = |place: &dyn Fn() -> String, of: Option<SpaceId>, bytes: &[u8], residue: &mut Residue| {
         for text in wanted.in_bytes(bytes) {
             seen.insert(text);
             if of.is_none() || of == space {
-                tell(residue, place());
+                report_place(residue, place());
             }
         }
     };

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::backup::{Unfinished, is_there, nothing_at, unavailable};
 use super::error::{Failure, damaged, explained, is_damaged_file};
 use super::migrate::{self, MIGRATIONS};
-use super::open::{Target, as_it_is, beside, long_enough, make_folders, set_up};
+use super::open::{Target, beside, check_length, make_folders, read_only_uri, set_up};
 use super::{busy, check, token};
 use crate::error::StoreError;
 use crate::store::Checkup;
@@ -75,7 +75,7 @@ pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Res
             // Checked first, because copying may take long.
             nothing_at(to)?;
         }
-        let alone = if is_new { None } else { alone(to)? };
+        let alone = if is_new { None } else { lock_exclusively(to)? };
         let copy = Unfinished::of(&conn, to)?;
         // A store that cannot be read may be replaced all the same.
         let revocations = alone.as_ref().and_then(|there| token::revocations(there).ok());
@@ -143,7 +143,7 @@ fn to_read(from: &Path) -> Result<Connection, Failure> {
     let name = if beside(&path, "-wal").exists() || beside(&path, "-shm").exists() {
         path
     } else {
-        as_it_is(&path)
+        read_only_uri(&path)
     };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let mut conn = Connection::open_with_flags(name, flags)?;
@@ -154,7 +154,7 @@ fn to_read(from: &Path) -> Result<Connection, Failure> {
 /// A connection to the store at `from`, whose pages were checked.
 fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
     let conn = to_read(from)?;
-    long_enough(from, location)?;
+    check_length(from, location)?;
     if migrate::identify(&conn, location, MIGRATIONS)? == 0 {
         return Err(StoreError::Invalid(format!("{location} is empty")).into());
     }
@@ -167,7 +167,7 @@ fn checked(from: &Path, location: &str) -> Result<Connection, Failure> {
 
 /// Locks the store at `path` against all others for as long as the result lives; fails if anybody has it open. `None`
 /// if there is no store, or it is damaged beyond use: nobody can open that.
-fn alone(path: &Path) -> Result<Option<Connection>, Failure> {
+fn lock_exclusively(path: &Path) -> Result<Option<Connection>, Failure> {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if !whole.exists() {
         return Ok(None);

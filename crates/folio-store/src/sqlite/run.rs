@@ -14,7 +14,7 @@ use super::journal;
 use super::lease::Owners;
 use super::page::place_value;
 use super::place::{Place, SpaceId, Touched, from_column, to_column};
-use crate::checkup::rebuilt::Told;
+use crate::checkup::rebuilt::RunColumns;
 use crate::error::StoreError;
 use crate::fold;
 use crate::silence::Life;
@@ -32,12 +32,12 @@ pub(super) fn place_of(conn: &Connection, space: SpaceId, id: RunId) -> Result<O
 }
 
 /// What the row of the run with the id `id` contains.
-pub(super) fn told(conn: &Connection, space: SpaceId, id: RunId) -> Result<Option<Told>, Failure> {
+pub(super) fn run_columns(conn: &Connection, space: SpaceId, id: RunId) -> Result<Option<RunColumns>, Failure> {
     let sql = "SELECT place, title, status FROM run WHERE id = ?1 AND space = ?2";
     let told = conn
         .prepare_cached(sql)?
         .query_row(params![id.to_bytes(), space], |row| {
-            Ok(Told {
+            Ok(RunColumns {
                 handle: RunHandle(row.get::<_, Place>(0)?.number()),
                 title: row.get(1)?,
                 status: row.get(2)?,
@@ -196,7 +196,7 @@ pub(super) fn so_far(
         let mut statement = conn.prepare_cached(sql)?;
         let mut rows = statement.query(params![Place::of(space, head.0)])?;
         if let Some(row) = rows.next()?
-            && let Some(so_far) = row.get_ref(0)?.as_str().ok().and_then(fold::so_far_of)
+            && let Some(so_far) = row.get_ref(0)?.as_str().ok().and_then(fold::run_summary_of)
         {
             said.push((run, so_far));
         }

@@ -129,7 +129,7 @@ impl<'w> Scope<'w> {
     }
 
     /// Must be called before rows of entries may be removed.
-    pub(super) fn gives_up_tombstones(&mut self) {
+    pub(super) fn forget_steps(&mut self) {
         self.known.steps_of_plans.clear();
     }
 
@@ -198,7 +198,7 @@ impl<'w> Scope<'w> {
     }
 
     /// Records that nobody drives `runs` any more.
-    pub(super) fn gave_up(&mut self, runs: &[Place]) {
+    pub(super) fn forget_drivers_of(&mut self, runs: &[Place]) {
         for run in runs {
             self.known_run(*run).driver = None;
         }

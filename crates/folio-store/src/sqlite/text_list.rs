@@ -15,7 +15,7 @@ use super::{SqliteStore, entry, journal, page, text, text_words};
 use crate::cursor::binding;
 use crate::error::StoreError;
 use crate::text_cursor::{Cursor, Hit, Position, part};
-use crate::words::{Asked, Ranking};
+use crate::words::{IndexLookup, Ranking};
 
 /// The weights of a word in the title, in the text and in a tag.
 const WEIGHTS: &str = "4.0, 1.0, 2.0";
@@ -210,7 +210,7 @@ impl Question<'_> {
     }
 
     /// Adds the matches among entries that have changed since.
-    fn add_changed(&self, asked: &Asked, changed: &[Place], hits: &mut Vec<Hit>) -> Result<(), Failure> {
+    fn add_changed(&self, asked: &IndexLookup, changed: &[Place], hits: &mut Vec<Hit>) -> Result<(), Failure> {
         if changed.is_empty() {
             return Ok(());
         }
@@ -256,7 +256,7 @@ impl Question<'_> {
 
     /// The entries that are `asked` for and match `filter`, newest first unless the oldest are wanted; at most `limit`
     /// for each expression.
-    fn found(&self, asked: &Asked, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+    fn found(&self, asked: &IndexLookup, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let only = asked
             .only
             .as_ref()
@@ -337,7 +337,7 @@ impl Question<'_> {
     }
 
     /// The number of entries that are `asked` for and match `filter`, counted until there are more than [`FOUND_MAX`].
-    fn count(&self, asked: &Asked, filter: &Conditions) -> Result<u64, Failure> {
+    fn count(&self, asked: &IndexLookup, filter: &Conditions) -> Result<u64, Failure> {
         let sql = format!(
             "SELECT count(*) FROM ({})",
             self.select("1", filter, Some(FOUND_MAX + 1))

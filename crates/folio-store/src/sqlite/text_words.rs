@@ -6,16 +6,21 @@ use rusqlite::Connection;
 use super::error::Failure;
 use super::place::{Place, SpaceId};
 use super::{entry, text};
-use crate::words::{Asked, COMMON, Counted, EVERYWHERE, Expression};
+use crate::words::{COMMON, Counted, EVERYWHERE, Expression, IndexLookup};
 
 /// How many samples are taken to estimate how many entries have a term, and how many entries each sample covers.
 const SAMPLES: u64 = 32;
 const SAMPLE: u64 = 128;
 
 /// The query that finds the best matches of `words` in `order`.
-pub(super) fn asked(conn: &Connection, space: SpaceId, words: &TextQuery, order: Order) -> Result<Asked, Failure> {
+pub(super) fn asked(
+    conn: &Connection,
+    space: SpaceId,
+    words: &TextQuery,
+    order: Order,
+) -> Result<IndexLookup, Failure> {
     let last = entry::last_number(conn, space)?;
-    Asked::best(last, words, order, || {
+    IndexLookup::best(last, words, order, || {
         let index = Index { conn, space, last };
         words.words().iter().map(|word| index.counted(word)).collect()
     })

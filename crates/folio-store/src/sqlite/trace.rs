@@ -9,7 +9,7 @@ use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, to_column};
 use super::scope::Scope;
 use crate::error::StoreError;
-use crate::said::{Wanted, without_words};
+use crate::text_search::{SearchTexts, without_words};
 
 /// The most notes that one write deletes beyond as many as it adds, so that nobody waits for a large sweep.
 const SWEPT: u64 = 1_000;
@@ -67,7 +67,7 @@ pub(super) fn forget_entry(conn: &Connection, space: SpaceId, id: EntryId) -> Re
 /// corrected.
 pub(super) fn forget_texts(conn: &Connection, space: SpaceId, texts: &[String]) -> Result<(), Failure> {
     overwrite_deleted(conn, true)?;
-    let texts = Wanted::of_notes(texts);
+    let texts = SearchTexts::of_notes(texts);
     let mut gone = Vec::new();
     let mut statement = conn.prepare("SELECT place, note FROM trace WHERE place BETWEEN ?1 AND ?2")?;
     let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;

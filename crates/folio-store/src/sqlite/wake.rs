@@ -148,7 +148,7 @@ impl Wake {
                     // Most of it while others write, the rest while they are blocked: as long as they append to the
                     // log, it could never be moved completely and start over. Skipped for a file that was moved, whose
                     // log may be that of another one by now.
-                    if target.is_at_its_place("write to").is_ok() {
+                    if target.check_in_place("write to").is_ok() {
                         watcher.tidy();
                         writer.tidy();
                     }

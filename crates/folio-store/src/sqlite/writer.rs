@@ -130,9 +130,9 @@ impl Writer {
                 continue;
             }
             match pen.begin() {
-                Ok(()) => pen.work_off(first, &mut || {
+                Ok(()) => pen.run_jobs(first, &mut || {
                     let next = jobs.try_recv().ok()?;
-                    if next.is_alone() {
+                    if next.needs_own_transaction() {
                         aside = Some(next);
                         return None;
                     }
@@ -157,11 +157,11 @@ impl Writer {
 
     /// Moves all of the write-ahead log into the file and truncates it; with `anew`, first rewrites the whole file
     /// without its free space. No process can write meanwhile.
-    pub(super) fn cut_off(&self, anew: bool) -> Result<(), Failure> {
+    pub(super) fn truncate_wal(&self, anew: bool) -> Result<(), Failure> {
         let mut pen = self.pen.lock();
         // No lease can be renewed meanwhile, either.
         pen.renew(WRITTEN_ANEW)?;
-        let done = pen.moved(anew);
+        let done = pen.checkpoint_and_truncate(anew);
         let lease = pen.owners.lease();
         // If this fails, it is done next time: until then the owners count as alive.
         pen.renew(lease).unwrap_or_default();
@@ -178,7 +178,7 @@ impl Writer {
 
     /// Does `job` right here, unless there are other jobs with which it can share a transaction, or it would take long.
     /// Then it is returned.
-    pub(super) fn at_once(&self, job: Job) -> Option<Job> {
+    pub(super) fn try_run_inline(&self, job: Job) -> Option<Job> {
         let is_alone = self.under_way.load(Ordering::Acquire) == 1;
         if !is_alone || self.is_slow.load(Ordering::Relaxed) || !job.is_small() {
             return Some(job);
@@ -193,7 +193,7 @@ impl Writer {
             // Another process is writing, or something failed. The thread has the time to wait, and reports errors.
             return Some(job);
         }
-        pen.work_off(job, &mut || None);
+        pen.run_jobs(job, &mut || None);
         self.look_back(&pen);
         None
     }
@@ -264,11 +264,11 @@ impl Pen {
     }
 
     /// Moves the write-ahead log into the file; with `anew`, rewrites the file first.
-    fn moved(&mut self, anew: bool) -> Result<(), Failure> {
+    fn checkpoint_and_truncate(&mut self, anew: bool) -> Result<(), Failure> {
         if !self.conn.is_autocommit() {
             self.roll_back();
         }
-        self.target.is_at_its_place("write to")?;
+        self.target.check_in_place("write to")?;
         if anew {
             self.conn.execute_batch("VACUUM")?;
         }
@@ -298,10 +298,10 @@ impl Pen {
     }
 
     /// Does `first` and all other waiting jobs in the current transaction.
-    fn work_off(&mut self, first: Job, waiting: &mut dyn FnMut() -> Option<Job>) {
-        let (start, is_usual) = (Instant::now(), !first.is_alone());
+    fn run_jobs(&mut self, first: Job, waiting: &mut dyn FnMut() -> Option<Job>) {
+        let (start, is_usual) = (Instant::now(), !first.needs_own_transaction());
         let mut done = Vec::new();
-        let written = self.together(first, waiting, &mut done);
+        let written = self.apply_jobs_and_commit(first, waiting, &mut done);
         if is_usual {
             self.usual = (self.usual * 7 + start.elapsed()) / 8;
         }
@@ -326,7 +326,7 @@ impl Pen {
                 }
                 // One of the jobs, or all together, is more than the database can do, so each is done by itself.
                 for (job, _) in done {
-                    let done = self.alone(&job);
+                    let done = self.run_alone(&job);
                     self.answer(job, done);
                 }
                 self.wake.ring();
@@ -340,7 +340,7 @@ impl Pen {
     }
 
     /// Returns the number of commits. On failure `done` has every job that was taken.
-    fn together(
+    fn apply_jobs_and_commit(
         &mut self,
         first: Job,
         waiting: &mut dyn FnMut() -> Option<Job>,
@@ -376,7 +376,7 @@ impl Pen {
         Ok(wrote.len() as u64)
     }
 
-    fn alone(&mut self, job: &Job) -> Result<Done, Failure> {
+    fn run_alone(&mut self, job: &Job) -> Result<Done, Failure> {
         self.begin()?;
         let done = self.applied(job);
         self.finished(done)
@@ -385,7 +385,7 @@ impl Pen {
     /// Makes the transaction with the commits `wrote` durable.
     fn commit(&self, wrote: &[Wrote]) -> Result<(), Failure> {
         // As late as possible: whatever is acknowledged must be found again.
-        self.target.is_at_its_place("write to")?;
+        self.target.check_in_place("write to")?;
         let changing = self.marks.begin(wrote);
         let committed = execute(&self.conn, "COMMIT");
         self.marks.settle(&changing, wrote, committed.is_ok());

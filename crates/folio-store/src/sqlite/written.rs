@@ -6,7 +6,7 @@ use rusqlite::{Connection, Params, params};
 use super::error::Failure;
 use super::lease::Owners;
 use super::place::{Place, SpaceId, to_column};
-use crate::plan::{Met, PlannedWrites, around};
+use crate::plan::{OverlappingName, PlannedWrites, around};
 use crate::store::OwnerId;
 
 /// The names held by runs other than the one at `own` that overlap with any of `names`.
@@ -16,7 +16,7 @@ pub(super) fn met(
     own: Place,
     names: &[String],
     owners: &Owners,
-) -> Result<Vec<Met>, Failure> {
+) -> Result<Vec<OverlappingName>, Failure> {
     let mut found = Vec::new();
     for name in names {
         for at in around(name) {
@@ -40,7 +40,7 @@ fn look(
     which: &str,
     values: impl Params,
     owners: &Owners,
-    found: &mut Vec<Met>,
+    found: &mut Vec<OverlappingName>,
 ) -> Result<(), Failure> {
     let sql = format!(
         "SELECT name, run.id, run.place, run.owner FROM written JOIN run ON run.place = written.run
@@ -49,7 +49,7 @@ fn look(
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(values)?;
     while let Some(row) = rows.next()? {
-        found.push(Met {
+        found.push(OverlappingName {
             name: row.get(0)?,
             run: RunId::from_bytes(row.get(1)?),
             place: row.get(2)?,

@@ -50,18 +50,18 @@ impl BookFilter {
 
 /// Where a list of items continues, and the state of memory that its first page was read from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Going {
+struct BookCursor {
     as_of: Seq,
     after: BookPlace,
 }
 
-impl Going {
+impl BookCursor {
     /// The cursor as handed out, bound to the query `bound`.
     fn to_text(self, bound: &str) -> String {
         format!("{bound}.{}.{}", self.as_of, self.after.to_text())
     }
 
-    /// Reads a cursor that [`Going::to_text`] made for the same query.
+    /// Reads a cursor that [`BookCursor::to_text`] made for the same query.
     fn parse(text: &str, bound: &str) -> Result<Self, StoreError> {
         let mut parts = text.splitn(3, '.');
         let of = parts.next();
@@ -104,7 +104,7 @@ impl Workspace {
             ..EntryQuery::default()
         };
         let bound = cursor::binding(self.space(), &query)?;
-        let going = filter.cursor.as_deref().map(|text| Going::parse(text, &bound));
+        let going = filter.cursor.as_deref().map(|text| BookCursor::parse(text, &bound));
         let going = going.transpose()?;
         let goes_on = filter.limit > 0 || going.is_some();
         let query = EntryQuery {
@@ -136,7 +136,7 @@ impl Workspace {
             answer.items.truncate(limit);
             let as_of = answer.as_of;
             let last = answer.items.last().map(|item| BookPlace::of(now, item));
-            answer.next = last.map(|after| Going { as_of, after }.to_text(&bound));
+            answer.next = last.map(|after| BookCursor { as_of, after }.to_text(&bound));
         }
         answer.returned = answer.items.len();
         Ok(answer)

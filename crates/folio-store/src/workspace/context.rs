@@ -146,7 +146,7 @@ impl Workspace {
     fn note_context(&self, assembled: &Rendered, turn: Option<TurnId>) {
         let receipt = &assembled.receipt;
         let turn = turn.or(self.asker.turn);
-        if turn.is_some_and(|turn| !self.inner.contexts.is_news(turn, receipt)) {
+        if turn.is_some_and(|turn| !self.inner.contexts.record_if_changed(turn, receipt)) {
             return;
         }
         let detail = json!({"omitted": receipt.omitted(), "receipt": receipt});
@@ -172,7 +172,7 @@ impl Workspace {
                 limit: REFLECTIONS,
                 ..EntryQuery::default()
             };
-            let all = self.kept_entries(mark, Whose::AsAsked, &reflections).await?;
+            let all = self.cached_entries(mark, Whose::AsAsked, &reflections).await?;
             let count = |entries: &[Entry]| {
                 let reflections = entries.iter().filter(|entry| patterns::is_reflection(entry));
                 u64::try_from(reflections.count()).unwrap_or(u64::MAX)
@@ -195,7 +195,7 @@ impl Workspace {
         mark: Option<MemoryMark>,
     ) -> Result<Offer, WorkspaceError> {
         let query = of_thread(thread, max.min(PAGES));
-        if self.kept_page_count(mark, &query).await? == 0 {
+        if self.cached_page_count(mark, &query).await? == 0 {
             return Ok(Offer::default());
         }
         let total = self.page_count(&query).await?;
@@ -316,7 +316,7 @@ impl Workspace {
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        let mut known = self.kept_entries(mark, Whose::AsAsked, &known).await?.items.clone();
+        let mut known = self.cached_entries(mark, Whose::AsAsked, &known).await?.items.clone();
         let is_fact = |entry: &Entry| entry.fields.type_name.as_deref() == Some(FACT);
         let facts: Vec<String> = known
             .iter()

@@ -29,7 +29,7 @@ impl Workspace {
         let actor = Actor::new(Role::Cleaner, "expiry");
         let mut noted = 0;
         // Another process may have a clock that is ahead.
-        self.look_how_late_it_is().await?;
+        self.load_latest_instant().await?;
         loop {
             let ended = self.inner.store.ended(&self.inner.space, self.now(), BATCH).await?;
             if ended.is_empty() {

@@ -19,7 +19,7 @@ const SEARCHED_MAX: u64 = 1_000;
 const MESSAGES_MAX: u64 = 10_000;
 
 /// What a path refers to.
-enum Meant {
+enum PathTarget {
     /// A folder above the folders of files, with the names in it.
     Above(Vec<String>),
     /// The folder of all files of one sort.
@@ -61,24 +61,24 @@ impl Workspace {
         };
         let folders = |names: Vec<String>| names.into_iter().map(|name| entry(name, FileKind::Folder)).collect();
         let files = |names: Vec<String>| names.into_iter().map(|name| entry(name, FileKind::File)).collect();
-        let mut listed: Vec<FileEntry> = match self.meant(&path).await? {
-            Some(Meant::Above(names)) => folders(names),
-            Some(Meant::Folder(Sort::History)) => folders(self.threads_with(PageRole::History).await?),
-            Some(Meant::Folder(Sort::Books)) => {
+        let mut listed: Vec<FileEntry> = match self.resolve_path(&path).await? {
+            Some(PathTarget::Above(names)) => folders(names),
+            Some(PathTarget::Folder(Sort::History)) => folders(self.threads_with(PageRole::History).await?),
+            Some(PathTarget::Folder(Sort::Books)) => {
                 let threads = self.threads_with(PageRole::Scratchbook).await?;
                 let both = |name: String| [format!("{name}.json"), format!("{name}.md")];
                 files(threads.into_iter().flat_map(both).collect())
             }
-            Some(Meant::Folder(Sort::Results)) => files(self.results().await?),
-            Some(Meant::Folder(Sort::Pages)) => {
+            Some(PathTarget::Folder(Sort::Results)) => files(self.results().await?),
+            Some(PathTarget::Folder(Sort::Pages)) => {
                 let pages = self.all_pages(PageQuery::default()).await?;
                 files(pages.iter().map(|page| format!("{}.md", page.handle)).collect())
             }
-            Some(Meant::Blocks(thread)) => {
+            Some(PathTarget::Blocks(thread)) => {
                 let names = self.block_names(&thread).await;
                 files(names.map_err(|error| as_missing("folder", error, &path))?)
             }
-            Some(Meant::File(_)) | None => return Err(no_such("folder", &path)),
+            Some(PathTarget::File(_)) | None => return Err(no_such("folder", &path)),
         };
         listed.sort();
         Ok(listed)
@@ -92,10 +92,10 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn read_file(&self, path: &str, part: &Part, max_bytes: usize) -> Result<PartRead, WorkspaceError> {
         let path = FilePath::parse(path)?;
-        let leaf = match self.meant(&path).await? {
-            Some(Meant::File(leaf)) => leaf,
+        let leaf = match self.resolve_path(&path).await? {
+            Some(PathTarget::File(leaf)) => leaf,
             // The whole conversation as one file.
-            Some(Meant::Blocks(thread)) => Leaf::Messages(thread, 1, MESSAGES_MAX),
+            Some(PathTarget::Blocks(thread)) => Leaf::Messages(thread, 1, MESSAGES_MAX),
             _ => return Err(no_such("file", &path)),
         };
         self.read_leaf(leaf, &path, part, max_bytes).await
@@ -118,7 +118,7 @@ impl Workspace {
         let path = FilePath::parse(path)?;
         let mut found = Hits::default();
         let (mut room, mut waiting) = (max_bytes, Vec::new());
-        let is_file = matches!(self.meant(&path).await?, Some(Meant::File(_)));
+        let is_file = matches!(self.resolve_path(&path).await?, Some(PathTarget::File(_)));
         if is_file {
             waiting.push((path.to_string(), FileKind::File));
         } else {
@@ -156,7 +156,7 @@ impl Workspace {
         Ok(found)
     }
 
-    async fn meant(&self, path: &FilePath) -> Result<Option<Meant>, WorkspaceError> {
+    async fn resolve_path(&self, path: &FilePath) -> Result<Option<PathTarget>, WorkspaceError> {
         let prefix = FilePath::parse(&self.policy().await?.scratchbook.path_prefix)?;
         let fixed = |name| FilePath::default().joined(name);
         let roots = [
@@ -176,7 +176,7 @@ impl Workspace {
         }
         names.sort();
         names.dedup();
-        Ok((!names.is_empty()).then_some(Meant::Above(names)))
+        Ok((!names.is_empty()).then_some(PathTarget::Above(names)))
     }
 
     async fn read_leaf(
@@ -282,22 +282,22 @@ impl Workspace {
     }
 }
 
-fn meant_below(sort: Sort, rest: &[String]) -> Option<Meant> {
+fn meant_below(sort: Sort, rest: &[String]) -> Option<PathTarget> {
     let thread = |name: &str| thread_of(&format!("{name}.json"));
     Some(match (sort, rest) {
-        (_, []) => Meant::Folder(sort),
+        (_, []) => PathTarget::Folder(sort),
         (Sort::Books, [name]) => match (name.strip_suffix(".md"), name.strip_suffix(".json")) {
-            (Some(name), _) => Meant::File(Leaf::BookText(thread(name)?)),
-            (_, Some(name)) => Meant::File(Leaf::BookJson(thread(name)?)),
+            (Some(name), _) => PathTarget::File(Leaf::BookText(thread(name)?)),
+            (_, Some(name)) => PathTarget::File(Leaf::BookJson(thread(name)?)),
             _ => return None,
         },
-        (Sort::History, [name]) => Meant::Blocks(thread(name)?),
+        (Sort::History, [name]) => PathTarget::Blocks(thread(name)?),
         (Sort::History, [name, range]) => match Part::lines(range)? {
-            Part::Lines { from, to } => Meant::File(Leaf::Messages(thread(name)?, from, to)),
+            Part::Lines { from, to } => PathTarget::File(Leaf::Messages(thread(name)?, from, to)),
             _ => return None,
         },
-        (Sort::Results, [name]) => Meant::File(Leaf::Result(name.clone())),
-        (Sort::Pages, [name]) => Meant::File(Leaf::Page(name.strip_suffix(".md")?.parse().ok()?)),
+        (Sort::Results, [name]) => PathTarget::File(Leaf::Result(name.clone())),
+        (Sort::Pages, [name]) => PathTarget::File(Leaf::Page(name.strip_suffix(".md")?.parse().ok()?)),
         _ => return None,
     })
 }

@@ -79,7 +79,7 @@ impl Workspace {
     ///
     /// `Refused` unless the asker is a person; `NotFound` if a named entry does not exist; `Unavailable` or `Corrupt`.
     pub async fn to_forget(&self, filter: &ForgetFilter) -> Result<Vec<Entry>, WorkspaceError> {
-        Ok(self.fitting(filter).await?.entries)
+        Ok(self.find_forgettable(filter).await?.entries)
     }
 
     /// How many entries that `filter` names, or finds if it finds nothing else, were forgotten before. Nobody knows any
@@ -90,10 +90,10 @@ impl Workspace {
     ///
     /// As [`Workspace::to_forget`].
     pub async fn forgotten_before(&self, filter: &ForgetFilter) -> Result<usize, WorkspaceError> {
-        Ok(self.fitting(filter).await?.gone.len())
+        Ok(self.find_forgettable(filter).await?.gone.len())
     }
 
-    async fn fitting(&self, filter: &ForgetFilter) -> Result<Fitting, WorkspaceError> {
+    async fn find_forgettable(&self, filter: &ForgetFilter) -> Result<Fitting, WorkspaceError> {
         self.authorise_forgetting(&self.asker)?;
         filter.check()?;
         self.keep_up().await?;
@@ -153,7 +153,7 @@ impl Workspace {
         };
         let mut saying = Vec::new();
         for entry in entries {
-            if entry.fields.erased == Some(ErasedFor::Forgotten) || self.says(&entry, text).await? {
+            if entry.fields.erased == Some(ErasedFor::Forgotten) || self.has_ever_contained(&entry, text).await? {
                 saying.push(entry);
             }
         }
@@ -177,7 +177,7 @@ impl Workspace {
     }
 
     /// Whether `entry` contains `text`, or ever did.
-    async fn says(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
+    async fn has_ever_contained(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
         let text = Needle::new(text);
         let says = |texts: &BTreeSet<String>| texts.iter().any(|said| text.is_in(said));
         if says(&texts_of(&entry.fields)) {
@@ -271,7 +271,7 @@ impl Workspace {
         let Fitting {
             entries: mut found,
             gone,
-        } = self.fitting(filter).await?;
+        } = self.find_forgettable(filter).await?;
         let no_longer_known = match &before {
             Some(before) => {
                 found.retain(|entry| entry.created_seq <= before.seq);

@@ -268,7 +268,7 @@ impl Workspace {
                 }
                 Err(error) => {
                     let before = left.len();
-                    let (found, repeated) = self.those_there(actor, &mut left).await?;
+                    let (found, repeated) = self.take_existing(actor, &mut left).await?;
                     batch.replayed += found.len();
                     batch.repeated.extend(repeated);
                     batch.stored.extend(found);
@@ -343,7 +343,7 @@ impl Workspace {
     /// Removes from `items` those that exist already and returns their entries, with a correction for each whose
     /// content differs by now: a caller that gives two calls the same name would not notice otherwise that the second
     /// one is lost. For an entry that `actor` neither wrote nor may read there is only the correction.
-    async fn those_there(
+    async fn take_existing(
         &self,
         actor: &Actor,
         items: &mut Vec<&Ready>,

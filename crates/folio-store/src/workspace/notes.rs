@@ -16,8 +16,8 @@ use tokio::time::Instant;
 
 use super::{Workspace, redact};
 use crate::error::StoreError;
-use crate::said::NOTE_TEXT_BYTES;
 use crate::store::Store;
+use crate::text_search::NOTE_TEXT_BYTES;
 
 /// How many notes may wait; beyond that the oldest are dropped.
 const WAITING_MAX: usize = 8_192;

@@ -373,7 +373,7 @@ impl Workspace {
             limit: u32::try_from(limit.max(1)).unwrap_or(u32::MAX),
             ..EntryQuery::default()
         };
-        let mut active = (*self.kept_entries(mark, whose, &query).await?).clone();
+        let mut active = (*self.cached_entries(mark, whose, &query).await?).clone();
         active.items.truncate(limit);
         // This is always a single answer: to get all of them, list them.
         (active.returned, active.next) = (active.items.len(), None);

@@ -199,7 +199,7 @@ impl Workspace {
         let within = matches!(actor.role, Role::Client | Role::Compactor) && *self.thread() == *thread;
         let what = "the history of the thread";
         let (_, book) = scratchbook::page_of(self.space(), thread);
-        let allowed = match self.sight().await?.includes_page(&book) {
+        let allowed = match self.visibility().await?.includes_page(&book) {
             true => roles::check_permission(actor, Operation::Pages, within, what),
             false => Err(Denied {
                 role: actor.role,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::ingest::Ready;
-use super::noted::why;
+use super::operation_notes::error_detail;
 use super::{Workspace, WorkspaceError, redact};
 use crate::private;
 
@@ -191,7 +191,7 @@ impl Workspace {
                 .inspect_err(|error| {
                     // In the trace of its own space: no other learns who noticed something there.
                     let note = TraceNote::new(self.now(), &spooled.actor, "scratch_page", "deliver_observations");
-                    space.note(note.with_status(FAILED).with_detail(why(error)));
+                    space.note(note.with_status(FAILED).with_detail(error_detail(error)));
                 })?;
             delivered.items += batch.stored.len() - batch.replayed;
             delivered.replayed += batch.replayed;

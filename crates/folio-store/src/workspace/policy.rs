@@ -88,7 +88,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn policy_as_known(&self) -> Result<Arc<PolicyInForce>, WorkspaceError> {
-        self.keep_to_lineage();
+        self.drop_caches_of_other_lineage();
         if self.inner.policy_was_read.load(Ordering::Acquire) {
             return Ok(Arc::clone(&self.inner.policy.lock()));
         }

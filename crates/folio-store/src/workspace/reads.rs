@@ -172,7 +172,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn pages(&self, query: &PageQuery) -> Result<Vec<Page>, WorkspaceError> {
-        let Some(query) = self.sight().await?.restrict_pages(query) else {
+        let Some(query) = self.visibility().await?.restrict_pages(query) else {
             return Ok(Vec::new());
         };
         let mut pages = self.inner.store.pages(&self.inner.space, &query).await?;
@@ -189,7 +189,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn page_count(&self, query: &PageQuery) -> Result<u64, WorkspaceError> {
-        match self.sight().await?.restrict_pages(query) {
+        match self.visibility().await?.restrict_pages(query) {
             Some(query) => Ok(self.inner.store.page_count(&self.inner.space, &query).await?),
             None => Ok(0),
         }
@@ -211,7 +211,7 @@ impl Workspace {
     ///
     /// `NotFound`; `Unavailable` or `Corrupt`.
     pub async fn blob(&self, hash: &BlobHash) -> Result<Vec<u8>, WorkspaceError> {
-        self.needs_the_space("bodies")?;
+        self.require_space_read("bodies")?;
         self.read_blob(hash).await
     }
 
@@ -238,7 +238,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn changes(&self, since: Seq, limit: u32) -> Result<Vec<LogRow>, WorkspaceError> {
-        self.needs_the_space("the log")?;
+        self.require_space_read("the log")?;
         let mut rows = self.inner.store.changes(&self.inner.space, since, limit).await?;
         let mode = self.redaction_of_reads().await?;
         for row in &mut rows {
@@ -262,7 +262,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn runs(&self, query: &RunQuery) -> Result<Vec<RunRow>, WorkspaceError> {
-        self.needs_the_space("the runs")?;
+        self.require_space_read("the runs")?;
         Ok(self.inner.store.runs(&self.inner.space, query).await?)
     }
 
@@ -273,7 +273,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn runs_in_sight(&self, query: &RunQuery) -> Result<Vec<RunRow>, WorkspaceError> {
-        match self.sight().await? {
+        match self.visibility().await? {
             Visibility::Space => Ok(self.inner.store.runs(&self.inner.space, query).await?),
             _ => Ok(Vec::new()),
         }
@@ -286,7 +286,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn runs_so_far(&self, runs: &[RunRow]) -> Result<HashMap<RunId, RunSummary>, WorkspaceError> {
-        self.needs_the_space("the runs")?;
+        self.require_space_read("the runs")?;
         let ids = runs.iter().map(|row| row.id).collect();
         let said = self.inner.store.runs_so_far(&self.inner.space, ids).await?;
         Ok(said.into_iter().collect())

@@ -93,7 +93,7 @@ impl Workspace {
                     let message = format!("{page:?} is not the handle of a page, such as p7");
                     Invalid::new("arguments_invalid", "page", message)
                 })?;
-                self.is_no_other_book(actor, thread, page).await?;
+                self.check_not_other_book(actor, thread, page).await?;
                 self.append(actor, page, &title, body, &tags, key).await?
             }
             Call::Update {
@@ -101,7 +101,7 @@ impl Workspace {
                 patch,
                 expected_version,
             } => {
-                let entry = self.theirs(actor, thread, id, Operation::PatchOthers).await?;
+                let entry = self.changeable_entry(actor, thread, id, Operation::PatchOthers).await?;
                 match entry.kind {
                     EntryKind::Observation => {
                         self.update_observation(actor, id, (*patch).try_into()?, expected_version)
@@ -111,15 +111,16 @@ impl Workspace {
                 }
             }
             Call::Complete(id) => {
-                self.theirs(actor, thread, id, Operation::SetStatusOfOthers).await?;
+                self.changeable_entry(actor, thread, id, Operation::SetStatusOfOthers)
+                    .await?;
                 self.complete_item(actor, id).await?
             }
             Call::Pin(id) => {
-                self.theirs(actor, thread, id, Operation::Pin).await?;
+                self.changeable_entry(actor, thread, id, Operation::Pin).await?;
                 self.pin_item(actor, id).await?
             }
             Call::Unpin(id) => {
-                self.theirs(actor, thread, id, Operation::Pin).await?;
+                self.changeable_entry(actor, thread, id, Operation::Pin).await?;
                 self.unpin_item(actor, id).await?
             }
             Call::Read(_) => return Err(Invalid::new("arguments_invalid", "tool", "reads only").into()),
@@ -128,7 +129,12 @@ impl Workspace {
     }
 
     /// Checks that `page` is not another thread's scratchbook.
-    async fn is_no_other_book(&self, actor: &Actor, thread: &ThreadKey, page: PageRef) -> Result<(), WorkspaceError> {
+    async fn check_not_other_book(
+        &self,
+        actor: &Actor,
+        thread: &ThreadKey,
+        page: PageRef,
+    ) -> Result<(), WorkspaceError> {
         let page = self.page(page).await?;
         let (own, _) = scratchbook::page_of(self.space(), thread);
         if page.id == own || page.fields.role != PageRole::Scratchbook {
@@ -145,7 +151,7 @@ impl Workspace {
 
     /// Returns the named entry, unless it is an item of another thread's scratchbook, which callers in `thread` may not
     /// change.
-    pub(super) async fn theirs(
+    pub(super) async fn changeable_entry(
         &self,
         actor: &Actor,
         thread: &ThreadKey,

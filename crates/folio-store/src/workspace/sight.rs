@@ -33,7 +33,7 @@ impl Workspace {
         &self.thread
     }
 
-    pub(super) async fn sight(&self) -> Result<Visibility, WorkspaceError> {
+    pub(super) async fn visibility(&self) -> Result<Visibility, WorkspaceError> {
         // Roles that may read the whole space need no manifest.
         if roles::reach(self.asker.role, Operation::Read) == roles::Reach::Yes {
             return Ok(Visibility::Space);
@@ -44,7 +44,7 @@ impl Workspace {
     }
 
     /// Refuses askers that may not read the whole space.
-    pub(super) fn needs_the_space(&self, what: &str) -> Result<(), WorkspaceError> {
+    pub(super) fn require_space_read(&self, what: &str) -> Result<(), WorkspaceError> {
         self.authorise(&self.asker, Operation::Read, what, ("memory", "read"))
     }
 
@@ -55,7 +55,7 @@ impl Workspace {
 
     /// The same, with the operation `verb` for the trace.
     async fn check_entry_for(&self, verb: &str, entry: &Entry) -> Result<(), WorkspaceError> {
-        let sight = self.sight().await?;
+        let sight = self.visibility().await?;
         if sight == Visibility::Space {
             return Ok(());
         }
@@ -79,7 +79,7 @@ impl Workspace {
 
     /// Refuses `page` if the asker may not read it.
     pub(super) async fn check_page(&self, page: &Page) -> Result<(), WorkspaceError> {
-        if self.sight().await?.includes_page(&page.fields) {
+        if self.visibility().await?.includes_page(&page.fields) {
             return Ok(());
         }
         Err(self.refused(page.handle.to_string()))
@@ -87,7 +87,7 @@ impl Workspace {
 
     /// Refuses the run `run` if the asker belongs to another.
     pub(super) async fn check_run(&self, run: RunId) -> Result<(), WorkspaceError> {
-        match self.sight().await? {
+        match self.visibility().await? {
             Visibility::Space => Ok(()),
             Visibility::Run(own) if own == Some(run) => Ok(()),
             _ => Err(self.refused(run.to_string())),
@@ -96,7 +96,7 @@ impl Workspace {
 
     /// Refuses the links of `end` if the asker may not read what it names.
     pub(super) async fn check_end(&self, end: &str) -> Result<(), WorkspaceError> {
-        if self.sight().await? == Visibility::Space {
+        if self.visibility().await? == Visibility::Space {
             return Ok(());
         }
         if let Ok(entry) = end.parse::<EntryRef>() {
@@ -114,7 +114,7 @@ impl Workspace {
     /// which its runner states. An asker outside a run states its own turn, and that alone does not let it read the
     /// turn.
     pub(super) async fn check_turn(&self, turn: &Turn) -> Result<(), WorkspaceError> {
-        let sight = self.sight().await?;
+        let sight = self.visibility().await?;
         let is_own = matches!(sight, Visibility::Run(Some(_))) && self.asker.turn == Some(turn.begun.id);
         if is_own || sight.includes_turn(&turn.begun) {
             return Ok(());
@@ -125,7 +125,7 @@ impl Workspace {
     /// Returns `turn` as the asker may see it: decisions neither name entries that it may not read, nor give reasons
     /// that may reveal them.
     pub(super) async fn as_seen(&self, mut turn: Turn) -> Result<Turn, WorkspaceError> {
-        if self.sight().await? == Visibility::Space {
+        if self.visibility().await? == Visibility::Space {
             return Ok(turn);
         }
         let after = turn.ended.iter_mut().flat_map(|ended| &mut ended.end.decisions);
@@ -146,7 +146,7 @@ impl Workspace {
 
     /// Whether the asker may read the entry `id`. An entry that does not exist is never visible.
     pub(super) async fn is_visible(&self, id: EntryId) -> Result<bool, WorkspaceError> {
-        let sight = self.sight().await?;
+        let sight = self.visibility().await?;
         if sight == Visibility::Space {
             return Ok(true);
         }
@@ -185,7 +185,7 @@ impl Workspace {
             let message = format!("has more than {MAX_QUERY_TERMS} words, too many to require all of them");
             return Err(Invalid::new("text_too_long", "text", message).into());
         }
-        let sight = self.sight().await?;
+        let sight = self.visibility().await?;
         if sight == Visibility::Space {
             return self.read_entries(query).await;
         }

@@ -111,8 +111,8 @@ impl Workspace {
     /// Tidies now, unless it was just done, found nothing to do, and memory has not changed since.
     pub(super) async fn tidy_unless_done(&self) -> Result<(), WorkspaceError> {
         let (mark, now) = (self.mark().await?, self.now());
-        if !self.is_tidy(mark, now, TIDY) && self.tidy(now).await?.is_nothing() {
-            self.keep_tidy(mark, now);
+        if !self.was_recently_tidy(mark, now, TIDY) && self.tidy(now).await?.is_nothing() {
+            self.remember_tidy(mark, now);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use folio_memory::trace::FAILED;
 use folio_memory::{Actor, Entry, EntryQuery, Tag};
 use serde_json::{Value, json};
 
-use super::noted::why;
+use super::operation_notes::error_detail;
 use super::{Workspace, WorkspaceError};
 
 /// How many observations are read at most to find those with a tag that the tool may see.
@@ -38,7 +38,7 @@ impl Workspace {
         found.inspect_err(|error| {
             let asking = self.asked_by(actor);
             let note = asking.noted("scratch_page", "list_observations").with_status(FAILED);
-            let mut detail = why(error);
+            let mut detail = error_detail(error);
             detail.insert("filters".to_owned(), asked.clone());
             asking.note(note.with_detail(detail));
         })

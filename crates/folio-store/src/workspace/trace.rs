@@ -19,7 +19,7 @@ use serde_json::{Map, Value};
 use self::lines::{Kind, decisions_of, of_change, of_event};
 pub(super) use self::lines::{tried, verb_of};
 use self::paging::{Edge, Way};
-use super::noted::why;
+use super::operation_notes::error_detail;
 use super::{Workspace, WorkspaceError};
 use crate::commit::Record;
 use crate::error::StoreError;
@@ -272,7 +272,7 @@ impl Workspace {
             what: "the trace".to_owned(),
         });
         let note = self.noted("trace", READ_TRACE).with_status(folio_memory::trace::DENIED);
-        self.note(note.with_detail(why(&refused)));
+        self.note(note.with_detail(error_detail(&refused)));
         Err(refused)
     }
 

@@ -148,7 +148,7 @@ impl Workspace {
             Some(mark) => mark.as_of,
             None => self.head().await?,
         };
-        let active = self.at_hand(&input.thread, mark).await?;
+        let active = self.entries_for_stages(&input.thread, mark).await?;
         let policy = self.policy_at(mark).await?;
         let types = policy.types();
         let now = self.now();
@@ -248,7 +248,7 @@ impl Workspace {
         idempotency_key: Option<String>,
     ) -> Result<Begun, WorkspaceError> {
         // This comes before anything is written: decisions reveal what the stages looked at.
-        self.needs_the_space("what a turn begins with")?;
+        self.require_space_read("what a turn begins with")?;
         // Items in the outbox must be in memory before the stages decide. Why any still wait is in the trace.
         let _delivered = self.deliver_outbox().await;
         let (mut drafted, at_hand) = self.drafted(input).await?;
@@ -336,7 +336,7 @@ impl Workspace {
     /// The id of `turn`, if the asker may read it. Turns are never removed, so for askers that may read the whole space
     /// each turn is looked up only once.
     pub(super) async fn turn_id(&self, turn: TurnRef) -> Result<TurnId, WorkspaceError> {
-        let sees_all = self.sight().await? == Visibility::Space;
+        let sees_all = self.visibility().await? == Visibility::Space;
         if let Ref::Id(id) = turn
             && sees_all
             && self.inner.known_turns.contains(&id)
@@ -362,7 +362,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn turns(&self, query: &TurnQuery) -> Result<Vec<Turn>, WorkspaceError> {
-        let Some(query) = self.sight().await?.restrict_turns(query) else {
+        let Some(query) = self.visibility().await?.restrict_turns(query) else {
             return Ok(Vec::new());
         };
         let mut turns = self.read_turns(&query).await?;
@@ -409,7 +409,11 @@ impl Workspace {
     }
 
     /// What the stages look at: the observations that matter most, and the open items of the thread.
-    async fn at_hand(&self, thread: &ThreadKey, mark: Option<MemoryMark>) -> Result<Vec<Entry>, WorkspaceError> {
+    async fn entries_for_stages(
+        &self,
+        thread: &ThreadKey,
+        mark: Option<MemoryMark>,
+    ) -> Result<Vec<Entry>, WorkspaceError> {
         let mut active = self.read_active(mark, MAX_ACTIVE, Whose::Stages).await?.items;
         let (book, _) = scratchbook::page_of(self.space(), thread);
         let open = EntryQuery {
@@ -418,7 +422,7 @@ impl Workspace {
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        let open = self.kept_entries(mark, Whose::Stages, &open).await?;
+        let open = self.cached_entries(mark, Whose::Stages, &open).await?;
         active.extend(open.items.iter().cloned());
         Ok(active)
     }

@@ -222,7 +222,12 @@ impl Workspace {
         if let Some((stands, made_at, rendered, is_noted)) = self.inner.views.get(&key, &stands, turn)
             && (stands != Stands::AsOf(as_of) || self.nothing_ended(made_at, at).await?)
         {
-            let is_known = |turn| !self.inner.shown.is_news(turn, &(&key.thread, &rendered.receipt));
+            let is_known = |turn| {
+                !self
+                    .inner
+                    .shown
+                    .record_if_changed(turn, &(&key.thread, &rendered.receipt))
+            };
             if !is_noted && !turn.is_some_and(is_known) {
                 self.note_view(&key, &rendered, turn, &watch);
                 self.keep(key, stands, made_at, &rendered, turn);
@@ -259,7 +264,9 @@ impl Workspace {
         let stands = marked.filter(|_| !has_pages).unwrap_or(Stands::AsOf(as_of));
         let rendered = Arc::new(render(sections, key.render, tokens));
         if let Some(turn) = turn {
-            self.inner.shown.is_news(turn, &(&key.thread, &rendered.receipt));
+            self.inner
+                .shown
+                .record_if_changed(turn, &(&key.thread, &rendered.receipt));
         }
         self.note_view(&key, &rendered, turn, &watch);
         self.keep(key, stands, at, &rendered, turn);

@@ -101,7 +101,7 @@ impl Workspace {
             if !is_free_for(&entry, owner, now) {
                 continue;
             }
-            let before = self.holding_up(&entry).await?;
+            let before = self.open_blockers_of(&entry).await?;
             if before.is_empty() {
                 ready.items.push(entry);
             } else {
@@ -127,7 +127,7 @@ impl Workspace {
     ) -> Result<Option<Written>, WorkspaceError> {
         if let Some(item) = item {
             let entry = self.work_of(actor, thread, item).await?;
-            let before = self.holding_up(&entry).await?;
+            let before = self.open_blockers_of(&entry).await?;
             if !before.is_empty() && entry.fields.status == Status::Open {
                 let message = format!(
                     "{} waits for {}, which must be done first",
@@ -179,7 +179,7 @@ impl Workspace {
         };
         let to = delegation.to.unwrap_or_else(Owner::agent);
         if let Some(whole) = &part_of {
-            self.check_waits_not(whole, &after).await?;
+            self.check_no_wait_cycle(whole, &after).await?;
         }
         match delegation.what {
             Delegated::New(input) => {
@@ -202,12 +202,12 @@ impl Workspace {
             }
             Delegated::There(item) => {
                 let entry = self.work_of(actor, thread, item).await?;
-                self.check_waits_not(&entry, &after).await?;
+                self.check_no_wait_cycle(&entry, &after).await?;
                 if let Some(whole) = &part_of {
-                    self.check_waits_not(whole, std::slice::from_ref(&entry)).await?;
+                    self.check_no_wait_cycle(whole, std::slice::from_ref(&entry)).await?;
                 }
                 let more = order_of(entry.id, &after, part_of.as_ref());
-                self.say_of_work(actor, &entry, (by, Report::HandedTo(to)), &more, idempotency_key)
+                self.record_work_report(actor, &entry, (by, Report::HandedTo(to)), &more, idempotency_key)
                     .await
             }
         }
@@ -229,7 +229,7 @@ impl Workspace {
     ) -> Result<(Written, Option<Entry>), WorkspaceError> {
         let entry = self.work_of(actor, thread, report.item).await?;
         let after = self.works_of(actor, thread, &report.after).await?;
-        self.check_waits_not(&entry, &after).await?;
+        self.check_no_wait_cycle(&entry, &after).await?;
         let mut more = order_of(entry.id, &after, None);
         let (mut note_id, mut warnings) = (None, Vec::new());
         if let Some(input) = self.answer_to(&entry, report.result).await? {
@@ -245,7 +245,7 @@ impl Workspace {
             more.extend([Change::AddEntry(Box::new(new)), Change::AddLink(answers)]);
         }
         let written = self
-            .say_of_work(actor, &entry, (owner, report.said), &more, idempotency_key)
+            .record_work_report(actor, &entry, (owner, report.said), &more, idempotency_key)
             .await?;
         let note = match note_id {
             Some(id) if !written.replayed => Some(self.read_entry(Ref::Id(id)).await?),
@@ -255,7 +255,7 @@ impl Workspace {
     }
 
     /// Records a report on `entry`, together with the changes `more`.
-    async fn say_of_work(
+    async fn record_work_report(
         &self,
         actor: &Actor,
         entry: &Entry,
@@ -281,7 +281,9 @@ impl Workspace {
 
     /// The named todo or task, if callers in `thread` may use it.
     async fn work_of(&self, actor: &Actor, thread: &ThreadKey, item: EntryRef) -> Result<Entry, WorkspaceError> {
-        let entry = self.theirs(actor, thread, item, Operation::SetStatusOfOthers).await?;
+        let entry = self
+            .changeable_entry(actor, thread, item, Operation::SetStatusOfOthers)
+            .await?;
         if matches!(entry.kind, EntryKind::Todo | EntryKind::Task) {
             return Ok(entry);
         }
@@ -307,7 +309,7 @@ impl Workspace {
     }
 
     /// What `entry` has to wait for and is not done.
-    async fn holding_up(&self, entry: &Entry) -> Result<Vec<EntryHandle>, WorkspaceError> {
+    async fn open_blockers_of(&self, entry: &Entry) -> Result<Vec<EntryHandle>, WorkspaceError> {
         let now = self.now();
         let mut before = Vec::new();
         for id in self.ends_of(entry.id, Relation::Blocks, End::Dst).await? {
@@ -323,7 +325,7 @@ impl Workspace {
     }
 
     /// Checks that none of `after` is `entry` or waits for it, however indirectly.
-    async fn check_waits_not(&self, entry: &Entry, after: &[Entry]) -> Result<(), WorkspaceError> {
+    async fn check_no_wait_cycle(&self, entry: &Entry, after: &[Entry]) -> Result<(), WorkspaceError> {
         if after.is_empty() {
             return Ok(());
         }

@@ -11,14 +11,14 @@ use serde::Deserialize;
 
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::{about, telling};
+use crate::http::describe::{about, about_event_stream};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields};
+use crate::http::query::{Fields, QueryParams};
 use crate::http::space_events::{self, SpaceMessage};
 use crate::http::sse;
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let live = telling::<SpaceMessage>(about(
+    let live = about_event_stream::<SpaceMessage>(about(
         "space_events",
         "memory",
         "Streams the commits of a space as they happen",
@@ -40,7 +40,7 @@ impl Fields for After {}
 async fn events(
     caller: Caller,
     State(app): State<App>,
-    Asked(asked): Asked<After>,
+    QueryParams(asked): QueryParams<After>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let after = sse::last_event(&headers)?.or(asked.after);

@@ -15,7 +15,7 @@ use crate::http::caller::{Caller, thread_called, turn_named};
 use crate::http::describe::about;
 use crate::http::input::Body;
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields};
+use crate::http::query::{Fields, QueryParams};
 use crate::wire::{Seen, TakenIn};
 
 const GROUP: &str = "tools";
@@ -82,7 +82,7 @@ impl Place {
 
 async fn take_in(
     caller: Caller,
-    Asked(place): Asked<Place>,
+    QueryParams(place): QueryParams<Place>,
     Body(response): Body<ToolResponse>,
 ) -> Result<Answer<TakenIn>, Problem> {
     let said = ["tool_id", "tool"]
@@ -104,7 +104,7 @@ async fn take_in(
 
 async fn context(
     caller: Caller,
-    Asked(place): Asked<Place>,
+    QueryParams(place): QueryParams<Place>,
     Body(request): Body<ToolRequest>,
 ) -> Result<Answer<Seen>, Problem> {
     let mut tool = place.tool(&caller, &request.tool_id)?;

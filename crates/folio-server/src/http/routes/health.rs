@@ -17,7 +17,7 @@ use serde::Serialize;
 use crate::http::access::Permit;
 use crate::http::answer::Answer;
 use crate::http::app::App;
-use crate::http::describe::{about, giving};
+use crate::http::describe::{about, about_media_type};
 use crate::http::metrics;
 use crate::http::problem::Problem;
 
@@ -35,7 +35,7 @@ pub(super) fn routes() -> ApiRouter<App> {
             "/metrics",
             get_with(
                 counts,
-                giving(
+                about_media_type(
                     about("metrics", GROUP, "Returns metrics in the format of Prometheus"),
                     METRICS,
                 ),

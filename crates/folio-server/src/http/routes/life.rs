@@ -15,7 +15,7 @@ use crate::http::caller::Caller;
 use crate::http::describe::about;
 use crate::http::input::{Body, MayBody};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Nothing};
+use crate::http::query::{Nothing, QueryParams};
 use crate::wire::{Observation, Written};
 
 pub(super) fn routes() -> ApiRouter<App> {
@@ -78,7 +78,7 @@ fn answer(caller: &Caller, written: &folio::store::Written) -> Answer<Written<Ob
 
 async fn confirm(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     MayBody(why): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let (entry, guard) = named(&caller, why.reason).await?;
@@ -116,7 +116,7 @@ impl From<CameTrue> for Outcome {
 
 async fn resolve(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     MayBody(settled): MayBody<Settled>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let (entry, guard) = named(&caller, settled.reason).await?;
@@ -145,7 +145,7 @@ struct Successor {
 
 async fn supersede(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     Body(successor): Body<Successor>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let by = caller.entry_called(&successor.by, &KINDS, "an observation").await?;
@@ -165,7 +165,7 @@ async fn supersede(
 
 async fn restore(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     MayBody(why): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let (entry, guard) = named(&caller, why.reason).await?;

@@ -10,14 +10,14 @@ use folio::store::RunRow;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::steer::{Part, place};
+use super::steer::{Part, find_part};
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::Caller;
 use crate::http::describe::about;
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::Asked;
+use crate::http::query::QueryParams;
 use crate::wire::run::LimitShape;
 
 const GROUP: &str = "people";
@@ -120,8 +120,8 @@ impl From<LimitsInput> for NewLimits {
 }
 
 /// Returns the current limits, with what is used and set aside.
-async fn limits(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<LimitsShape>, Problem> {
-    let (row, run, node) = place(&caller, part).await?;
+async fn limits(caller: Caller, QueryParams(part): QueryParams<Part>) -> Result<Answer<LimitsShape>, Problem> {
+    let (row, run, node) = find_part(&caller, part).await?;
     Ok(Answer::of(LimitsShape::of(&row, &run, node, caller.workspace.now())))
 }
 
@@ -129,12 +129,12 @@ async fn limits(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<Limit
 /// result yet continues. Only for people.
 async fn change_limits(
     caller: Caller,
-    Asked(part): Asked<Part>,
+    QueryParams(part): QueryParams<Part>,
     Body(input): Body<LimitsInput>,
 ) -> Result<Answer<LimitsShape>, Problem> {
     caller.may_steer()?;
     caller.has_no_version("limits")?;
-    let (row, _, node) = place(&caller, part).await?;
+    let (row, _, node) = find_part(&caller, part).await?;
     let part = Some(node).filter(|node| *node != NodeId::root(row.id));
     let limits = NewLimits::from(input);
     if limits == NewLimits::default() {

@@ -22,7 +22,7 @@ use crate::http::caller::{Caller, thread_called, turn_named};
 use crate::http::describe::about;
 use crate::http::input::{MayBody, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing, one_question, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, wrong};
 use crate::wire::{AsJson, ContextShape, Found, GoalShape, List, Observation, TraceLine};
 
 /// The default number of lines of a trace.
@@ -142,7 +142,7 @@ impl Sections {
 
 async fn context(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     MayBody(asked): MayBody<For>,
 ) -> Result<Answer<ContextShape>, Problem> {
     let caller = caller.in_thread(asked.thread)?;
@@ -200,9 +200,12 @@ struct Search {
 
 impl Fields for Search {}
 
-async fn search(caller: Caller, Asked(asked): Asked<Search>) -> Result<Answer<List<AsJson<Found>>>, Problem> {
+async fn search(
+    caller: Caller,
+    QueryParams(asked): QueryParams<Search>,
+) -> Result<Answer<List<AsJson<Found>>>, Problem> {
     let workspace = &caller.workspace;
-    one_question(&[
+    check_exclusive(&[
         ("text", asked.text.is_some()),
         ("q", asked.q.is_some()),
         ("query", asked.query.is_some()),
@@ -252,7 +255,7 @@ struct Goals {
 
 impl Fields for Goals {}
 
-async fn goals(caller: Caller, Asked(asked): Asked<Goals>) -> Result<Answer<List<GoalShape>>, Problem> {
+async fn goals(caller: Caller, QueryParams(asked): QueryParams<Goals>) -> Result<Answer<List<GoalShape>>, Problem> {
     let as_of = caller.workspace.head().await?.0;
     let thread = asked.thread.map(thread_called).transpose()?;
     let found = caller.workspace.goals(thread.as_ref(), asked.all).await?;
@@ -272,7 +275,10 @@ struct Patterns {
 
 impl Fields for Patterns {}
 
-async fn patterns(caller: Caller, Asked(asked): Asked<Patterns>) -> Result<Answer<List<Observation>>, Problem> {
+async fn patterns(
+    caller: Caller,
+    QueryParams(asked): QueryParams<Patterns>,
+) -> Result<Answer<List<Observation>>, Problem> {
     let now = caller.workspace.now();
     let found = caller
         .workspace
@@ -281,7 +287,7 @@ async fn patterns(caller: Caller, Asked(asked): Asked<Patterns>) -> Result<Answe
     Ok(Answer::of(List::of(&found, |entry| Observation::of(entry, now))))
 }
 
-async fn calibration(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<Reliability>>, Problem> {
+async fn calibration(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<Reliability>>, Problem> {
     let as_of = caller.workspace.head().await?.0;
     Ok(Answer::of(List::whole(caller.workspace.calibration().await?, as_of)))
 }
@@ -310,7 +316,7 @@ struct Lines {
 
 impl Fields for Lines {}
 
-async fn trace(caller: Caller, Asked(asked): Asked<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
+async fn trace(caller: Caller, QueryParams(asked): QueryParams<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
     let workspace = &caller.workspace;
     let run: Option<RunRef> = asked.run.as_deref().map(str::parse).transpose()?;
     let entry: Option<EntryRef> = asked.entry.as_deref().map(str::parse).transpose()?;

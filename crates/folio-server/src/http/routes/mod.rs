@@ -23,8 +23,8 @@ use axum::extract::DefaultBodyLimit;
 use axum::{Extension, middleware};
 
 use super::app::App;
+use super::content_hash;
 use super::input::BodyLimit;
-use super::keyed;
 
 /// The body limit, in bytes, of operations that take long texts: results, conversations and exports.
 const LARGE_BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -32,7 +32,7 @@ const LARGE_BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Returns all routes except those of the web page for people.
 pub(super) fn all() -> ApiRouter<App> {
     // Applied inside the body limits of each group, because it reads bodies.
-    let noted = middleware::from_fn(keyed::noted);
+    let noted = middleware::from_fn(content_hash::record_content_hash);
     let large = exchange::routes()
         .merge(threads::long_routes())
         .merge(transfer::routes())

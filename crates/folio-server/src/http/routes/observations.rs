@@ -20,7 +20,7 @@ use crate::http::caller::Caller;
 use crate::http::describe::about;
 use crate::http::input::{MayBody, Raw};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, wrong};
 use crate::wire::{AsJson, List, Observation, VersionShape, Written};
 
 pub(super) const KINDS: [EntryKind; 1] = [EntryKind::Observation];
@@ -219,7 +219,10 @@ impl Filter {
     }
 }
 
-async fn list(caller: Caller, Asked(filter): Asked<Filter>) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
+async fn list(
+    caller: Caller,
+    QueryParams(filter): QueryParams<Filter>,
+) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
     let workspace = &caller.workspace;
     if let Some(text) = filter.text.as_ref().filter(|text| text.trim().is_empty()) {
         return Err(wrong("text", text, "a text to search for"));
@@ -244,7 +247,10 @@ struct Most {
 
 impl Fields for Most {}
 
-async fn active(caller: Caller, Asked(most): Asked<Most>) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
+async fn active(
+    caller: Caller,
+    QueryParams(most): QueryParams<Most>,
+) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
     let workspace = &caller.workspace;
     let limit = most
         .limit
@@ -259,7 +265,7 @@ async fn active(caller: Caller, Asked(most): Asked<Most>) -> Result<Answer<List<
 
 async fn add(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     Raw(given, _): Raw<ObservationInput>,
 ) -> Result<Made<Written<Observation>>, Problem> {
     let input = ObservationInput::from_json(&given)?;
@@ -290,7 +296,7 @@ pub(super) struct Whole {
 
 impl Fields for Whole {}
 
-async fn show(caller: Caller, Asked(asked): Asked<Whole>) -> Result<Answer<Observation>, Problem> {
+async fn show(caller: Caller, QueryParams(asked): QueryParams<Whole>) -> Result<Answer<Observation>, Problem> {
     let mut entry = caller.entry("observation", &KINDS, "an observation").await?;
     if asked.whole {
         entry = caller.workspace.in_whole(entry).await?;
@@ -334,7 +340,7 @@ impl Base {
 
 async fn update(
     caller: Caller,
-    Asked(base): Asked<Base>,
+    QueryParams(base): QueryParams<Base>,
     Raw(given, _): Raw<ObservationPatch>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let patch = ObservationPatch::from_json(&given)?;
@@ -357,7 +363,7 @@ pub(super) struct Why {
 
 async fn archive(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     MayBody(why): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
@@ -369,7 +375,7 @@ async fn archive(
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
 
-async fn history(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<VersionShape>>, Problem> {
+async fn history(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<VersionShape>>, Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
     let as_of = caller.workspace.head().await?.0;
     let versions = caller.workspace.versions(Ref::Id(entry.id)).await?;

@@ -15,10 +15,10 @@ use serde::Deserialize;
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::{MARKDOWN, about, giving};
+use crate::http::describe::{MARKDOWN, about, about_media_type};
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, wrong};
 use crate::wire::{EntryShape, List, PageShape, RollupShape, Written};
 
 /// The default number of pages or entries in a list.
@@ -28,7 +28,7 @@ const ROLLUP_TOKENS: u32 = 800;
 const GROUP: &str = "pages";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let markdown = giving(
+    let markdown = about_media_type(
         about("get_page", GROUP, "Returns a page, as markdown if its name ends in .md"),
         MARKDOWN,
     );
@@ -99,7 +99,7 @@ struct Filter {
 
 impl Fields for Filter {}
 
-async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List<PageShape>>, Problem> {
+async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result<Answer<List<PageShape>>, Problem> {
     let workspace = &caller.workspace;
     let limit = asked.limit.unwrap_or(LIMIT_DEFAULT);
     let run = match &asked.run {
@@ -161,7 +161,11 @@ struct NewPage {
     tags: Vec<String>,
 }
 
-async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Result<Made<Written<PageShape>>, Problem> {
+async fn add(
+    caller: Caller,
+    _: QueryParams<Nothing>,
+    Body(new): Body<NewPage>,
+) -> Result<Made<Written<PageShape>>, Problem> {
     let role = match new.role.as_deref() {
         None => None,
         Some(name) => {
@@ -193,7 +197,7 @@ async fn add(caller: Caller, _: Asked<Nothing>, Body(new): Body<NewPage>) -> Res
 }
 
 /// Returns the page, as markdown if its name ends in `.md`.
-async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Response, Problem> {
+async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Response, Problem> {
     if let Some(name) = caller.name("page").strip_suffix(".md") {
         let page: PageRef = name.parse().map_err(nowhere)?;
         let markdown = caller.workspace.page_markdown(page).await?;
@@ -225,7 +229,10 @@ struct Entries {
 
 impl Fields for Entries {}
 
-async fn entries(caller: Caller, Asked(asked): Asked<Entries>) -> Result<Answer<List<EntryShape>>, Problem> {
+async fn entries(
+    caller: Caller,
+    QueryParams(asked): QueryParams<Entries>,
+) -> Result<Answer<List<EntryShape>>, Problem> {
     let workspace = &caller.workspace;
     if asked.tail.is_some() && (asked.limit.is_some() || asked.cursor.is_some()) {
         return Err(Problem::invalid(
@@ -270,7 +277,7 @@ struct NewEntry {
 
 async fn append(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     Body(new): Body<NewEntry>,
 ) -> Result<Made<Written<EntryShape>>, Problem> {
     let page: PageRef = caller.named("page")?;
@@ -289,7 +296,7 @@ async fn append(
 }
 
 /// Returns the pages that a page contains, in the order in which they were added.
-async fn children(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<PageShape>>, Problem> {
+async fn children(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<PageShape>>, Problem> {
     let workspace = &caller.workspace;
     let page = workspace.page(caller.named("page")?).await?;
     let as_of = workspace.head().await?.0;
@@ -312,7 +319,7 @@ struct Budget {
 
 impl Fields for Budget {}
 
-async fn rollup(caller: Caller, Asked(asked): Asked<Budget>) -> Result<Answer<RollupShape>, Problem> {
+async fn rollup(caller: Caller, QueryParams(asked): QueryParams<Budget>) -> Result<Answer<RollupShape>, Problem> {
     let page = caller.workspace.page(caller.named("page")?).await?;
     let tokens = for_model(asked.model.as_deref().unwrap_or_default());
     let budget = asked.budget.unwrap_or(ROLLUP_TOKENS);

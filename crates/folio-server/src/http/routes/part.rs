@@ -15,7 +15,7 @@ use crate::http::app::App;
 use crate::http::caller::Caller;
 use crate::http::input::MayBody;
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Nothing};
+use crate::http::query::{Nothing, QueryParams};
 use crate::wire::run::RunInFull;
 
 /// The run that the path names, and the part of it that the body names.
@@ -41,7 +41,7 @@ impl FromRequest<App> for PartOfRun {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let caller = Caller::from_request_parts(&mut parts, app).await?;
-        Asked::<Nothing>::from_request_parts(&mut parts, app).await?;
+        QueryParams::<Nothing>::from_request_parts(&mut parts, app).await?;
         let MayBody(input) = MayBody::<PartInput>::from_request(Request::from_parts(parts, body), app).await?;
         caller.may_steer()?;
         caller.has_no_version("runs")?;

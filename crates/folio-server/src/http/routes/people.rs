@@ -22,7 +22,7 @@ use crate::http::caller::Caller;
 use crate::http::describe::about;
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Nothing};
+use crate::http::query::{Nothing, QueryParams};
 use crate::wire::List;
 use crate::wire::run::RunInFull;
 
@@ -128,7 +128,7 @@ fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
 }
 
 /// Returns every open question of a run, and whatever waits for approval.
-async fn questions(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<QuestionShape>>, Problem> {
+async fn questions(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<QuestionShape>>, Problem> {
     let row = caller.run_row().await?;
     let as_of = caller.workspace.head().await?.0;
     let run = caller.runner.load(row.id).await?;
@@ -149,7 +149,7 @@ struct AnswerInput {
 /// Answers a question. The answer is durable when this returns; the driver of the run continues with it.
 async fn answer(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     Body(input): Body<AnswerInput>,
 ) -> Result<Accepted<RunInFull>, Problem> {
     if input.answer.trim().is_empty() {
@@ -167,7 +167,7 @@ async fn answer(
 }
 
 /// Refuses an operation on a run that has ended, unless the same request was recorded before.
-async fn must_go_on(part: &PartOfRun) -> Result<(), Problem> {
+async fn require_unfinished(part: &PartOfRun) -> Result<(), Problem> {
     let caller = &part.caller;
     if part.row.status == Run::RUNNING {
         return Ok(());
@@ -180,7 +180,7 @@ async fn must_go_on(part: &PartOfRun) -> Result<(), Problem> {
 
 /// Pauses the run or a part of it: no more calls begin.
 async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
-    must_go_on(&part).await?;
+    require_unfinished(&part).await?;
     part.caller
         .keyed_runner()
         .pause(part.row.id, part.node, &part.caller.actor)
@@ -191,7 +191,7 @@ async fn pause(part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
 /// Continues what was paused. A run that began paused and was never driven is driven here if the caller is a person and
 /// there is a free place; otherwise a worker that looks for such runs finds it later.
 async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted<RunInFull>, Problem> {
-    must_go_on(&part).await?;
+    require_unfinished(&part).await?;
     let (caller, id) = (&part.caller, part.row.id);
     let so_far = caller.workspace.runs_so_far(std::slice::from_ref(&part.row)).await?;
     let was_paused = so_far.get(&id).is_some_and(|so_far| so_far.paused);
@@ -200,12 +200,12 @@ async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted<RunIn
     let begins = was_paused && !row.was_driven && !row.driven && !row.has_ended();
     if begins
         && caller.actor.role == Role::Human
-        && let Ok(place) = app.driving.place()
+        && let Ok(place) = app.driving.take_slot()
         && let Some(asked_for) = app
             .driving
             .drive(caller.runner.clone(), id, caller.actor.clone(), place)
     {
-        asked_for.keep_going();
+        asked_for.detach();
     }
     part.accepted().await
 }

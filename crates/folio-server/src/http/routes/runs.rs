@@ -21,9 +21,9 @@ use super::start::start;
 use crate::http::answer::{Accepted, Answer};
 use crate::http::app::App;
 use crate::http::caller::Caller;
-use crate::http::describe::{about, telling};
+use crate::http::describe::{about, about_event_stream};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, wrong};
 use crate::http::sse::{self, RunMessage};
 use crate::wire::List;
 use crate::wire::run::{HeldUpShape, NodeInFull, RunInFull, RunShape, TreeShape};
@@ -33,7 +33,8 @@ const LIMIT_DEFAULT: u32 = 100;
 const GROUP: &str = "runs";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let live = telling::<RunMessage>(about("run_events", GROUP, "Streams the events of a run as they happen"));
+    let live =
+        about_event_stream::<RunMessage>(about("run_events", GROUP, "Streams the events of a run as they happen"));
     ApiRouter::new()
         .api_route(
             "/runs",
@@ -101,7 +102,7 @@ enum Status {
     Cancelled,
 }
 
-async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List<RunShape>>, Problem> {
+async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result<Answer<List<RunShape>>, Problem> {
     let workspace = &caller.workspace;
     let limit = asked.limit.unwrap_or(LIMIT_DEFAULT);
     let before: Option<RunHandle> = match asked.cursor.as_deref() {
@@ -125,7 +126,7 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
 }
 
 /// Returns the run with its result, counts and pages.
-async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<RunInFull>, Problem> {
+async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<RunInFull>, Problem> {
     let row = caller.run_row().await?;
     full(&caller, &row).await.map(Answer::of)
 }
@@ -172,7 +173,7 @@ async fn main_pages(workspace: &Workspace, run: RunId) -> Result<BTreeMap<&'stat
 }
 
 /// Returns every node, and the event after which the live stream continues.
-async fn tree(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TreeShape>, Problem> {
+async fn tree(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<TreeShape>, Problem> {
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
     let pages = handles_of(&caller.workspace, row.id).await?;
@@ -180,7 +181,7 @@ async fn tree(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TreeShape>, Pr
 }
 
 /// Returns one node, named by its path or its id.
-async fn node(caller: Caller, _: Asked<Nothing>) -> Result<Answer<NodeInFull>, Problem> {
+async fn node(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<NodeInFull>, Problem> {
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
     let name = caller.name("node");
@@ -232,7 +233,7 @@ impl Fields for After {}
 async fn events(
     caller: Caller,
     app: axum::extract::State<App>,
-    Asked(asked): Asked<After>,
+    QueryParams(asked): QueryParams<After>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let row = caller.run_row().await?;

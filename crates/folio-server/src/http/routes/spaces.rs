@@ -12,7 +12,7 @@ use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::describe::about;
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Nothing};
+use crate::http::query::{Nothing, QueryParams};
 use crate::wire::List;
 
 pub(super) fn routes() -> ApiRouter<App> {
@@ -43,7 +43,7 @@ struct SpaceShape {
 async fn spaces(
     State(app): State<App>,
     Extension(permit): Extension<Permit>,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
 ) -> Result<Answer<List<SpaceShape>>, Problem> {
     let runner = app.runner_for(&permit)?;
     let workspace = runner.workspace();

@@ -19,7 +19,7 @@ use crate::http::app::App;
 use crate::http::caller::Caller;
 use crate::http::input::{Body, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Nothing};
+use crate::http::query::{Nothing, QueryParams};
 use crate::submit;
 use crate::wire::Written;
 use crate::wire::run::RunInFull;
@@ -117,7 +117,7 @@ impl From<Judged> for Judging {
 pub(super) async fn start(
     caller: Caller,
     State(app): State<App>,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     Body(asked): Body<NewRunBody>,
 ) -> Result<Made<Written<RunInFull>>, Problem> {
     caller.may_steer()?;
@@ -150,7 +150,7 @@ pub(super) async fn start(
         )
         .hint("start the server in another folder")
     })?;
-    let place = caller.place_in(&app.driving).await?;
+    let place = caller.take_run_slot(&app.driving).await?;
     let new = NewRun {
         plan,
         goal: asked.goal,

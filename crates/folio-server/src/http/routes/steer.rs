@@ -23,7 +23,7 @@ use crate::http::caller::{Caller, IfMatch};
 use crate::http::describe::{MARKDOWN, about};
 use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing};
+use crate::http::query::{Fields, Nothing, QueryParams};
 use crate::wire::Written;
 use crate::wire::plan::PlanVersionShape;
 use crate::wire::run::RunInFull;
@@ -127,7 +127,7 @@ impl PlanShape {
 }
 
 /// Returns the run that the path names, and the node of it that `?node=` names by its path or id.
-pub(super) async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Folded, NodeId), Problem> {
+pub(super) async fn find_part(caller: &Caller, part: Part) -> Result<(RunRow, Folded, NodeId), Problem> {
     let row = caller.run_row().await?;
     let run = caller.runner.load(row.id).await?;
     let node = match part.node {
@@ -138,16 +138,19 @@ pub(super) async fn place(caller: &Caller, part: Part) -> Result<(RunRow, Folded
 }
 
 /// Returns the current plan; the header `ETag` holds its version.
-async fn plan(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<PlanShape>, Problem> {
-    let (row, run, node) = place(&caller, part).await?;
+async fn plan(caller: Caller, QueryParams(part): QueryParams<Part>) -> Result<Answer<PlanShape>, Problem> {
+    let (row, run, node) = find_part(&caller, part).await?;
     let plan = PlanShape::of(&row, &run, node)?;
     let version = plan.plan_version;
     Ok(Answer::of(plan).version(version))
 }
 
 /// Returns every version of the plan, the first one first.
-async fn versions(caller: Caller, Asked(part): Asked<Part>) -> Result<Answer<List<PlanVersionShape>>, Problem> {
-    let (row, _, node) = place(&caller, part).await?;
+async fn versions(
+    caller: Caller,
+    QueryParams(part): QueryParams<Part>,
+) -> Result<Answer<List<PlanVersionShape>>, Problem> {
+    let (row, _, node) = find_part(&caller, part).await?;
     let workspace = &caller.workspace;
     let as_of = workspace.head().await?.0;
     let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
@@ -187,11 +190,11 @@ impl Kinds for PlanText {
 /// matches any version.
 async fn edit_plan(
     caller: Caller,
-    Asked(part): Asked<Part>,
+    QueryParams(part): QueryParams<Part>,
     Text(bytes, _): Text<PlanText>,
 ) -> Result<Answer<EditedShape>, Problem> {
     caller.may_steer()?;
-    let (row, run, node) = place(&caller, part).await?;
+    let (row, run, node) = find_part(&caller, part).await?;
     let text = std::str::from_utf8(&bytes).map_err(|error| body_invalid(format!("the body is not a text: {error}")))?;
     let version = match caller.if_match {
         IfMatch::Any => run.shown_plan(node).map(|plan| plan.version),
@@ -227,7 +230,7 @@ struct ForkInput {
 async fn fork(
     caller: Caller,
     State(app): State<App>,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     Body(input): Body<ForkInput>,
 ) -> Result<Made<Written<RunInFull>>, Problem> {
     caller.may_steer()?;
@@ -244,7 +247,7 @@ async fn fork(
     let place = if input.paused {
         None
     } else {
-        caller.place_in(&app.driving).await?
+        caller.take_run_slot(&app.driving).await?
     };
     let (keyed, source) = (caller.keyed_runner(), row.id);
     let recording = async move {
@@ -278,7 +281,7 @@ struct Decision {
 /// `{"approve": true, "always": "tool"|"arguments"}` or `{"approve": false, "reason": …}`.
 async fn decide(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     Body(decision): Body<Decision>,
 ) -> Result<Accepted<RunInFull>, Problem> {
     caller.may_steer()?;

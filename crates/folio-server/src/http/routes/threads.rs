@@ -25,7 +25,7 @@ use crate::http::caller::Caller;
 use crate::http::describe::about;
 use crate::http::input::{Body, MayBody, Raw, read_json, unreadable};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing, one_question, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, check_exclusive, wrong};
 use crate::wire::{Conversation, EvictedShape, List, PassageShape, ReadOn, SaidShape, ViewShape, Written};
 
 /// The default number of items in a list.
@@ -138,7 +138,7 @@ struct Budget {
 
 impl Fields for Budget {}
 
-async fn view(caller: Caller, Asked(budget): Asked<Budget>) -> Result<Answer<ViewShape>, Problem> {
+async fn view(caller: Caller, QueryParams(budget): QueryParams<Budget>) -> Result<Answer<ViewShape>, Problem> {
     let (workspace, thread) = (&caller.workspace, caller.thread());
     let request = ViewRequest {
         turn: caller.actor.turn.map(Ref::Id),
@@ -174,7 +174,7 @@ struct Filter {
 
 impl Fields for Filter {}
 
-async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List<ScratchItem>>, Problem> {
+async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result<Answer<List<ScratchItem>>, Problem> {
     let workspace = &caller.workspace;
     let known = |name: &String| Status::ALL.into_iter().find(|status| status.as_str() == name);
     let kinds: Vec<_> = asked.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
@@ -204,7 +204,7 @@ async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List
 
 async fn add(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     Body(input): Body<ItemInput>,
 ) -> Result<Made<Written<ScratchItem>>, Problem> {
     let thread = caller.thread();
@@ -240,14 +240,14 @@ async fn item_of(caller: &Caller) -> Result<Entry, Problem> {
     Err(Problem::not_found("not_found", detail))
 }
 
-async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<ScratchItem>, Problem> {
+async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<ScratchItem>, Problem> {
     let entry = item_of(&caller).await?;
     Ok(Answer::of(ScratchItem::of(&entry)).version(entry.version))
 }
 
 async fn update(
     caller: Caller,
-    Asked(base): Asked<Base>,
+    QueryParams(base): QueryParams<Base>,
     Raw(given, _): Raw<ItemPatch>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let patch = ItemPatch::from_json(given).map_err(|error| unreadable(&error))?;
@@ -271,7 +271,7 @@ async fn item_or_observation(caller: &Caller) -> Result<EntryRef, Problem> {
 
 async fn complete(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     MayBody(why): MayBody<Why>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let item = item_or_observation(&caller).await?;
@@ -282,7 +282,7 @@ async fn complete(
 
 async fn pin(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     MayBody(why): MayBody<Why>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let item = item_or_observation(&caller).await?;
@@ -293,7 +293,7 @@ async fn pin(
 
 async fn unpin(
     caller: Caller,
-    _: Asked<Nothing>,
+    _: QueryParams<Nothing>,
     MayBody(why): MayBody<Why>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let item = item_or_observation(&caller).await?;
@@ -345,7 +345,11 @@ fn summary_tokens() -> u32 {
     Offload::default().summary_tokens
 }
 
-async fn offload(caller: Caller, _: Asked<Nothing>, Raw(given, _): Raw<Talk>) -> Result<Answer<Conversation>, Problem> {
+async fn offload(
+    caller: Caller,
+    _: QueryParams<Nothing>,
+    Raw(given, _): Raw<Talk>,
+) -> Result<Answer<Conversation>, Problem> {
     // A body that is only a list is the list of messages.
     let talk: Talk = match given {
         Value::Array(_) => read_json(serde_json::json!({ "messages": given }).to_string().as_bytes())?,
@@ -382,9 +386,9 @@ struct Range {
 
 impl Fields for Range {}
 
-async fn said(caller: Caller, Asked(asked): Asked<Range>) -> Result<Answer<SaidShape>, Problem> {
+async fn said(caller: Caller, QueryParams(asked): QueryParams<Range>) -> Result<Answer<SaidShape>, Problem> {
     let is_from_to = asked.from.or(asked.to).is_some();
-    one_question(&[("range", asked.range.is_some()), ("from`/`to", is_from_to)])?;
+    check_exclusive(&[("range", asked.range.is_some()), ("from`/`to", is_from_to)])?;
     let (from, to) = match asked.range.as_deref() {
         None => (asked.from.unwrap_or(1), asked.to.unwrap_or(u64::MAX)),
         Some(text) => lines("range", text)?,
@@ -426,7 +430,11 @@ fn limit_tokens() -> u32 {
     LIMIT_TOKENS
 }
 
-async fn evict(caller: Caller, _: Asked<Nothing>, Body(large): Body<Large>) -> Result<Answer<EvictedShape>, Problem> {
+async fn evict(
+    caller: Caller,
+    _: QueryParams<Nothing>,
+    Body(large): Body<Large>,
+) -> Result<Answer<EvictedShape>, Problem> {
     let text = match large.result {
         Value::String(text) => text,
         other => folio::memory::canonical::canonical(other).to_string(),
@@ -463,10 +471,10 @@ struct Passage {
 
 impl Fields for Passage {}
 
-async fn blob(caller: Caller, Asked(asked): Asked<Passage>) -> Result<Answer<PassageShape>, Problem> {
+async fn blob(caller: Caller, QueryParams(asked): QueryParams<Passage>) -> Result<Answer<PassageShape>, Problem> {
     // For a search, `from` is the position at which it continues.
     let is_from_to = asked.to.is_some() || (asked.from.is_some() && asked.search.is_none());
-    one_question(&[
+    check_exclusive(&[
         ("lines", asked.lines.is_some()),
         ("search", asked.search.is_some()),
         ("from`/`to", is_from_to),

@@ -28,10 +28,10 @@ use tokio::sync::{mpsc, oneshot};
 use crate::http::answer::Answer;
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called};
-use crate::http::describe::{LINES, about, giving};
+use crate::http::describe::{LINES, about, about_media_type};
 use crate::http::input::{Body, Kinds, Text, body_invalid};
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing};
+use crate::http::query::{Fields, Nothing, QueryParams};
 use crate::http::transfers::{self, Arrived};
 use crate::wire::{Forgot, Named, Received};
 
@@ -42,7 +42,7 @@ const CHUNKS_AHEAD: usize = 4;
 const GROUP: &str = "keeping";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let lines = giving(
+    let lines = about_media_type(
         about("export_space", GROUP, "Exports the whole space as JSON lines"),
         LINES,
     );
@@ -69,12 +69,12 @@ pub(super) fn routes() -> ApiRouter<App> {
 }
 
 /// Streams the space line by line, as fast as the client reads.
-async fn export(caller: Caller, State(app): State<App>, _: Asked<Nothing>) -> Result<Response, Problem> {
+async fn export(caller: Caller, State(app): State<App>, _: QueryParams<Nothing>) -> Result<Response, Problem> {
     let place = app.transfers.place().await?;
     let (sender, mut chunks) = mpsc::channel(CHUNKS_AHEAD);
     let (workspace, standstill) = (caller.workspace, app.transfers.limits.standstill);
     // The thread that writes the lines waits for the client to read them.
-    transfers::on_a_thread("export", place, move || async move {
+    transfers::run_on_thread("export", place, move || async move {
         let mut out = Chunks {
             sender,
             standstill,
@@ -213,14 +213,14 @@ impl Kinds for Lines {
 
 async fn import(
     caller: Caller,
-    Asked(how): Asked<How>,
+    QueryParams(how): QueryParams<How>,
     Arrived { place, text }: Arrived<Lines>,
 ) -> Result<Answer<Received>, Problem> {
     let Text(bytes, _) = text;
     let (done, came) = oneshot::channel();
     let dry_run = how.dry_run;
     // Reading the lines and writing batches takes long; the import continues if the client leaves.
-    transfers::on_a_thread("import", place, move || async move {
+    transfers::run_on_thread("import", place, move || async move {
         // Sending fails only if the client has left.
         let _unheard = done.send(bring_in(&caller, how, bytes).await);
     })?;
@@ -328,7 +328,11 @@ impl Forget {
     }
 }
 
-async fn forget(caller: Caller, _: Asked<Nothing>, Body(forget): Body<Forget>) -> Result<Answer<Forgot>, Problem> {
+async fn forget(
+    caller: Caller,
+    _: QueryParams<Nothing>,
+    Body(forget): Body<Forget>,
+) -> Result<Answer<Forgot>, Problem> {
     let (dry_run, reason) = (forget.dry_run, forget.reason.clone());
     let filter = forget.filter()?;
     let workspace: &Workspace = &caller.workspace;

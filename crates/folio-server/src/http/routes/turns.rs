@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use crate::http::answer::{Answer, Made};
 use crate::http::app::App;
 use crate::http::caller::{Caller, thread_called};
-use crate::http::describe::{LINES, about, giving};
+use crate::http::describe::{LINES, about, about_media_type};
 use crate::http::input::MayBody;
 use crate::http::problem::Problem;
-use crate::http::query::{Asked, Fields, Nothing, wrong};
+use crate::http::query::{Fields, Nothing, QueryParams, wrong};
 use crate::wire::{
     BegunShape, ContextShape, EndedShape, GoalShape, List, Observation, ReceiptShape, TraceLine, TurnShape,
     manifest_line, touched_line,
@@ -33,7 +33,7 @@ const LINES_DEFAULT: u32 = 1_000;
 const GROUP: &str = "turns";
 
 pub(super) fn routes() -> ApiRouter<App> {
-    let export = giving(
+    let export = about_media_type(
         about(
             "turn_export",
             GROUP,
@@ -111,7 +111,7 @@ struct Filter {
 
 impl Fields for Filter {}
 
-async fn list(caller: Caller, Asked(asked): Asked<Filter>) -> Result<Answer<List<TurnShape>>, Problem> {
+async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result<Answer<List<TurnShape>>, Problem> {
     let limit = asked.limit.unwrap_or(LIMIT_DEFAULT);
     let before: Option<TurnHandle> = match asked.cursor.as_deref() {
         None => None,
@@ -150,7 +150,11 @@ struct Begin {
     model: Option<String>,
 }
 
-async fn begin(caller: Caller, _: Asked<Nothing>, MayBody(new): MayBody<Begin>) -> Result<Made<BegunShape>, Problem> {
+async fn begin(
+    caller: Caller,
+    _: QueryParams<Nothing>,
+    MayBody(new): MayBody<Begin>,
+) -> Result<Made<BegunShape>, Problem> {
     let caller = caller.in_thread(new.thread)?;
     let workspace = &caller.workspace;
     let input = TurnInput {
@@ -160,7 +164,7 @@ async fn begin(caller: Caller, _: Asked<Nothing>, MayBody(new): MayBody<Begin>) 
         background: new.background,
     };
     let begun = caller
-        .advised()
+        .workspace_with_advisor()
         .begin_turn_under(&caller.actor, input, caller.own_key())
         .await?;
     let turn = Ref::Id(begun.turn.begun.id);
@@ -192,7 +196,7 @@ async fn begin(caller: Caller, _: Asked<Nothing>, MayBody(new): MayBody<Begin>) 
     Ok(Made::of(answer).at(place))
 }
 
-async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TurnShape>, Problem> {
+async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<TurnShape>, Problem> {
     let turn = caller.workspace.turn(caller.named("turn")?).await?;
     Ok(Answer::of(TurnShape::of(&turn)))
 }
@@ -202,10 +206,10 @@ async fn show(caller: Caller, _: Asked<Nothing>) -> Result<Answer<TurnShape>, Pr
 #[serde(default, deny_unknown_fields)]
 struct End {}
 
-async fn end(caller: Caller, _: Asked<Nothing>, _: MayBody<End>) -> Result<Answer<EndedShape>, Problem> {
+async fn end(caller: Caller, _: QueryParams<Nothing>, _: MayBody<End>) -> Result<Answer<EndedShape>, Problem> {
     let turn: TurnRef = caller.named("turn")?;
     let ended = caller
-        .advised()
+        .workspace_with_advisor()
         .end_turn_under(&caller.actor, turn, caller.own_key())
         .await?;
     let shape = EndedShape {
@@ -237,7 +241,7 @@ struct Lines {
 
 impl Fields for Lines {}
 
-async fn trace(caller: Caller, Asked(asked): Asked<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
+async fn trace(caller: Caller, QueryParams(asked): QueryParams<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
     let workspace = &caller.workspace;
     let turn = workspace.turn(caller.named("turn")?).await?.begun.id;
     let limit = asked.limit.unwrap_or(LINES_DEFAULT);
@@ -277,7 +281,11 @@ struct ExportShape {
     manifest: Vec<Value>,
 }
 
-async fn export_of(caller: Caller, Asked(asked): Asked<HowMuch>, headers: HeaderMap) -> Result<Response, Problem> {
+async fn export_of(
+    caller: Caller,
+    QueryParams(asked): QueryParams<HowMuch>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     let workspace = &caller.workspace;
     let export = workspace.turn_export(caller.named("turn")?).await?;
     let now = workspace.now();
@@ -309,7 +317,7 @@ async fn export_of(caller: Caller, Asked(asked): Asked<HowMuch>, headers: Header
     Ok(Answer::<_>::of(shape).into_response())
 }
 
-async fn receipts(caller: Caller, _: Asked<Nothing>) -> Result<Answer<List<ReceiptShape>>, Problem> {
+async fn receipts(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<List<ReceiptShape>>, Problem> {
     let turn: TurnRef = caller.named("turn")?;
     let as_of = caller.workspace.head().await?.0;
     let receipts = caller.workspace.receipts(turn).await?;

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::answer::Reply;
 use super::malformed::field_in;
-use super::turn::Turn;
+use super::request_slots::RequestSlot;
 use super::{Caller, Mcp, McpOptions, ToolSet};
 use crate::http::problem::Problem;
 
@@ -29,7 +29,7 @@ pub(super) struct Call<'c> {
     pub(super) mcp: &'c Mcp,
     pub(super) context: &'c RequestContext<RoleServer>,
     /// The turn of this request.
-    pub(super) turn: &'c Turn,
+    pub(super) slot: &'c RequestSlot,
     pub(super) caller: Caller,
     pub(super) name: &'c str,
     /// The arguments: an object, without `thread`.

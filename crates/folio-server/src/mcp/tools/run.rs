@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use super::{Call, Does, read, tool, with_thread, wrong};
-use crate::driving::AskedFor;
+use crate::driving::CancelOnDrop;
 use crate::http::problem::Problem;
 use crate::http::run_in_full;
 use crate::mcp::answer::{Answer, Reply};
@@ -148,7 +148,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     let folder = call.mcp.shared.options.folder.as_deref();
     let inputs = submit::inputs_of(&plan, asked.inputs, folder)
         .map_err(|(name, message)| Problem::from(wrong(&name, message)).hint("start the server in another folder"))?;
-    let place = call.mcp.shared.driving.place()?;
+    let place = call.mcp.shared.driving.take_slot()?;
     let new = NewRun {
         plan,
         goal: asked.goal,
@@ -300,7 +300,7 @@ struct Waiting {
     /// The questions that the person declined to answer now.
     put_off: Vec<String>,
     /// Cancels the run when the request is cancelled.
-    asked_for: Option<AskedFor>,
+    asked_for: Option<CancelOnDrop>,
 }
 
 impl Waiting {
@@ -322,7 +322,7 @@ impl Waiting {
     /// Lets the run go on whatever becomes of the request.
     fn keep_going(&mut self) {
         if let Some(asked_for) = self.asked_for.take() {
-            asked_for.keep_going();
+            asked_for.detach();
         }
     }
 }
@@ -385,7 +385,7 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
                 // If the form cannot be shown, the question is in the answer.
                 form = call
                     .mcp
-                    .put(&call.context.peer, &call.caller, row.id, name, asked)
+                    .show_form(&call.context.peer, &call.caller, row.id, name, asked)
                     .await;
             }
         }
@@ -402,7 +402,12 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
             }
         }
     };
-    let forms = call.turn.left_for(std::pin::pin!(waits)).await.transpose()?.flatten();
+    let forms = call
+        .slot
+        .release_while(std::pin::pin!(waits))
+        .await
+        .transpose()?
+        .flatten();
     waiting.keep_going();
     let round = Round {
         run: row.id,
@@ -444,7 +449,7 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
         // Whoever started the run knows its inputs.
         fields.remove("inputs");
     }
-    let is_driven = row.driven || run.result().is_none() && mcp.shared.driving.drives(caller.workspace.space(), id);
+    let is_driven = row.driven || run.result().is_none() && mcp.shared.driving.is_driving(caller.workspace.space(), id);
     structured["driven"] = is_driven.into();
     let mut text = run_brief(&row, &run, is_driven, report.as_deref(), &caller.tokens);
     let waiting = approvals(&row, &run, &caller.tokens);

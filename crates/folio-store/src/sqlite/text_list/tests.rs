@@ -67,9 +67,9 @@ async fn hits_are_ranked_by_the_given_words_then_by_age() {
         as_of: all.as_of,
     };
     let found = |ranking, limit| {
-        let asked = Asked {
+        let asked = IndexLookup {
             ranking,
-            ..Asked::whole(&question.words)
+            ..IndexLookup::whole(&question.words)
         };
         let filter = question.filter().unwrap().unwrap().filter;
         let mut hits = question.found(&asked, &filter, limit).unwrap();

@@ -17,7 +17,7 @@ use folio_memory::{Entry, EntryHandle, EntryId, EntryQuery, Seq, SpaceName, Time
 use super::super::forget::{ForgetFilter, texts_of};
 use super::{FORMAT, Spooled, SpooledItem, beside};
 use crate::private;
-use crate::said::unescaped;
+use crate::text_search::unescaped;
 
 /// Which of the waiting items are to be forgotten.
 #[derive(Debug)]

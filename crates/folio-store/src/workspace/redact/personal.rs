@@ -201,7 +201,7 @@ fn phones() -> impl Detector {
                 || after
                     .strip_prefix(['-', '.'])
                     .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphanumeric()));
-            if (8..=15).contains(&digits) && !is_part && is_dialled(text, before, after) {
+            if (8..=15).contains(&digits) && !is_part && is_phone_number(text, before, after) {
                 out.push(Match::new(PHONE, found.start(), found.start() + text.len()));
             }
         }
@@ -209,7 +209,7 @@ fn phones() -> impl Detector {
 }
 
 /// Whether `number` is a telephone number, and not an offset, a measurement, the number of a thing or a row of bytes.
-fn is_dialled(number: &str, before: &str, after: &str) -> bool {
+fn is_phone_number(number: &str, before: &str, after: &str) -> bool {
     let is_called = labels::is_of_a_telephone(before);
     if !is_called && (labels::is_of_a_thing(before) || labels::is_a_unit(after)) {
         return false;

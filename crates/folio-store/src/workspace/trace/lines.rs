@@ -11,7 +11,7 @@ use folio_memory::{Change, Confidence, EntryFields, EntryId, EntryKind, FieldCha
 use serde_json::{Map, Value, json};
 
 use super::TraceEntry;
-use crate::workspace::noted::place_of;
+use crate::workspace::operation_notes::component_and_noun;
 
 /// Characters of a text that a line shows.
 const DETAIL_CHARS: usize = 100;
@@ -106,11 +106,11 @@ fn named(change: &Change, patched: Option<EntryKind>) -> (&'static str, String) 
         Change::EnsurePage(_) => ("page", "add_page"),
         Change::SetPageStatus { .. } => ("page", "set_page_status"),
         Change::AddEntry(new) => {
-            let (component, noun) = place_of(new.kind);
+            let (component, noun) = component_and_noun(new.kind);
             return (component, format!("add_{noun}"));
         }
         Change::PatchEntry { fields, .. } => {
-            let (component, noun) = place_of(patched.unwrap_or(EntryKind::Note));
+            let (component, noun) = component_and_noun(patched.unwrap_or(EntryKind::Note));
             return (component, format!("{}_{noun}", verb_of(fields)));
         }
         Change::BeginTurn(_) => ("turn", "begin_turn"),

@@ -51,7 +51,7 @@ impl Workspace {
     ///
     /// `Refused` if the asker may not read the whole space; `Unavailable` or `Corrupt`.
     pub async fn export_book(&self, thread: &ThreadKey) -> Result<(Book, u64), WorkspaceError> {
-        self.needs_the_space("a scratchbook as a file")?;
+        self.require_space_read("a scratchbook as a file")?;
         self.book_of(thread).await
     }
 

@@ -58,7 +58,7 @@ impl Workspace {
         out: &mut (dyn Write + Send),
         progress: &mut (dyn FnMut(Outgoing) + Send),
     ) -> Result<Outgoing, WorkspaceError> {
-        self.needs_the_space("the space as a file")?;
+        self.require_space_read("the space as a file")?;
         let mut query = all_entries();
         // Everything is as of the first answer. The pages of its entries exist by now.
         let mut answer = self.read_entries(&query).await?;

@@ -73,7 +73,7 @@ impl Workspace {
         idempotency_key: Option<String>,
     ) -> Result<Ended, WorkspaceError> {
         // The outcome shows everything that the turn touched, whoever may read that.
-        self.needs_the_space("the outcome of a turn")?;
+        self.require_space_read("the outcome of a turn")?;
         let turn = self.read_turn(turn).await?;
         let id = turn.begun.id;
         roles::may_end_turn(actor, turn.begun.run, &turn.handle.to_string())?;
@@ -171,7 +171,7 @@ impl Workspace {
             Some(mark) => mark.as_of,
             None => self.head().await?,
         };
-        let Made { export, blobs, touched } = match self.kept_parts(mark, turn.started_seq) {
+        let Made { export, blobs, touched } = match self.cached_export_parts(mark, turn.started_seq) {
             Some(parts) => self.export_without_news(turn, as_of, &parts),
             None => self.make_export(turn, as_of).await?,
         };
@@ -271,7 +271,7 @@ impl Workspace {
             limit: MAX_LIMIT,
             ..EntryQuery::default()
         };
-        self.kept_entries(mark, Whose::Stages, &query).await
+        self.cached_entries(mark, Whose::Stages, &query).await
     }
 }
 

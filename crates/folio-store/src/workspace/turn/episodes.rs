@@ -44,7 +44,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn episodes(&self, query: &EpisodeQuery) -> Result<Vec<Episode>, WorkspaceError> {
-        self.needs_the_space("earlier turns")?;
+        self.require_space_read("earlier turns")?;
         let limit = if query.limit == 0 { 10 } else { query.limit };
         let wanted = query.text.as_deref().map(words).unwrap_or_default();
         let asked = TurnQuery {

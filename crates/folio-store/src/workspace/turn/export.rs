@@ -48,7 +48,7 @@ impl Workspace {
             return Err(StoreError::Invalid(message).into());
         };
         let mut export = self.read_export(&ended.end.export).await?;
-        if self.sight().await? != Visibility::Space {
+        if self.visibility().await? != Visibility::Space {
             export.parts.clear();
             let mut touched = Vec::new();
             for one in export.touched {
@@ -75,7 +75,7 @@ impl Workspace {
             .collect();
         let mut listed: Vec<Listed> = Vec::new();
         // Parts list entries of the whole space.
-        if all && self.sight().await? == Visibility::Space {
+        if all && self.visibility().await? == Visibility::Space {
             for part in &export.parts {
                 listed.extend(self.read_part(part).await?);
             }

@@ -25,7 +25,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn patterns(&self, limit: u32) -> Result<ListAnswer<Entry>, WorkspaceError> {
-        self.needs_the_space("what was learned")?;
+        self.require_space_read("what was learned")?;
         let query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             types: vec![PATTERN.to_owned(), FACT.to_owned()],
@@ -61,7 +61,7 @@ impl Workspace {
     ///
     /// `Unavailable` or `Corrupt`.
     pub async fn calibration(&self) -> Result<Vec<Reliability>, WorkspaceError> {
-        self.needs_the_space("what was learned")?;
+        self.require_space_read("what was learned")?;
         Ok(self.calibration_of(Vec::new()).await?.rows())
     }
 

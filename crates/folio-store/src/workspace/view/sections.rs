@@ -95,7 +95,7 @@ type Summaries = (Vec<Entry>, u64);
 impl Ask<'_> {
     /// Reads in one transaction what will be shown, if the asker may read all of it.
     async fn ask_at_once(&mut self) -> Result<(), WorkspaceError> {
-        if self.workspace.sight().await? != Visibility::Space {
+        if self.workspace.visibility().await? != Visibility::Space {
             return Ok(());
         }
         let mut queries = vec![self.summaries(), self.pinned_of_book(), self.notes_of_book()];
@@ -124,7 +124,7 @@ impl Ask<'_> {
                     as_of: self.last_commit().filter(|_| self.is_pinned),
                     ..query.clone()
                 };
-                self.workspace.kept_entries(self.mark, Whose::AsAsked, &query).await?
+                self.workspace.cached_entries(self.mark, Whose::AsAsked, &query).await?
             }
         };
         let mut read_at = self.read_at.lock();

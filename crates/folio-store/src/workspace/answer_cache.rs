@@ -41,7 +41,7 @@ type Shared<T> = Arc<OnceCell<T>>;
 
 /// The answers given at the last mark.
 #[derive(Debug, Default)]
-pub(super) struct KeptAnswers(Mutex<State>);
+pub(super) struct AnswerCache(Mutex<State>);
 
 /// A hash of what each turn was last noted to have been shown.
 #[derive(Debug, Default)]
@@ -49,7 +49,7 @@ pub(super) struct LastNoted(Mutex<HashMap<TurnId, u64>>);
 
 impl LastNoted {
     /// Whether `shown` differs from what `turn` was last noted to have been shown; remembers it.
-    pub(super) fn is_news(&self, turn: TurnId, shown: &impl Hash) -> bool {
+    pub(super) fn record_if_changed(&self, turn: TurnId, shown: &impl Hash) -> bool {
         let mut hasher = DefaultHasher::new();
         shown.hash(&mut hasher);
         let hash = hasher.finish();
@@ -101,7 +101,7 @@ fn place_for<Q: Clone + PartialEq, T>(answers: &mut Vec<(Q, Shared<T>)>, asked: 
     })
 }
 
-impl KeptAnswers {
+impl AnswerCache {
     pub(super) fn forget(&self) {
         *self.state() = State::default();
     }
@@ -177,7 +177,7 @@ impl Workspace {
 
     /// How many pages match `query`, whoever may see them, from the cache if memory is still at `mark`. Only for pages
     /// of a thread: a mark does not cover others.
-    pub(super) async fn kept_page_count(
+    pub(super) async fn cached_page_count(
         &self,
         mark: Option<MemoryMark>,
         query: &PageQuery,
@@ -195,7 +195,7 @@ impl Workspace {
     }
 
     /// What exports say of all remembered entries, if it is cached and nothing has changed since commit `since`.
-    pub(super) fn kept_parts(&self, mark: Option<MemoryMark>, since: Seq) -> Option<Arc<[PartRef]>> {
+    pub(super) fn cached_export_parts(&self, mark: Option<MemoryMark>, since: Seq) -> Option<Arc<[PartRef]>> {
         let mark = mark.filter(|mark| mark.since <= since)?;
         self.inner.kept.at(mark, |state| state.parts.clone())
     }
@@ -207,13 +207,13 @@ impl Workspace {
     }
 
     /// Whether it was found at `mark`, no longer than `patience` before `now`, that nothing was due for tidying.
-    pub(super) fn is_tidy(&self, mark: Option<MemoryMark>, now: Timestamp, patience: Duration) -> bool {
+    pub(super) fn was_recently_tidy(&self, mark: Option<MemoryMark>, now: Timestamp, patience: Duration) -> bool {
         let found = mark.and_then(|mark| self.inner.kept.at(mark, |state| state.tidy));
         found.is_some_and(|at| at <= now && now.since(at) < patience)
     }
 
     /// Remembers that nothing was due at `now`.
-    pub(super) fn keep_tidy(&self, mark: Option<MemoryMark>, now: Timestamp) {
+    pub(super) fn remember_tidy(&self, mark: Option<MemoryMark>, now: Timestamp) {
         let Some(mark) = mark else { return };
         self.inner.kept.at(mark, |state| state.tidy.replace(now));
     }
@@ -225,7 +225,7 @@ impl Workspace {
         whose: Whose,
         query: &EntryQuery,
     ) -> Result<Vec<Entry>, WorkspaceError> {
-        let first = self.kept_entries(mark, whose, query).await?;
+        let first = self.cached_entries(mark, whose, query).await?;
         let (mut all, mut next) = (first.items.clone(), first.next.clone());
         while next.is_some() {
             let rest = EntryQuery {
@@ -240,7 +240,7 @@ impl Workspace {
     }
 
     /// What `query` finds with the visibility of `whose`, from the cache if memory is still at `mark`.
-    pub(super) async fn kept_entries(
+    pub(super) async fn cached_entries(
         &self,
         mark: Option<MemoryMark>,
         whose: Whose,
@@ -286,7 +286,7 @@ mod tests {
         }
     }
 
-    fn place(kept: &KeptAnswers, mark: MemoryMark, limit: u32) -> Option<Shared<u64>> {
+    fn place(kept: &AnswerCache, mark: MemoryMark, limit: u32) -> Option<Shared<u64>> {
         let query = PageQuery {
             limit,
             ..PageQuery::default()
@@ -296,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn concurrent_equal_queries_share_one_answer_until_memory_changes() {
-        let kept = KeptAnswers::default();
+        let kept = AnswerCache::default();
         let asked = Mutex::new(0);
         let answer = async |number, limit| {
             let ask = async || {
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn query_at_an_older_mark_does_not_evict_newer_answers() {
-        let kept = KeptAnswers::default();
+        let kept = AnswerCache::default();
         let first = place(&kept, mark(2), 7).unwrap();
         assert!(place(&kept, mark(1), 7).is_none());
         assert!(Arc::ptr_eq(&first, &place(&kept, mark(2), 7).unwrap()));

@@ -13,7 +13,7 @@ pub(crate) struct Held<S> {
 
 /// Those of `held` to drop so that the others take no more than `bytes_max` together: the ones that were not queried
 /// for the longest time.
-pub(crate) fn without_room<S>(mut held: Vec<Held<S>>, bytes_max: usize) -> Vec<S> {
+pub(crate) fn indexes_to_drop<S>(mut held: Vec<Held<S>>, bytes_max: usize) -> Vec<S> {
     held.sort_by_key(|index| std::cmp::Reverse(index.asked_at));
     let mut left = bytes_max;
     let mut gone = Vec::new();
@@ -39,14 +39,14 @@ mod tests {
                 .map(|((space, asked_at), bytes)| Held { asked_at, bytes, space });
             held.collect::<Vec<_>>()
         };
-        assert_eq!(without_room(held([10, 10, 10, 10]), 40), [""; 0]);
-        assert_eq!(without_room(held([10, 10, 10, 10]), 39), ["b"]);
-        assert_eq!(without_room(held([10, 10, 10, 10]), 20), ["d", "b"]);
+        assert_eq!(indexes_to_drop(held([10, 10, 10, 10]), 40), [""; 0]);
+        assert_eq!(indexes_to_drop(held([10, 10, 10, 10]), 39), ["b"]);
+        assert_eq!(indexes_to_drop(held([10, 10, 10, 10]), 20), ["d", "b"]);
         assert_eq!(
-            without_room(held([30, 1, 10, 1]), 20),
+            indexes_to_drop(held([30, 1, 10, 1]), 20),
             ["a", "d", "b"],
             "what is left is the newest"
         );
-        assert_eq!(without_room(held([1, 1, 50, 1]), 20), ["c", "a", "d", "b"]);
+        assert_eq!(indexes_to_drop(held([1, 1, 50, 1]), 20), ["c", "a", "d", "b"]);
     }
 }

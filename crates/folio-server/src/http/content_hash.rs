@@ -14,10 +14,10 @@ use super::input::{self, BodyLimit};
 
 /// The hash of the content of a request: everything except its method, path and key.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said(pub(crate) [u8; 32]);
+pub(crate) struct ContentHash(pub(crate) [u8; 32]);
 
 /// Reads the body of a request that has a key before the handler does, and stores the hash of its content.
-pub(crate) async fn noted(request: Request, next: Next) -> Response {
+pub(crate) async fn record_content_hash(request: Request, next: Next) -> Response {
     // An import writes item by item, and none of its writes uses the key.
     if !request.headers().contains_key(KEY) || request.uri().path().ends_with("/import") {
         return next.run(request).await;
@@ -29,17 +29,17 @@ pub(crate) async fn noted(request: Request, next: Next) -> Response {
         Ok(body) => body,
         Err(error) => return input::refused(&error, limit).into_response(),
     };
-    let said = said(&parts.headers, parts.uri.query().unwrap_or_default(), &body);
+    let said = hash_content(&parts.headers, parts.uri.query().unwrap_or_default(), &body);
     parts.extensions.insert(said);
     next.run(Request::from_parts(parts, Body::from(body))).await
 }
 
 /// Hashes the content of a request. The order of the fields of a JSON body makes no difference.
-fn said(headers: &HeaderMap, query: &str, body: &[u8]) -> Said {
+fn hash_content(headers: &HeaderMap, query: &str, body: &[u8]) -> ContentHash {
     let version = headers.get(header::IF_MATCH).map(|version| version.as_bytes());
     let sorted = serde_json::from_slice(&readable(body)).map(|value: Value| canonical(value).to_string());
     let body = sorted.as_ref().map_or(body, |sorted| sorted.as_bytes());
-    Said(digest_of([query.as_bytes(), version.unwrap_or_default(), body]))
+    ContentHash(digest_of([query.as_bytes(), version.unwrap_or_default(), body]))
 }
 
 #[cfg(test)]
@@ -53,14 +53,14 @@ mod tests {
         let bare = HeaderMap::new();
         let mut of_a_version = HeaderMap::new();
         of_a_version.insert(header::IF_MATCH, HeaderValue::from_static("\"3\""));
-        let first = said(&bare, "", br#"{"a": {"b": 1, "c": 2}, "d": []}"#).0;
-        assert_eq!(first, said(&bare, "", br#"{"d":[],"a":{"c":2,"b":1}}"#).0);
+        let first = hash_content(&bare, "", br#"{"a": {"b": 1, "c": 2}, "d": []}"#).0;
+        assert_eq!(first, hash_content(&bare, "", br#"{"d":[],"a":{"c":2,"b":1}}"#).0);
         let others = [
-            said(&bare, "", br#"{"d":[],"a":{"c":2,"b":"1"}}"#),
-            said(&bare, "base_version=2", br#"{"d":[],"a":{"c":2,"b":1}}"#),
-            said(&of_a_version, "", br#"{"d":[],"a":{"c":2,"b":1}}"#),
-            said(&bare, "", b"not JSON"),
-            said(&bare, "", b""),
+            hash_content(&bare, "", br#"{"d":[],"a":{"c":2,"b":"1"}}"#),
+            hash_content(&bare, "base_version=2", br#"{"d":[],"a":{"c":2,"b":1}}"#),
+            hash_content(&of_a_version, "", br#"{"d":[],"a":{"c":2,"b":1}}"#),
+            hash_content(&bare, "", b"not JSON"),
+            hash_content(&bare, "", b""),
         ];
         assert!(others.iter().all(|other| other.0 != first));
     }

@@ -9,9 +9,9 @@ use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 
 /// The ids of these requests.
 #[derive(Debug, Default)]
-pub(super) struct UnderWay(HashSet<RequestId>);
+pub(super) struct PendingRequests(HashSet<RequestId>);
 
-impl UnderWay {
+impl PendingRequests {
     /// Records that `id` is being answered.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl UnderWay {
 }
 
 /// Returns the id of the request that `message` is.
-pub(super) fn asked_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+pub(super) fn id_of_request(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Request(request) => Some(&request.id),
         _ => None,
@@ -46,7 +46,7 @@ pub(super) fn asked_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&Reques
 }
 
 /// Returns the id of the request that `message` cancels: nobody waits for its answer, and it gets none.
-pub(super) fn taken_back_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+pub(super) fn id_of_cancelled(message: &RxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Notification(JsonRpcNotification {
             notification: ClientNotification::CancelledNotification(taken_back),
@@ -57,7 +57,7 @@ pub(super) fn taken_back_in(message: &RxJsonRpcMessage<RoleServer>) -> Option<&R
 }
 
 /// Returns the id of the request that `message` answers.
-pub(super) fn answered_in(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
+pub(super) fn id_of_answered(message: &TxJsonRpcMessage<RoleServer>) -> Option<&RequestId> {
     match message {
         JsonRpcMessage::Response(response) => Some(&response.id),
         JsonRpcMessage::Error(error) => error.id.as_ref(),

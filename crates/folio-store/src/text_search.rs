@@ -24,19 +24,19 @@ const CUT: char = '…';
 const BEFORE_CUT_BYTES: usize = 8 * NOTE_TEXT_BYTES;
 
 /// Those of `texts` that are long enough to be searched for.
-pub(crate) fn looked_for(texts: &[String]) -> BTreeSet<&str> {
+pub(crate) fn searchable_texts(texts: &[String]) -> BTreeSet<&str> {
     let texts = texts.iter().map(|text| text.trim());
     texts.filter(|text| text.len() >= LEAST).collect()
 }
 
 /// Texts to search for as people read them, by [`Sought`]: the request may spell them differently than the store.
-pub(crate) struct Wanted<'t> {
+pub(crate) struct SearchTexts<'t> {
     texts: Vec<(&'t str, Needle)>,
     /// Their beginnings in the form that is compared: searched for where a note was cut.
     beginnings: Vec<String>,
 }
 
-impl<'t> Wanted<'t> {
+impl<'t> SearchTexts<'t> {
     /// All of `texts`.
     pub(crate) fn of(texts: impl IntoIterator<Item = &'t str>) -> Self {
         let texts = texts.into_iter().map(|text| (text, Needle::new(text)));
@@ -166,7 +166,7 @@ pub(crate) fn without_words(note: &str) -> serde_json::Result<String> {
 }
 
 /// Reports that a text occurs at `place`.
-pub(crate) fn tell(residue: &mut Residue, place: String) {
+pub(crate) fn report_place(residue: &mut Residue, place: String) {
     if residue.found.len() < TOLD && !residue.found.contains(&place) {
         residue.found.push(place);
     }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn truncated_note_matches_if_it_ends_inside_a_sought_text_m7_6_50() {
         let texts = ["Old \nMILL by the café \"Au lait\"".to_owned(), "tiny".to_owned()];
-        let wanted = Wanted::of_notes(&texts);
+        let wanted = SearchTexts::of_notes(&texts);
         for (note, says) in [
             (r#"{"a":"see the old mill b… (1399 bytes)","b":1}"#, true),
             (r#"{"a":"see the old\nmill by the cafe… (1399 bytes)"}"#, true),
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn sought_text_is_found_despite_case_accents_spacing_and_encoding() {
-        let wanted = Wanted::of(["Old MILL", "Café"]);
+        let wanted = SearchTexts::of(["Old MILL", "Café"]);
         for (bytes, found) in [
             (&br#"{"a":"the OLD\nmill"}"#[..], &["Old MILL"][..]),
             ("cafe\u{301}, old  mill".as_bytes(), &["Old MILL", "Café"]),

@@ -14,12 +14,12 @@ const AT_ONCE_WAITING: usize = 256;
 
 /// The places for all requests of a server.
 #[derive(Debug, Clone)]
-pub(super) struct Turns {
+pub(super) struct RequestSlots {
     working: Arc<Semaphore>,
     waiting: Arc<Semaphore>,
 }
 
-impl Default for Turns {
+impl Default for RequestSlots {
     fn default() -> Self {
         Self {
             working: Arc::new(Semaphore::new(AT_ONCE)),
@@ -30,14 +30,14 @@ impl Default for Turns {
 
 /// The turn of one request: it holds a place from when its turn comes until it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn {
-    turns: Turns,
+pub(super) struct RequestSlot {
+    turns: RequestSlots,
     place: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
-impl Turn {
+impl RequestSlot {
     /// Creates a turn that has not come yet.
-    pub(super) fn of(turns: &Turns) -> Self {
+    pub(super) fn of(turns: &RequestSlots) -> Self {
         Self {
             turns: turns.clone(),
             place: Mutex::default(),
@@ -45,7 +45,7 @@ impl Turn {
     }
 
     /// Waits until the turn comes.
-    pub(super) async fn comes(&self) {
+    pub(super) async fn acquire(&self) {
         // The semaphores are never closed.
         let place = Arc::clone(&self.turns.working).acquire_owned().await.ok();
         *self.place.lock() = place;
@@ -53,12 +53,12 @@ impl Turn {
 
     /// Waits for `what` others do and leaves the place to other requests meanwhile, since they may be those who do it.
     /// Returns `None` at once if too many requests wait already.
-    pub(super) async fn left_for<T>(&self, what: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+    pub(super) async fn release_while<T>(&self, what: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let waiting = self.turns.waiting.try_acquire().ok()?;
         drop(self.place.lock().take());
         let came = what.await;
         drop(waiting);
-        self.comes().await;
+        self.acquire().await;
         Some(came)
     }
 }
@@ -74,18 +74,18 @@ mod tests {
 
     #[test]
     fn waiting_request_frees_its_slot_and_takes_one_again_afterwards() {
-        let turns = Turns::default();
+        let turns = RequestSlots::default();
         let free = || turns.working.available_permits();
-        let turn = Turn::of(&turns);
-        assert_eq!(turn.comes().now_or_never(), Some(()));
+        let turn = RequestSlot::of(&turns);
+        assert_eq!(turn.acquire().now_or_never(), Some(()));
         assert_eq!(free(), AT_ONCE - 1);
         {
             let what = pin!(pending::<()>());
-            let mut waits = Box::pin(turn.left_for(what));
+            let mut waits = Box::pin(turn.release_while(what));
             assert_eq!(waits.as_mut().now_or_never(), None);
             assert_eq!(free(), AT_ONCE);
         }
-        assert_eq!(turn.left_for(pin!(async { 7 })).now_or_never(), Some(Some(7)));
+        assert_eq!(turn.release_while(pin!(async { 7 })).now_or_never(), Some(Some(7)));
         assert_eq!(free(), AT_ONCE - 1);
         drop(turn);
         assert_eq!(free(), AT_ONCE);
@@ -93,14 +93,14 @@ mod tests {
 
     #[test]
     fn request_does_not_wait_when_too_many_already_wait() {
-        let turns = Turns::default();
-        let turn = Turn::of(&turns);
+        let turns = RequestSlots::default();
+        let turn = RequestSlot::of(&turns);
         let all = turns
             .waiting
             .try_acquire_many(u32::try_from(AT_ONCE_WAITING).unwrap())
             .unwrap();
-        assert_eq!(turn.left_for(pin!(pending::<()>())).now_or_never(), Some(None));
+        assert_eq!(turn.release_while(pin!(pending::<()>())).now_or_never(), Some(None));
         drop(all);
-        assert_eq!(turn.left_for(pin!(pending::<()>())).now_or_never(), None);
+        assert_eq!(turn.release_while(pin!(pending::<()>())).now_or_never(), None);
     }
 }

@@ -55,7 +55,7 @@ impl Workspace {
         }
         let note = match answer {
             Ok(entry) => {
-                let (component, noun) = place_of(entry.kind);
+                let (component, noun) = component_and_noun(entry.kind);
                 about(self.noted(component, &format!("get_{noun}")), entry)
             }
             // A refusal is noted where it is decided.
@@ -82,19 +82,19 @@ impl Workspace {
 
     /// Notes that `actor` was not allowed to do something. `verb` is what it tried: `update`, `archive`.
     pub(super) fn note_refusal(&self, actor: &Actor, verb: &str, entry: Option<&Entry>, refused: &WorkspaceError) {
-        let (component, noun) = entry.map_or(("memory", "entry"), |entry| place_of(entry.kind));
+        let (component, noun) = entry.map_or(("memory", "entry"), |entry| component_and_noun(entry.kind));
         let note = TraceNote::new(self.now(), actor, component, &format!("{verb}_{noun}"));
         let note = match entry {
             Some(entry) => about(note, entry),
             None => note,
         };
-        self.note(note.with_status(DENIED).with_detail(why(refused)));
+        self.note(note.with_status(DENIED).with_detail(error_detail(refused)));
     }
 
     /// Notes that `actor` was not allowed to do something that does not concern a single entry.
     pub(super) fn note_refusal_of(&self, actor: &Actor, component: &str, operation: &str, refused: &WorkspaceError) {
         let note = TraceNote::new(self.now(), actor, component, operation);
-        self.note(note.with_status(DENIED).with_detail(why(refused)));
+        self.note(note.with_status(DENIED).with_detail(error_detail(refused)));
     }
 
     /// Notes that a change of `entry` failed (seed 004). A refusal was noted where it was decided.
@@ -103,13 +103,15 @@ impl Workspace {
             return;
         }
         let found = self.read_entry(entry).await.ok();
-        let (component, noun) = found.as_ref().map_or(("memory", "entry"), |entry| place_of(entry.kind));
+        let (component, noun) = found
+            .as_ref()
+            .map_or(("memory", "entry"), |entry| component_and_noun(entry.kind));
         let note = TraceNote::new(self.now(), actor, component, &format!("{verb}_{noun}")).with_status(FAILED);
         let (note, mut detail) = match &found {
             Some(entry) => (about(note, entry), Map::new()),
             None => (note, Map::from_iter([("entry".to_owned(), json!(entry.to_string()))])),
         };
-        detail.extend(why(error));
+        detail.extend(error_detail(error));
         self.note(note.with_detail(detail));
     }
 
@@ -118,9 +120,9 @@ impl Workspace {
         if matches!(error, WorkspaceError::Refused(_)) {
             return;
         }
-        let (component, noun) = place_of(kind);
+        let (component, noun) = component_and_noun(kind);
         let note = TraceNote::new(self.now(), actor, component, &format!("add_{noun}")).with_status(FAILED);
-        self.note(note.with_detail(why(error)));
+        self.note(note.with_detail(error_detail(error)));
     }
 
     /// Notes the corrections made before `entry` was written, if there were any.
@@ -128,14 +130,14 @@ impl Workspace {
         if warnings.is_empty() {
             return;
         }
-        let (component, noun) = place_of(entry.kind);
+        let (component, noun) = component_and_noun(entry.kind);
         let note = TraceNote::new(self.now(), actor, component, &format!("{verb}_{noun}"));
         self.note(about(note, entry).with_warnings(warnings));
     }
 }
 
 /// The component that an entry belongs to, and what an entry is called there.
-pub(super) fn place_of(kind: EntryKind) -> (&'static str, &'static str) {
+pub(super) fn component_and_noun(kind: EntryKind) -> (&'static str, &'static str) {
     match kind {
         EntryKind::Observation => ("scratch_page", "observation"),
         kind if kind.is_item() => ("scratchbook", "item"),
@@ -144,7 +146,7 @@ pub(super) fn place_of(kind: EntryKind) -> (&'static str, &'static str) {
 }
 
 /// Why something was not done: the code for programs, and the message.
-pub(super) fn why(error: &WorkspaceError) -> Map<String, Value> {
+pub(super) fn error_detail(error: &WorkspaceError) -> Map<String, Value> {
     let parts = [("code", error.code().to_owned()), ("error", error.to_string())];
     parts
         .into_iter()
@@ -159,8 +161,11 @@ fn about(note: TraceNote, entry: &Entry) -> TraceNote {
 
 /// The component that is asked, and the plural noun for what is asked for.
 fn asked_of(query: &EntryQuery) -> (&'static str, &'static str) {
-    let mut parts = query.kinds.iter().map(|kind| place_of(*kind).0);
-    match (parts.next(), parts.all(|part| part == place_of(query.kinds[0]).0)) {
+    let mut parts = query.kinds.iter().map(|kind| component_and_noun(*kind).0);
+    match (
+        parts.next(),
+        parts.all(|part| part == component_and_noun(query.kinds[0]).0),
+    ) {
         (Some("scratch_page"), true) => ("scratch_page", "observations"),
         (Some("scratchbook"), true) => ("scratchbook", "items"),
         _ => ("memory", "entries"),
