@@ -204,11 +204,7 @@ impl Run {
             .iter()
             .take_while(|(at, _)| *at <= now)
             .map(|(_, index)| *index);
-        actions.extend(
-            self.awaiting_answer
-                .iter()
-                .filter_map(|index| self.unattended(*index, now)),
-        );
+        actions.extend(self.unanswered.iter().filter_map(|index| self.unattended(*index, now)));
         actions.extend(self.pending_rejection_events().into_iter().map(Action::Record));
         let (mut ahead, mut lanes, mut listed) = (Ahead::default(), Lanes::default(), 0_u64);
         let mut ready = self.ready.in_order();
@@ -369,7 +365,7 @@ impl Run {
             .deadline
             .filter(|_| self.nodes.first().is_some_and(|root| root.cancel.is_none()));
         let questions = self
-            .awaiting_answer
+            .unanswered
             .iter()
             .filter_map(|index| self.agent(*index)?.question.as_ref()?.deadline);
         let own = self.next_own_deadline();

@@ -65,7 +65,7 @@ pub struct Run {
     /// The models that may be asked, if the driver has any. Not derived from the journal.
     pub(super) equipment: Option<Arc<Equipment>>,
     /// Nodes that wait for a person's answer.
-    pub(super) awaiting_answer: BTreeSet<usize>,
+    pub(super) unanswered: BTreeSet<usize>,
     /// The answers of people, by question.
     pub(super) answers: BTreeMap<String, Fact>,
     /// What memory held when a task was last briefed.
@@ -180,7 +180,7 @@ impl Run {
             finished: BTreeMap::new(),
             cancel_requests: 0,
             equipment: None,
-            awaiting_answer: BTreeSet::new(),
+            unanswered: BTreeSet::new(),
             answers: BTreeMap::new(),
             last_briefed_memory: Arc::default(),
             actions: 0,

@@ -347,7 +347,7 @@ impl Run {
         let node = &self.nodes[index];
         let is_answered = || {
             let asked = self.asked_about.get(&index);
-            asked.is_some_and(|asked| asked.answer.is_some()) && !self.awaiting_answer.contains(&index)
+            asked.is_some_and(|asked| asked.answer.is_some()) && !self.unanswered.contains(&index)
         };
         match node.state {
             NodeState::WaitingInput if is_answered() && node.agent.is_some() => NodeState::Executing,

@@ -179,7 +179,7 @@ impl Run {
                 agent.handed += u32::from(question.is_task());
                 agent.question = Some(question.clone());
                 self.ready.remove(&index);
-                self.awaiting_answer.insert(index);
+                self.unanswered.insert(index);
                 Ok(())
             }
             Event::Answered { node, answer, by } => self.apply_person_answer(*node, answer, by),

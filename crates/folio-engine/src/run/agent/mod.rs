@@ -122,7 +122,7 @@ impl Run {
     /// Drops the state of a task that a model did and that has ended.
     pub(super) fn agent_ended(&mut self, index: usize) {
         self.orphan_call(index);
-        self.awaiting_answer.remove(&index);
+        self.unanswered.remove(&index);
         self.nodes[index].tally = self.tally(index);
         self.nodes[index].agent = None;
     }

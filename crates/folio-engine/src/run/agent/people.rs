@@ -91,7 +91,7 @@ impl Run {
     /// The questions that wait for people. A task that is being stopped no longer asks, even if its end is not recorded
     /// yet.
     fn asked_of_people(&self) -> impl Iterator<Item = (usize, &Question)> {
-        let waiting = self.awaiting_answer.iter().copied();
+        let waiting = self.unanswered.iter().copied();
         let waiting = waiting.filter(|index| self.nodes[*index].state == NodeState::WaitingInput);
         waiting.filter_map(|index| Some((index, self.agent(index)?.question.as_deref()?)))
     }
@@ -232,7 +232,7 @@ impl Run {
             return self.criterion_answered(node, answer, by);
         }
         let index = self.agent_steps_to(node, Move::Start, "answered")?;
-        self.awaiting_answer.remove(&index);
+        self.unanswered.remove(&index);
         self.make_ready(index);
         let is_for_person = self.is_for_person_at(index);
         let entry = answer_entry(self.id, &self.next_answer(node), node);
@@ -253,7 +253,7 @@ impl Run {
     /// Takes in a person's answer about a criterion or its command.
     fn criterion_answered(&mut self, node: NodeId, answer: &str, by: &str) -> Result<(), JournalError> {
         let index = self.agent_steps_to(node, Move::Verify, "answered")?;
-        self.awaiting_answer.remove(&index);
+        self.unanswered.remove(&index);
         self.make_ready(index);
         let (_, agent) = self.agent_at(node, "answered")?;
         let Some(question) = agent.question.take() else {
