@@ -78,7 +78,7 @@ pub fn answer_state(entry: &Entry, now: Timestamp) -> State {
     }
 }
 
-/// The progress of the goal that the entries `linked` belong to. Expired ([`stands`]) and superseded entries do not
+/// The progress of the goal that the entries `linked` belong to. Expired ([`answer_state`]) and superseded entries do not
 /// count, nor do reflections (patterns and facts), which nobody closes. Any other archived entry counts as closed.
 #[must_use]
 pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
@@ -100,7 +100,7 @@ pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
 }
 
 /// What becomes of a pending action with these confirmations: done once all are settled, archived if one was declined,
-/// and unchanged while one is outstanding. An expired confirmation ([`stands`]) does not answer.
+/// and unchanged while one is outstanding. An expired confirmation ([`answer_state`]) does not answer.
 #[must_use]
 pub fn settle_action(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Option<Vec<FieldChange>> {
     let answered = |entry: &&Entry| matches!(answer_state(entry, now), State::Settled | State::Archived);

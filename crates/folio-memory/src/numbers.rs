@@ -56,7 +56,7 @@ pub fn normalize_numbers(value: Value) -> Value {
     }
 }
 
-/// Whether `value` is or contains a number that has another written form: see [`in_one_form`].
+/// Whether `value` is or contains a number that has another written form: see [`normalize_numbers`].
 #[must_use]
 pub fn needs_number_normalizing(value: &Value) -> bool {
     match value {

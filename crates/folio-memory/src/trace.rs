@@ -101,7 +101,7 @@ impl TraceNote {
     }
 
     /// Creates a note that `actor` had something forgotten. Notes that others made before it but deliver later are kept
-    /// without their words ([`TraceNote::may_say`]).
+    /// without their words ([`TraceNote::may_keep_words`]).
     #[must_use]
     pub fn of_forgetting(at: Timestamp, actor: &Actor) -> Self {
         Self::new(at, actor, FORGETTING.0, FORGETTING.1)

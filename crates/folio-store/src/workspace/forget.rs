@@ -33,7 +33,7 @@ pub struct ForgetFilter {
     pub entries: Vec<EntryRef>,
     /// The entry matches this query, whatever its status, its lifetime and its place in a list.
     pub query: EntryQuery,
-    /// The entry contains this text, as [`Sought`] finds it, ignoring case and whitespace: in the title, the body, a
+    /// The entry contains this text, as [`Needle`] finds it, ignoring case and whitespace: in the title, the body, a
     /// tag, the context, the metadata, in an earlier version of them, or in the reason for a change.
     pub text: Option<String>,
 }
