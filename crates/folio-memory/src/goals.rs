@@ -78,8 +78,8 @@ pub fn answer_state(entry: &Entry, now: Timestamp) -> State {
     }
 }
 
-/// The progress of the goal that the entries `linked` belong to. Expired ([`answer_state`]) and superseded entries do not
-/// count, nor do reflections (patterns and facts), which nobody closes. Any other archived entry counts as closed.
+/// The progress of the goal that the entries `linked` belong to. Expired ([`answer_state`]) and superseded entries do
+/// not count, nor do reflections (patterns and facts), which nobody closes. Any other archived entry counts as closed.
 #[must_use]
 pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
     let (mut open, mut closed) = (0_u32, 0_u32);

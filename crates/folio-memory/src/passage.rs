@@ -24,8 +24,8 @@ const INSIDE_MAX: u64 = 3;
 /// The part to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
-    /// A range of bytes, counted from 0, with an exclusive end. A character belongs to the range that its first byte is in, so
-    /// that adjacent ranges together are the text.
+    /// A range of bytes, counted from 0, with an exclusive end. A character belongs to the range that its first byte is
+    /// in, so that adjacent ranges together are the text.
     Bytes {
         /// The first byte.
         from: u64,

@@ -9,9 +9,9 @@ use crate::numbers::quote_oversized_numbers;
 /// The escape of U+FFFD, which replaces a lone surrogate, without its backslash.
 const REPLACEMENT: &[u8] = b"ufffd";
 
-/// Returns `json` with numbers that are too large replaced by their texts ([`quote_oversized_numbers`]), and with lone surrogates,
-/// which JavaScript writes when it cuts a pair (`\ud83d` alone), replaced by U+FFFD. So neither makes the whole input
-/// unreadable.
+/// Returns `json` with numbers that are too large replaced by their texts ([`quote_oversized_numbers`]), and with lone
+/// surrogates, which JavaScript writes when it cuts a pair (`\ud83d` alone), replaced by U+FFFD. So neither makes the
+/// whole input unreadable.
 #[must_use]
 pub fn readable(json: &[u8]) -> Cow<'_, [u8]> {
     let mut kept = quote_oversized_numbers(json);

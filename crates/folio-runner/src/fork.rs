@@ -53,8 +53,8 @@ impl Runner {
     ///
     /// # Errors
     ///
-    /// `Fork` if there is no such moment; `NeedsModel` or `NotEquipped` if it cannot be driven here and is not to be paused;
-    /// `NotAPerson` if `source` may do what only people allow, and `actor` is not a person; `Store`, `Journal`.
+    /// `Fork` if there is no such moment; `NeedsModel` or `NotEquipped` if it cannot be driven here and is not to be
+    /// paused; `NotAPerson` if `source` may do what only people allow, and `actor` is not a person; `Store`, `Journal`.
     pub async fn fork(
         &self,
         source: RunId,

@@ -15,9 +15,9 @@
 //! - `book`: the scratchbook of the run's thread, for tools
 //! - `prefer`: which calls come first when more are due than may be under way
 //! - [`watch`]: a run as other processes see it, live; `folded`: runs that somebody looked at, cached for a minute;
-//!   [`observer`]: a run followed while this process drives it, for observers; `journal`: the journal read part by part;
-//!   `fork`: a new run from a moment of another one; `takeover`: the files that a fork copies; `left_folders`: run
-//!   folders of forks that never began; `replay`: whether the pages of a run match its journal; `journals`: checks
+//!   [`observer`]: a run followed while this process drives it, for observers; `journal`: the journal read part by
+//!   part; `fork`: a new run from a moment of another one; `takeover`: the files that a fork copies; `left_folders`:
+//!   run folders of forks that never began; `replay`: whether the pages of a run match its journal; `journals`: checks
 //!   whether all journals can be read
 //! - [`cassette`]: records what the models of a run answer, and replays a run with it
 

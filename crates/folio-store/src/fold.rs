@@ -223,7 +223,8 @@ impl Part {
         self.left == 0
     }
 
-    /// Takes in the next commit with its record's text; returns false if nothing after it can be read ([`is_from_newer_version`]).
+    /// Takes in the next commit with its record's text; returns false if nothing after it can be read
+    /// ([`is_from_newer_version`]).
     pub(crate) fn take(&mut self, seq: Seq, at: Timestamp, text: &str) -> serde_json::Result<bool> {
         self.left = self.left.saturating_sub(text.len());
         self.journal.bytes += text.len();

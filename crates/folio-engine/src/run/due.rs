@@ -39,8 +39,8 @@ pub enum Action {
     /// Offload the beginning of the conversation, and record the text that replaces it as [`Event::Compacted`]. If a
     /// compactor is asked, record that first ([`CompactAction::compacting`]), and begin once it is committed.
     Compact(Box<CompactAction>),
-    /// Make these checks, then record what [`Run::check_findings_event`] returns. If commands are among them, record that first
-    /// ([`CheckAction::begins`]), and begin once it is committed.
+    /// Make these checks, then record what [`Run::check_findings_event`] returns. If commands are among them, record
+    /// that first ([`CheckAction::begins`]), and begin once it is committed.
     Verify(Box<CheckAction>),
     /// The output that is kept under this hash has to be read first. [`Run::lacking`] names all such outputs: do
     /// nothing else of this answer before all of them were supplied and the run was asked again, so that the order of

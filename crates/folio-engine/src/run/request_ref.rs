@@ -19,8 +19,8 @@ use crate::node::NodeId;
 pub struct RequestRef {
     /// The node that asks.
     pub node: NodeId,
-    /// Identifies the question, as [`PendingApproval::mark`] and [`Question::mark`] return it. Without it, whatever the node
-    /// asks now.
+    /// Identifies the question, as [`PendingApproval::mark`] and [`Question::mark`] return it. Without it, whatever the
+    /// node asks now.
     pub mark: Option<String>,
 }
 

@@ -266,7 +266,8 @@ impl Sim {
         self.record(event);
     }
 
-    /// Ends one of the calls under way: those of tools come first, then those of models, those of compactors, and commands that check.
+    /// Ends one of the calls under way: those of tools come first, then those of models, those of compactors, and
+    /// commands that check.
     fn end_nth(&mut self, index: usize) {
         if let Some(index) = index.checked_sub(self.under_way.len() + self.asking.len() + self.compacting.len()) {
             let check = self.checking.remove(index);

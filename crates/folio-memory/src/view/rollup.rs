@@ -133,8 +133,8 @@ impl PageLines {
         Self::of(page, tail, Naming::Pages)
     }
 
-    /// What a planner is shown of a page that a commit is about to add. [`PageLines::set_handle`] sets its handle later,
-    /// and [`PageLines::has_handle`] says whether it is set.
+    /// What a planner is shown of a page that a commit is about to add. [`PageLines::set_handle`] sets its handle
+    /// later, and [`PageLines::has_handle`] says whether it is set.
     #[must_use]
     pub fn of_new(fields: &PageFields) -> Self {
         Self::with(None, fields, Naming::Pages)
