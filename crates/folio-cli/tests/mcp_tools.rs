@@ -113,8 +113,8 @@ fn kill_of_folio_ends_the_mcp_server_without_repeating_calls_e9_12() {
     assert_eq!(line_of(&folio, "asked").lines().count(), 1, "it was called once");
 }
 
-#[test]
-fn read_only_mcp_call_is_repeated_after_a_kill_e9_12() {
+/// A house whose run `r1` was killed during a call of a tool that only reads.
+fn killed_in_a_call() -> Folio {
     let folio = folio_with("allow = [\"*\"]\n");
     folio.file("plan.yaml", plan("desk.wait", "{}"));
     let mut running = folio.process(&["run", "--plan", "plan.yaml", "--quiet"]);
@@ -123,6 +123,12 @@ fn read_only_mcp_call_is_repeated_after_a_kill_e9_12() {
     running.kill().unwrap();
     running.wait().unwrap();
     is_gone(&line_of(&folio, "pid"));
+    folio
+}
+
+#[test]
+fn read_only_mcp_call_is_repeated_after_a_kill_e9_12() {
+    let folio = killed_in_a_call();
     std::fs::remove_file(folio.path().join("asked")).unwrap();
     let mut resumed = folio.process(&["resume", "r1", "--quiet"]);
     let mut resumed = resumed.env("PATH", PATH).spawn().unwrap();
@@ -134,14 +140,7 @@ fn read_only_mcp_call_is_repeated_after_a_kill_e9_12() {
 
 #[test]
 fn run_is_resumed_only_where_its_tools_are_configured_e9_17() {
-    let folio = folio_with("allow = [\"*\"]\n");
-    folio.file("plan.yaml", plan("desk.wait", "{}"));
-    let mut running = folio.process(&["run", "--plan", "plan.yaml", "--quiet"]);
-    let mut running = running.env("PATH", PATH).spawn().unwrap();
-    assert!(line_of(&folio, "asked").contains("wait"));
-    running.kill().unwrap();
-    running.wait().unwrap();
-    is_gone(&line_of(&folio, "pid"));
+    let folio = killed_in_a_call();
     let (here, away) = (folio.path().join("folio.toml"), folio.path().join("away.toml"));
     std::fs::rename(&here, &away).unwrap();
     assert_snapshot!(folio.seen(&["resume", "r1"]), @r"

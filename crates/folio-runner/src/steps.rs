@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use folio_engine::event::FORMAT;
-use folio_engine::plan::{Check, Criterion, Plan, Step, Task, Work};
+use folio_engine::plan::{self, Check, Criterion, Plan, Step, Work};
 use folio_engine::run::{AskAction, CheckAction, CompactAction};
 use folio_engine::{Action, CallAction, Event, NodeId, NodeState, Run, projection};
 use folio_memory::{Change, Timestamp, TraceNote};
@@ -356,7 +356,9 @@ pub fn needs_model(plan: &Plan) -> bool {
     let judged = |criteria: &[Criterion]| criteria.iter().any(|one| one.check == Check::Judge);
     !model_tasks(&plan.steps).is_empty()
         || judged(&plan.criteria)
-        || tasks_of(&plan.steps).into_iter().any(|task| judged(&task.criteria))
+        || plan::tasks_of(&plan.steps)
+            .into_iter()
+            .any(|task| judged(&task.criteria))
 }
 
 /// The names of a plan's tasks that need a model; without a plan, that is the goal.
@@ -365,30 +367,10 @@ pub(crate) fn model_tasks(steps: &[Step]) -> Vec<String> {
     if steps.is_empty() {
         return vec!["the goal".to_owned()];
     }
-    let tasks = tasks_of(steps).into_iter();
+    let tasks = plan::tasks_of(steps).into_iter();
     let found: BTreeSet<_> = tasks
         .filter(|task| matches!(task.work, Work::Model) && task.needs_model())
         .map(|task| task.id.to_string())
         .collect();
     found.into_iter().collect()
-}
-
-/// All tasks that are written out in `steps`, including those of sub-plans.
-fn tasks_of(steps: &[Step]) -> Vec<&Task> {
-    let mut found = Vec::new();
-    let mut stack: Vec<&Step> = steps.iter().collect();
-    while let Some(step) = stack.pop() {
-        match step {
-            Step::Task(task) => {
-                if let Work::Plan(plan) = &task.work {
-                    stack.extend(&plan.steps);
-                }
-                found.push(&**task);
-            }
-            Step::Parallel(group) => stack.extend(&group.steps),
-            Step::Sequence(sequence) => stack.extend(&sequence.steps),
-            Step::ForEach(for_each) => stack.push(&for_each.body),
-        }
-    }
-    found
 }

@@ -49,6 +49,7 @@ pub use parse::{Known, KnownTool, Limits, from_stored, from_value, parse};
 pub use slug::{SLUG_CHARS_MAX, Slug, SlugError};
 pub use step::{
     Call, ForEach, Group, HUMAN, Join, MAX_ITEMS_DEFAULT, Observe, OnHard, Sequence, Step, SubPlan, Task, Work,
+    tasks_of,
 };
 
 /// The JSON schema of plan files (draft 2020-12).

@@ -260,6 +260,27 @@ impl Task {
     }
 }
 
+/// All tasks that are written out in `steps`, including those of sub-plans.
+#[must_use]
+pub fn tasks_of(steps: &[Step]) -> Vec<&Task> {
+    let mut found = Vec::new();
+    let mut stack: Vec<&Step> = steps.iter().collect();
+    while let Some(step) = stack.pop() {
+        match step {
+            Step::Task(task) => {
+                if let Work::Plan(plan) = &task.work {
+                    stack.extend(&plan.steps);
+                }
+                found.push(&**task);
+            }
+            Step::Parallel(group) => stack.extend(&group.steps),
+            Step::Sequence(sequence) => stack.extend(&sequence.steps),
+            Step::ForEach(for_each) => stack.push(&for_each.body),
+        }
+    }
+    found
+}
+
 /// How a task is carried out.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::state::Run;
-use crate::plan::{HUMAN, Plan, Step, Task, Work};
+use crate::plan::{HUMAN, Plan, Step, Task, Work, tasks_of};
 
 /// What the steps of a run without a result need of the process that drives it. A process that lacks some of it can
 /// only fail these steps; another one may be able to do them.
@@ -38,20 +38,9 @@ impl Needs {
     }
 
     /// Adds what `steps` and everything written out below them need.
-    fn add_steps<'s>(&mut self, steps: impl IntoIterator<Item = &'s Step>) {
-        let mut stack: Vec<&Step> = steps.into_iter().collect();
-        while let Some(step) = stack.pop() {
-            match step {
-                Step::Task(task) => {
-                    self.add_task(task);
-                    if let Work::Plan(plan) = &task.work {
-                        stack.extend(&plan.steps);
-                    }
-                }
-                Step::Parallel(group) => stack.extend(&group.steps),
-                Step::Sequence(sequence) => stack.extend(&sequence.steps),
-                Step::ForEach(for_each) => stack.push(&for_each.body),
-            }
+    fn add_steps(&mut self, steps: &[Step]) {
+        for task in tasks_of(steps) {
+            self.add_task(task);
         }
     }
 }
@@ -82,7 +71,7 @@ impl Run {
                 // What it consists of has nodes of its own once it has begun.
                 Some(Step::Task(task)) if !node.children.is_empty() => needs.add_task(task),
                 Some(Step::Parallel(_) | Step::Sequence(_)) if !node.children.is_empty() => {}
-                Some(step) => needs.add_steps([step]),
+                Some(step) => needs.add_steps(std::slice::from_ref(step)),
                 None => {}
             }
             stack.extend(node.children.iter().copied().filter(is_to_come));
