@@ -96,7 +96,10 @@ export class House {
     return (await this.ask('POST', '/runs', body)).handle;
   }
 
-  /** Opens a page in the browser. It fails if it contacts another server, or if its script fails. */
+  /**
+   * Opens a page in the browser. It fails if it contacts another server, or if its script or a route of a test fails.
+   * `page.change(at, change)` answers requests for data at `at` with what `change` makes of the server's JSON.
+   */
   async page(path, { width = 1280, height = 800, dark = false, quiet = false } = {}) {
     const context = await this.browser.newContext({
       viewport: { width, height }, colorScheme: dark ? 'dark' : 'light', reducedMotion: 'reduce', serviceWorkers: 'block', locale: 'en-GB', timezoneId: 'UTC',
@@ -104,7 +107,23 @@ export class House {
     context.setDefaultTimeout(PATIENCE);
     const page = await context.newPage();
     const wrong = [];
-    await context.route('**/*', (route) => {
+    let isOver = false;
+    // Outside a test, an error would fail its file without a word; requests in progress fail when the page closes.
+    const guarded = (handler) => async (route) => {
+      try { await handler(route); } catch (error) {
+        if (!isOver) wrong.push(`route: ${error.stack}`);
+        await route.abort().catch(() => {});
+      }
+    };
+    const route = page.route.bind(page);
+    page.route = (at, handler, options) => route(at, guarded(handler), options);
+    page.change = (at, change) => page.route(at, async (asked) => {
+      const request = asked.request(), { pathname, search } = new URL(request.url());
+      if (request.method() !== 'GET' || request.isNavigationRequest()) return asked.fallback();
+      const told = await this.ask('GET', pathname.replace('/v1/spaces/main', '') + search);
+      return asked.fulfill({ json: change(told) });
+    });
+    await context.route('**/*', guarded((route) => {
       const url = new URL(route.request().url());
       if (url.origin !== this.base) { wrong.push(`asked ${url}`); return route.abort(); }
       const file = UI && url.pathname.startsWith('/ui/') && join(UI, url.pathname.slice(4));
@@ -114,7 +133,7 @@ export class House {
         return route.fulfill({ status, body: readFileSync(join(UI, name), 'utf8'), contentType: 'text/html; charset=utf-8', headers: { 'content-security-policy': POLICY } });
       }
       return route.continue();
-    });
+    }));
     page.on('pageerror', (error) => wrong.push(`script: ${error.stack}`));
     page.on('console', (message) => {
       // The browser's messages about error responses, and about a server that is gone, are not errors of the page.
@@ -123,6 +142,7 @@ export class House {
     });
     await page.goto(this.base + path);
     page.done = async () => {
+      isOver = true;
       await context.close();
       assert.deepEqual(wrong, []);
     };

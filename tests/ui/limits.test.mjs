@@ -56,11 +56,8 @@ describe('run limits', () => {
     const run = await house.run({ plan: { title: 'Beyond it', budget: { tokens: 1000, tool_calls: 10 }, steps: [{ id: 'a', title: 'Begin', do: LONG }] } });
     const page = await house.page(`/runs/${run}`);
     await node(page, 'Begin, running').waitFor();
-    await page.route(/\/limits$/, async (route) => {
-      if (route.request().method() !== 'GET') return route.fallback();
-      const response = await route.fetch(), told = await response.json();
-      return route.fulfill({ response, json: { ...told, limits: told.limits.map((one) => (one.what === 'tokens' ? { ...one, used: 1200, over: 200 } : one)) } });
-    });
+    const over = (limit) => (limit.what === 'tokens' ? { ...limit, used: 1200, over: 200 } : limit);
+    await page.change(/\/limits$/, (told) => ({ ...told, limits: told.limits.map(over) }));
     let dialog = await limits(page);
     await dialog.getByLabel(/Tool calls/).fill('20');
     assert.deepEqual(await change(page, dialog), { tool_calls: 20 });

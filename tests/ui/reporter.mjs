@@ -15,6 +15,8 @@ export default async function* report(events) {
       failures.push(`FAILED  ${data.name}\n${cause?.stack ?? cause}\n`);
       yield failures.at(-1);
     } else if (type === 'test:stderr') yield data.message;
+    // An error outside any test, which fails its file: nothing else says what it was.
+    else if (type === 'test:diagnostic' && /^(Error|Warning):/.test(data.message)) yield `${data.message}\n`;
   }
   yield* failures;
   const failed = failures.length;

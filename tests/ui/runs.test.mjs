@@ -572,11 +572,7 @@ describe('runs', () => {
     const page = await house.page(`/runs/${run}`);
     await node(page, 'Begin, running').waitFor();
     let begun = new Date().toISOString();
-    await page.route(`**/runs/${run}`, async (route) => {
-      if (route.request().isNavigationRequest()) return route.fallback();
-      const response = await route.fetch();
-      return route.fulfill({ response, json: { ...await response.json(), driven: false, updated_at: begun } });
-    });
+    await page.change(`**/runs/${run}`, (told) => ({ ...told, driven: false, updated_at: begun }));
     await page.reload();
     await page.locator('.state').getByText('starting').waitFor();
     begun = new Date(Date.now() - 60_000).toISOString();

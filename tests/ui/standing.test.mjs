@@ -86,14 +86,8 @@ describe('run state', () => {
     const page = await house.page('/');
     // A run whose first part began long after it.
     const later = (text) => new Date(Date.parse(text) + 70_000).toISOString();
-    await page.route(new RegExp(`/v1/.*/runs/${run}$`), async (route) => {
-      const response = await route.fetch(), told = await response.json();
-      return route.fulfill({ response, json: { ...told, updated_at: later(told.updated_at), finished_at: later(told.finished_at) } });
-    });
-    await page.route(new RegExp(`/v1/.*/runs/${run}/tree$`), async (route) => {
-      const response = await route.fetch(), told = await response.json();
-      return route.fulfill({ response, json: { ...told, nodes: told.nodes.map((one) => ({ ...one, started_at: later(one.started_at), finished_at: later(one.finished_at) })) } });
-    });
+    await page.change(new RegExp(`/v1/.*/runs/${run}$`), (told) => ({ ...told, updated_at: later(told.updated_at), finished_at: later(told.finished_at) }));
+    await page.change(new RegExp(`/v1/.*/runs/${run}/tree$`), (told) => ({ ...told, nodes: told.nodes.map((one) => ({ ...one, started_at: later(one.started_at), finished_at: later(one.finished_at) })) }));
     await page.getByRole('link', { name: 'Of one length' }).click();
     await page.locator('.state .time').getByText(/^1 min 10 s$/).waitFor();
     assert.equal(await node(page, 'Of one length, done').locator('.time').innerText(), '1 min 10 s');
@@ -188,15 +182,16 @@ describe('run state', () => {
     const clocks = async () => [await state.locator('.time').innerText(), await node(page, 'Begin, interrupted').locator('.time').innerText()];
     const before = await clocks();
     // Without a date header, nothing tells that the clock of the server differs.
-    await page.route('**/v1/**', async (route) => {
-      const response = await route.fetch(), { date, ...headers } = response.headers();
-      return route.fulfill({ response, headers });
+    await page.evaluate(() => {
+      const { get } = Headers.prototype;
+      Headers.prototype.get = function (name) { return name === 'date' ? null : get.call(this, name); };
+      window.now = Date.now;
+      Date.now = () => window.now() + 3_600_000;
+      window.settle = () => { Headers.prototype.get = get; Date.now = window.now; };
     });
-    await page.evaluate(() => { window.now = Date.now; Date.now = () => window.now() + 3_600_000; });
     await until(() => state.evaluate((one) => one.said.includes('hour ago')), 'they are looked at');
     assert.deepEqual(await clocks(), before);
-    await page.evaluate(() => { Date.now = window.now; });
-    await page.unrouteAll({ behavior: 'wait' });
+    await page.evaluate(() => window.settle());
     assert.deepEqual(await hindrances(page), []);
     // A request from the page does not bring a process to drive it.
     await page.getByRole('button', { name: 'Pause' }).click();

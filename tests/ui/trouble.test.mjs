@@ -24,9 +24,9 @@ describe('temporary failures', () => {
     const held = [];
     let many = 0;
     await page.route(new RegExp(`/runs/${run}/events$`), (route) => {
-      if (many++ > 0) { held.push(route); return; }
+      if (many++ > 0) return held.push(route);
       const body = `event: problem\ndata: ${JSON.stringify({ status: 503, detail: 'The store is away.' })}\n\n`;
-      route.fulfill({ status: 200, contentType: 'text/event-stream', body });
+      return route.fulfill({ status: 200, contentType: 'text/event-stream', body });
     });
     await page.locator(`a[href="/runs/${run}"]`).click();
     const said = page.getByRole('alert').getByText('The store is away.');
