@@ -4,9 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Counts the runs that do something, for drivers that limit how many do so at once: a run that waits for days for an
-/// answer costs memory and nothing else. Cheap to clone.
+/// answer costs memory and nothing else. A run that waited continues at once when it can, so there may be more than the
+/// limit for a while. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Busy(Arc<AtomicUsize>);
+pub struct Busy {
+    runs: Arc<AtomicUsize>,
+    /// The count that these runs are part of.
+    whole: Option<Arc<AtomicUsize>>,
+}
 
 /// A guard: the run counts as driven until this is dropped.
 #[derive(Debug)]
@@ -16,33 +21,34 @@ pub struct BusyRun {
 }
 
 impl Busy {
+    /// Creates a count of some of the runs that this one counts: they count in both.
+    #[must_use]
+    pub fn part(&self) -> Self {
+        Self {
+            runs: Arc::default(),
+            whole: Some(Arc::clone(&self.runs)),
+        }
+    }
+
     /// How many runs do something now.
     #[must_use]
     pub fn runs(&self) -> usize {
-        self.0.load(Ordering::Acquire)
+        self.runs.load(Ordering::Acquire)
     }
 
     /// Counts one more run.
     #[must_use]
     pub fn begin(&self) -> BusyRun {
-        self.0.fetch_add(1, Ordering::AcqRel);
-        self.begun()
-    }
-
-    /// Counts one more run, unless `most` do something already. A run that waited continues at once when it can, so
-    /// there may be more for a while.
-    #[must_use]
-    pub fn begin_below(&self, most: usize) -> Option<BusyRun> {
-        let more = |runs: usize| (runs < most).then_some(runs + 1);
-        let counted = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, more);
-        counted.is_ok().then(|| self.begun())
-    }
-
-    fn begun(&self) -> BusyRun {
-        BusyRun {
+        let run = BusyRun {
             count: self.clone(),
-            waits: AtomicBool::new(false),
-        }
+            waits: AtomicBool::new(true),
+        };
+        run.set_waiting(false);
+        run
+    }
+
+    fn counts(&self) -> impl Iterator<Item = &AtomicUsize> {
+        std::iter::once(&self.runs).chain(&self.whole).map(AsRef::as_ref)
     }
 }
 
@@ -52,11 +58,12 @@ impl BusyRun {
         if self.waits.swap(waits, Ordering::AcqRel) == waits {
             return;
         }
-        let count = &self.count.0;
-        if waits {
-            count.fetch_sub(1, Ordering::AcqRel);
-        } else {
-            count.fetch_add(1, Ordering::AcqRel);
+        for count in self.count.counts() {
+            if waits {
+                count.fetch_sub(1, Ordering::AcqRel);
+            } else {
+                count.fetch_add(1, Ordering::AcqRel);
+            }
         }
     }
 }
@@ -72,20 +79,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn busy_counts_only_runs_that_are_not_waiting() {
+    fn busy_and_its_parts_count_only_runs_that_are_not_waiting() {
         let busy = Busy::default();
-        let (first, second) = (busy.begin(), busy.begin_below(2).unwrap());
-        assert!(busy.begin_below(2).is_none());
+        let part = busy.part();
+        let (first, second) = (busy.begin(), part.begin());
+        assert_eq!((busy.runs(), part.runs()), (2, 1));
         first.set_waiting(true);
         first.set_waiting(true);
-        assert_eq!(busy.runs(), 1);
-        let third = busy.begin_below(2).unwrap();
-        // What it waited for is there.
+        assert_eq!((busy.runs(), part.runs()), (1, 1));
+        second.set_waiting(true);
+        assert_eq!((busy.runs(), part.runs()), (0, 0));
+        // What they waited for is there.
         first.set_waiting(false);
-        assert_eq!(busy.runs(), 3);
-        drop((second, third));
+        second.set_waiting(false);
+        assert_eq!((busy.runs(), part.runs()), (2, 1));
+        drop(second);
         first.set_waiting(true);
         drop(first);
-        assert_eq!(busy.runs(), 0);
+        assert_eq!((busy.runs(), part.runs()), (0, 0));
     }
 }

@@ -1,6 +1,7 @@
 //! The runs that this server drives: a limited number at a time, cancelled with the request that started them, and
 //! given up when the server ends.
 
+use std::collections::BTreeMap;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +11,12 @@ use folio::memory::{Actor, RunId, SpaceName};
 use folio::runner::{Busy, BusyRun, Runner, RunnerError};
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::http::problem::Problem;
+use crate::shares::{NoPlace, Place, Places, may_take};
+use crate::spaces::Spaces;
 
 /// The most runs that do something at the same time in this process.
 const MOST: usize = 8;
@@ -31,7 +33,10 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(crate) struct Driving {
     most: usize,
     busy: Busy,
-    places: Arc<Semaphore>,
+    /// The part of `busy` of each space that has started a run.
+    by_space: Mutex<BTreeMap<SpaceName, Busy>>,
+    places: Places,
+    spaces: Spaces,
     /// The runs, each with whether it was taken back, and its task.
     runs: Mutex<Vec<DrivenRun>>,
 }
@@ -43,7 +48,7 @@ type DrivenRun = ((SpaceName, RunId), CancellationToken, JoinHandle<()>);
 #[derive(Debug)]
 pub(crate) struct RunSlot {
     busy: BusyRun,
-    _held: OwnedSemaphorePermit,
+    _held: Place,
 }
 
 /// The request that started a run. Dropping it cancels the run.
@@ -58,9 +63,9 @@ impl CancelOnDrop {
 }
 
 impl Driving {
-    /// Creates the record of the runs that `runner` drives, with none yet.
-    pub(crate) fn of(runner: &Runner) -> Arc<Self> {
-        let (most, with_waiting) = if runner.has_dispatcher() {
+    /// Creates the record of the runs that are driven in `spaces`, with none yet.
+    pub(crate) fn of(spaces: Spaces) -> Arc<Self> {
+        let (most, with_waiting) = if spaces.first().has_dispatcher() {
             (MOST_ELSEWHERE, MOST_ELSEWHERE)
         } else {
             (MOST, MOST_WITH_WAITING)
@@ -68,27 +73,48 @@ impl Driving {
         Arc::new(Self {
             most,
             busy: Busy::default(),
-            places: Arc::new(Semaphore::new(with_waiting)),
+            by_space: Mutex::default(),
+            places: Places::new(with_waiting, spaces.clone()),
+            spaces,
             runs: Mutex::default(),
         })
     }
 
-    /// Takes a place for one more run. A run that only waits leaves its place to others.
-    pub(crate) fn take_slot(&self) -> Result<RunSlot, Problem> {
+    /// Returns the spaces whose runs are driven.
+    pub(crate) fn spaces(&self) -> &Spaces {
+        &self.spaces
+    }
+
+    /// Takes a place for one more run of `space`. A run that only waits leaves its place to others.
+    pub(crate) fn take_slot(&self, space: &SpaceName) -> Result<RunSlot, Problem> {
         let refused = |detail: String| {
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "runs_busy", detail)
                 .hint("wait until one of them has ended, then start it again")
         };
-        let held = Arc::clone(&self.places).try_acquire_owned();
-        let held = held.map_err(|_| {
-            refused("this server has reached its limit of runs, including those that only wait".to_owned())
+        let held = self.places.take(space).map_err(|why| {
+            refused(match why {
+                NoPlace::Full => "this server has reached its limit of runs, including those that only wait".to_owned(),
+                NoPlace::Share => {
+                    "this space has its share of the runs of this server, including those that only wait".to_owned()
+                }
+            })
         })?;
-        let busy = self.busy.begin_below(self.most);
-        let busy = busy.ok_or_else(|| {
-            let most = self.most;
-            refused(format!("{most} runs are under way, the most that one server drives"))
-        })?;
-        Ok(RunSlot { busy, _held: held })
+        let mut by_space = self.by_space.lock();
+        let here = by_space.entry(space.clone()).or_insert_with(|| self.busy.part());
+        let free = self.most.saturating_sub(self.busy.runs());
+        if !may_take(here.runs(), free, self.spaces.is_only_one()) {
+            return Err(refused(match free {
+                0 => format!("{} runs are under way, the most that one server drives", self.most),
+                _ => format!(
+                    "{} runs of this space are under way, its share of the server",
+                    here.runs()
+                ),
+            }));
+        }
+        Ok(RunSlot {
+            busy: here.begin(),
+            _held: held,
+        })
     }
 
     /// Drives the run `id` until it ends. If the returned request is dropped, the run is cancelled in the name of `by`.
@@ -222,7 +248,7 @@ mod tests {
     use folio::tools::{Effect, Registry, ToolResponse, ToolSpec};
     use futures_util::FutureExt as _;
     use serde_json::json;
-    use tokio::sync::oneshot;
+    use tokio::sync::{Semaphore, oneshot};
 
     use super::*;
 
@@ -265,18 +291,47 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn space_drives_half_of_the_runs_once_there_is_another() {
+        let (_folio, runner, _) = house().await;
+        let spaces = Spaces::of(runner);
+        let driving = Driving::of(spaces.clone());
+        let (main, other) = (SpaceName::main(), SpaceName::parse("other").expect("a name"));
+        let most = |space: &SpaceName| {
+            let mut taken = Vec::new();
+            loop {
+                match driving.take_slot(space) {
+                    Ok(slot) => taken.push(slot),
+                    Err(problem) => return (taken, problem.text()),
+                }
+            }
+        };
+        let (alone, why) = most(&main);
+        assert_eq!(alone.len(), MOST);
+        assert!(why.contains("8 runs are under way, the most"), "{why}");
+        drop(alone);
+        spaces.runner_in(&other).expect("there is room");
+        let (first, why) = most(&main);
+        assert_eq!(first.len(), MOST / 2);
+        assert!(why.contains("4 runs of this space are under way, its share"), "{why}");
+        let (second, _) = most(&other);
+        assert_eq!(second.len(), MOST / 4);
+        drop(first);
+        assert_eq!(most(&main).0.len(), MOST / 2 - 1, "half of the six that are free");
+    }
+
+    #[tokio::test]
     async fn run_requested_twice_at_once_has_one_driver() {
         let (_folio, runner, new) = house().await;
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
-        let driving = Driving::of(&runner);
-        let place = || driving.take_slot().expect("a place");
+        let driving = Driving::of(Spaces::of(runner.clone()));
+        let place = || driving.take_slot(&SpaceName::main()).expect("a place");
         let first = driving.drive(runner.clone(), id, by.clone(), place());
         assert!(driving.drive(runner.clone(), id, by, place()).is_none());
         assert!(driving.is_driving(&SpaceName::main(), id));
         let other = SpaceName::parse("other").expect("a name");
         assert!(!driving.is_driving(&other, id), "that is none of its runs");
-        assert_eq!(driving.places.available_permits(), MOST_WITH_WAITING - 1);
+        assert_eq!(driving.places.taken(), 1);
         first.expect("the first one").detach();
     }
 
@@ -284,14 +339,14 @@ mod tests {
     async fn run_is_driven_after_its_requester_leaves_during_submission() {
         let (folio, runner, new) = house().await;
         let (by, submits) = (new.actor.clone(), runner.clone());
-        let driving = Driving::of(&runner);
+        let driving = Driving::of(Spaces::of(runner.clone()));
         let (tell, told) = oneshot::channel();
         let (go_on, recording) = held(async move {
             let submitted = submits.submit_once(new).await?;
             let _kept = tell.send(submitted.id);
             Ok((submitted.id, submitted.replayed))
         });
-        let place = driving.take_slot().expect("a place");
+        let place = driving.take_slot(&SpaceName::main()).expect("a place");
         let asked = driving.begin(runner.clone(), by, Some(place), recording);
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
@@ -302,14 +357,14 @@ mod tests {
     async fn run_withdrawn_during_submission_is_cancelled() {
         let (folio, runner, new) = house_with("{id: a, do: {tool: wait, args: {ms: 60000}}}").await;
         let (by, submits) = (new.actor.clone(), runner.clone());
-        let driving = Driving::of(&runner);
+        let driving = Driving::of(Spaces::of(runner.clone()));
         let (tell, told) = oneshot::channel();
         let (go_on, recording) = held(async move {
             let (id, _) = submits.submit(new).await?;
             let _kept = tell.send(id);
             Ok(id)
         });
-        let place = driving.take_slot().expect("a place");
+        let place = driving.take_slot(&SpaceName::main()).expect("a place");
         let asked = driving.begin_for(runner.clone(), by, place, recording);
         assert!(tokio::time::timeout(Duration::ZERO, asked).await.is_err());
         go_on.send(()).expect("what was begun goes on");
@@ -339,8 +394,13 @@ mod tests {
         let (folio, runner, new) = house_with_tools(registry, steps).await;
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
-        let driving = Driving::of(&runner);
-        let asked_for = driving.drive(runner.clone(), id, by, driving.take_slot().expect("a place"));
+        let driving = Driving::of(Spaces::of(runner.clone()));
+        let asked_for = driving.drive(
+            runner.clone(),
+            id,
+            by,
+            driving.take_slot(&SpaceName::main()).expect("a place"),
+        );
         asked_for.expect("it is the first one").detach();
         called.acquire().await.expect("it is not closed").forget();
         let ending = async {
@@ -368,12 +428,17 @@ mod tests {
         let (_folio, runner, new) = house_with_tools(registry, "{id: a, do: {tool: held}}").await;
         let by = new.actor.clone();
         let (id, _) = runner.submit(new).await.expect("a run");
-        let driving = Driving::of(&runner);
-        let asked_for = driving.drive(runner.clone(), id, by, driving.take_slot().expect("a place"));
+        let driving = Driving::of(Spaces::of(runner.clone()));
+        let asked_for = driving.drive(
+            runner.clone(),
+            id,
+            by,
+            driving.take_slot(&SpaceName::main()).expect("a place"),
+        );
         asked_for.expect("it is the first one").detach();
         called.acquire().await.expect("it is not closed").forget();
         driving.wind_down(&runner).await;
-        assert_eq!(driving.places.available_permits(), MOST_WITH_WAITING);
+        assert_eq!(driving.places.taken(), 0);
     }
 
     #[test]

@@ -31,6 +31,7 @@ mod http;
 mod listen;
 pub mod mcp;
 pub mod server;
+mod shares;
 pub mod spaces;
 mod submit;
 mod ui;

@@ -158,13 +158,14 @@ impl Server {
         let failed = |source| ServeError::Bind { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let spaces = Spaces::of(runner);
         Ok(Self {
             listener,
             address,
             options: options.clone(),
             needs_token,
-            driving: Driving::of(&runner),
-            spaces: Spaces::of(runner),
+            driving: Driving::of(spaces.clone()),
+            spaces,
             mcp: None,
         })
     }

@@ -44,6 +44,11 @@ impl Spaces {
         space == self.first.workspace().space()
     }
 
+    /// Whether no other space than the first is open.
+    pub(crate) fn is_only_one(&self) -> bool {
+        self.others.lock().is_empty()
+    }
+
     /// Returns the runner of `space`, to which the caller has access.
     ///
     /// # Errors
@@ -107,15 +112,18 @@ mod tests {
 
     use super::*;
 
+    impl Spaces {
+        /// The space `main` of an empty store, whose runs have no tools.
+        pub(crate) async fn for_tests() -> Self {
+            let folio = Folio::open("memory:").await.unwrap();
+            let workspace = folio.workspace(SpaceName::main());
+            Self::of(Runner::new(workspace, Registry::empty(), RunnerOptions::default()))
+        }
+    }
+
     #[tokio::test]
     async fn each_space_has_one_runner_up_to_a_maximum() {
-        let folio = Folio::open("memory:").await.unwrap();
-        let first = Runner::new(
-            folio.workspace(SpaceName::main()),
-            Registry::empty(),
-            RunnerOptions::default(),
-        );
-        let spaces = Spaces::of(first);
+        let spaces = Spaces::for_tests().await;
         let named = |n: usize| SpaceName::parse(&format!("s{n}")).unwrap();
         for n in 1..MOST {
             let runner = spaces.runner_in(&named(n)).unwrap();

@@ -201,7 +201,7 @@ impl Caller {
     /// Returns a place to drive one more run. `None` if all places are taken and the same request was recorded before
     /// with the same key: then the run exists already.
     pub(crate) async fn take_run_slot(&self, driving: &Driving) -> Result<Option<RunSlot>, Problem> {
-        match (driving.take_slot(), self.key()) {
+        match (driving.take_slot(self.workspace.space()), self.key()) {
             (Ok(place), _) => Ok(Some(place)),
             (Err(_), Some(key)) if self.workspace.is_recorded(&self.actor, key).await? => Ok(None),
             (Err(busy), _) => Err(busy),

@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
+use folio::SpaceName;
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
 use rmcp::model::{JsonRpcError, RequestId};
@@ -17,6 +18,8 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use super::pending_requests::{PendingRequests, id_of_request};
 use crate::http::Permit;
 use crate::http::problem::Problem;
+use crate::shares::may_take;
+use crate::spaces::Spaces;
 
 /// The most sessions that may be open at the same time.
 const MOST: usize = 256;
@@ -24,13 +27,20 @@ const MOST: usize = 256;
 const SESSION: &str = "mcp-session-id";
 
 /// The open sessions. Cheap to clone.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Conversations {
     pub(super) sessions: Arc<LocalSessionManager>,
-    /// The token that opened each session, if any.
-    owners: Arc<Mutex<HashMap<String, Option<String>>>>,
+    spaces: Spaces,
+    owners: Arc<Mutex<HashMap<String, Owner>>>,
     /// The requests that are being answered in each session.
     under_way: Arc<Mutex<HashMap<String, PendingRequests>>>,
+}
+
+/// Who opened a session.
+#[derive(Debug)]
+struct Owner {
+    token: Option<String>,
+    space: SpaceName,
 }
 
 /// A request of a session, until it is answered or nobody listens any more.
@@ -54,10 +64,20 @@ impl Drop for RequestGuard {
 }
 
 impl Conversations {
+    /// Creates the record of the sessions in `spaces`, with none yet.
+    pub(super) fn of(spaces: Spaces) -> Self {
+        Self {
+            sessions: Arc::default(),
+            spaces,
+            owners: Arc::default(),
+            under_way: Arc::default(),
+        }
+    }
+
     /// Returns whether `who` opened the session `id`, or nobody did.
     fn is_of(&self, id: &str, who: Option<&str>) -> bool {
         let owners = self.owners.lock();
-        owners.get(id).is_none_or(|owner| owner.as_deref() == who)
+        owners.get(id).is_none_or(|owner| owner.token.as_deref() == who)
     }
 
     /// Records the request in the session that `headers` name, if they name one.
@@ -83,26 +103,50 @@ impl Conversations {
     }
 
     /// Records that `who` opened the session `id`, and forgets the sessions that have ended.
-    async fn opened(&self, id: &str, who: Option<String>) {
+    async fn opened(&self, id: &str, who: Owner) {
         let open = self.sessions.sessions.read().await;
         let mut owners = self.owners.lock();
         owners.retain(|id, _| open.contains_key(id.as_str()));
         owners.insert(id.to_owned(), who);
     }
+
+    /// Checks that `space` may open another session.
+    ///
+    /// # Errors
+    ///
+    /// A 503 if as many are open as this server allows, or as many of `space` as its share is.
+    async fn check_room(&self, space: &SpaceName) -> Result<(), Problem> {
+        let open = self.sessions.sessions.read().await;
+        let owners = self.owners.lock();
+        let is_here = |(id, owner): &(&String, &Owner)| owner.space == *space && open.contains_key(id.as_str());
+        let (all, here) = (open.len(), owners.iter().filter(is_here).count());
+        let free = MOST.saturating_sub(all);
+        if may_take(here, free, self.spaces.is_only_one()) {
+            return Ok(());
+        }
+        let detail = match free {
+            0 => format!("{all} sessions are open, the most that this server allows"),
+            _ => format!("{here} sessions of this space are open, its share of this server"),
+        };
+        let full = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "sessions_busy", detail);
+        Err(full.hint("end one, or wait: a session that is not used ends after five minutes"))
+    }
 }
 
-/// Refuses to begin a session when the limit is reached. Requests that belong to a session, or need none, pass.
+/// Refuses to begin a session when the limit or the share of the space is reached. Requests that belong to a session, or need none, pass.
 pub(super) async fn limit_sessions(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let has_none = !headers.contains_key(SESSION);
     let needs_one = headers
         .get("mcp-protocol-version")
         .is_none_or(|version| version.as_bytes() < b"2026-07-28".as_slice());
-    if has_none && needs_one && open.sessions.sessions.read().await.len() >= MOST {
-        let detail = format!("{MOST} sessions are open, the most that this server allows");
-        return Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
-            .hint("end one, or wait: a session that is not used ends after five minutes")
-            .into_response();
+    let permit = request.extensions().get::<Permit>();
+    if has_none
+        && needs_one
+        && let Some(permit) = permit
+        && let Err(full) = open.check_room(&permit.space).await
+    {
+        return full.into_response();
     }
     next.run(request).await
 }
@@ -119,8 +163,9 @@ pub(super) async fn restrict_to_owner(State(open): State<Conversations>, request
         return Problem::not_found("not_found", format!("there is no session {id}")).into_response();
     }
     let response = next.run(request).await;
-    if let Some(id) = session_in(response.headers()) {
-        open.opened(id, who).await;
+    if let Some((id, permit)) = session_in(response.headers()).zip(permit.as_ref()) {
+        let space = permit.space.clone();
+        open.opened(id, Owner { token: who, space }).await;
     }
     match permit.filter(Permit::has_token) {
         Some(permit) if is_stream(&response) => response.map(|body| while_it_holds(body, permit)),
@@ -171,7 +216,7 @@ mod tests {
 
     #[tokio::test]
     async fn request_id_is_reserved_until_its_response_ends() {
-        let open = Conversations::default();
+        let open = Conversations::of(Spaces::for_tests().await);
         let asked: RxJsonRpcMessage<RoleServer> =
             serde_json::from_str(r#"{"jsonrpc":"2.0","id":5,"method":"ping"}"#).unwrap();
         let of = |session: &'static str| {

@@ -90,7 +90,7 @@ impl ServerHandler for Mcp {
             .is_some()
             .then(|| canonical(Value::Object(arguments.clone())).to_string());
         let thread = arguments.remove("thread");
-        let turn = RequestSlot::of(&self.shared.turns);
+        let turn = RequestSlot::of(&self.shared.turns, self.shared.runner.workspace().space());
         let work = async {
             let thread = match &thread {
                 None | Some(Value::Null) => None,
@@ -326,7 +326,8 @@ impl Mcp {
         context: &RequestContext<RoleServer>,
         work: impl Future<Output = T>,
     ) -> Result<T, ErrorData> {
-        in_turn(&RequestSlot::of(&self.shared.turns), context, work).await
+        let turn = RequestSlot::of(&self.shared.turns, self.shared.runner.workspace().space());
+        in_turn(&turn, context, work).await
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn routes<S: Clone + Send + Sync + 'static>(
         config = config.disable_allowed_hosts();
         config.allowed_origins.clear();
     }
-    let open = Conversations::default();
+    let open = Conversations::of(spaces.clone());
     let services = Services {
         mcp,
         spaces,

@@ -47,6 +47,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driving::Driving;
 use crate::http::Permit;
+use crate::spaces::Spaces;
 
 use self::asking::OpenForms;
 use self::follow::Followed;
@@ -105,7 +106,7 @@ impl Mcp {
     /// Creates a server for the space that `runner` works in.
     #[must_use]
     pub fn new(runner: Runner, options: McpOptions) -> Self {
-        let driving = Driving::of(&runner);
+        let driving = Driving::of(Spaces::of(runner.clone()));
         Self::sharing(runner, options, driving)
     }
 
@@ -115,7 +116,7 @@ impl Mcp {
             shared: Arc::new(Shared {
                 runner,
                 options,
-                turns: RequestSlots::default(),
+                turns: RequestSlots::of(driving.spaces().clone()),
                 driving,
             }),
             followed: Arc::default(),

@@ -3,8 +3,12 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use folio::SpaceName;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::shares::Places;
+use crate::spaces::Spaces;
 
 /// The most requests of one server that are processed at the same time; others wait.
 const AT_ONCE: usize = 64;
@@ -16,14 +20,15 @@ const AT_ONCE_WAITING: usize = 256;
 #[derive(Debug, Clone)]
 pub(super) struct RequestSlots {
     working: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    waiting: Places,
 }
 
-impl Default for RequestSlots {
-    fn default() -> Self {
+impl RequestSlots {
+    /// Creates the places for the requests of `spaces`, all free.
+    pub(super) fn of(spaces: Spaces) -> Self {
         Self {
             working: Arc::new(Semaphore::new(AT_ONCE)),
-            waiting: Arc::new(Semaphore::new(AT_ONCE_WAITING)),
+            waiting: Places::new(AT_ONCE_WAITING, spaces),
         }
     }
 }
@@ -32,14 +37,16 @@ impl Default for RequestSlots {
 #[derive(Debug)]
 pub(super) struct RequestSlot {
     turns: RequestSlots,
+    space: SpaceName,
     place: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
 impl RequestSlot {
-    /// Creates a turn that has not come yet.
-    pub(super) fn of(turns: &RequestSlots) -> Self {
+    /// Creates a turn of a request in `space` that has not come yet.
+    pub(super) fn of(turns: &RequestSlots, space: &SpaceName) -> Self {
         Self {
             turns: turns.clone(),
+            space: space.clone(),
             place: Mutex::default(),
         }
     }
@@ -52,9 +59,9 @@ impl RequestSlot {
     }
 
     /// Waits for `what` others do and leaves the place to other requests meanwhile, since they may be those who do it.
-    /// Returns `None` at once if too many requests wait already.
+    /// Returns `None` at once if too many requests wait already, of all or of this space.
     pub(super) async fn release_while<T>(&self, what: Pin<&mut impl Future<Output = T>>) -> Option<T> {
-        let waiting = self.turns.waiting.try_acquire().ok()?;
+        let waiting = self.turns.waiting.take(&self.space).ok()?;
         drop(self.place.lock().take());
         let came = what.await;
         drop(waiting);
@@ -72,11 +79,11 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn waiting_request_frees_its_slot_and_takes_one_again_afterwards() {
-        let turns = RequestSlots::default();
+    #[tokio::test]
+    async fn waiting_request_frees_its_slot_and_takes_one_again_afterwards() {
+        let turns = RequestSlots::of(Spaces::for_tests().await);
         let free = || turns.working.available_permits();
-        let turn = RequestSlot::of(&turns);
+        let turn = RequestSlot::of(&turns, &SpaceName::main());
         assert_eq!(turn.acquire().now_or_never(), Some(()));
         assert_eq!(free(), AT_ONCE - 1);
         {
@@ -91,14 +98,12 @@ mod tests {
         assert_eq!(free(), AT_ONCE);
     }
 
-    #[test]
-    fn request_does_not_wait_when_too_many_already_wait() {
-        let turns = RequestSlots::default();
-        let turn = RequestSlot::of(&turns);
-        let all = turns
-            .waiting
-            .try_acquire_many(u32::try_from(AT_ONCE_WAITING).unwrap())
-            .unwrap();
+    #[tokio::test]
+    async fn request_does_not_wait_when_too_many_already_wait() {
+        let turns = RequestSlots::of(Spaces::for_tests().await);
+        let turn = RequestSlot::of(&turns, &SpaceName::main());
+        let taken = (0..AT_ONCE_WAITING).map(|_| turns.waiting.take(&SpaceName::main()).unwrap());
+        let all: Vec<_> = taken.collect();
         assert_eq!(turn.release_while(pin!(pending::<()>())).now_or_never(), Some(None));
         drop(all);
         assert_eq!(turn.release_while(pin!(pending::<()>())).now_or_never(), None);

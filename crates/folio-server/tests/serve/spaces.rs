@@ -338,6 +338,32 @@ async fn mcp_session_stays_in_the_space_of_its_token() {
 }
 
 #[tokio::test]
+async fn space_gets_half_of_the_runs_and_sessions_and_leaves_the_rest_to_others() {
+    let shared = Shared::new().await;
+    let kind = "Accept: application/json, text/event-stream";
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+    let begins = async |token| shared.ask(token, "POST", "/mcp", &[kind], Some(begin.clone())).await;
+    for n in 0..128 {
+        assert_eq!(begins(&shared.other).await.status, 200, "session {n}");
+    }
+    let refused = begins(&shared.other).await;
+    is_problem(&refused, 503, "sessions_busy");
+    assert!(refused.body.contains("128 sessions of this space"), "{refused:?}");
+    assert_eq!(begins(&shared.main).await.status, 200);
+
+    let starts = async |token, space: &str| {
+        let path = format!("/v1/spaces/{space}/runs");
+        shared.ask(token, "POST", &path, &[], Some(json!({"plan": SLOW}))).await
+    };
+    for _ in 0..4 {
+        assert_eq!(starts(&shared.other, "other").await.status, 201);
+    }
+    is_problem(&starts(&shared.other, "other").await, 429, "runs_busy");
+    assert_eq!(starts(&shared.main, "main").await.status, 201);
+}
+
+#[tokio::test]
 async fn server_stop_releases_the_runs_of_every_space() {
     let Shared {
         house,

@@ -200,7 +200,7 @@ async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted<RunIn
     let begins = was_paused && !row.was_driven && !row.driven && !row.has_ended();
     if begins
         && caller.actor.role == Role::Human
-        && let Ok(place) = app.driving.take_slot()
+        && let Ok(place) = app.driving.take_slot(caller.workspace.space())
         && let Some(asked_for) = app
             .driving
             .drive(caller.runner.clone(), id, caller.actor.clone(), place)

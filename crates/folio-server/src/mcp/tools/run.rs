@@ -148,7 +148,7 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     let folder = call.mcp.shared.options.folder.as_deref();
     let inputs = submit::inputs_of(&plan, asked.inputs, folder)
         .map_err(|(name, message)| Problem::from(wrong(&name, message)).hint("start the server in another folder"))?;
-    let place = call.mcp.shared.driving.take_slot()?;
+    let place = call.mcp.shared.driving.take_slot(runner.workspace().space())?;
     let new = NewRun {
         plan,
         goal: asked.goal,

@@ -1,0 +1,134 @@
+//! Places that the spaces of a server share, so that no space takes all of them from the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use folio::SpaceName;
+use parking_lot::Mutex;
+
+use crate::spaces::Spaces;
+
+/// Whether a space that holds `held` places may take one of the `free` ones. The only space of a server may take them
+/// all; otherwise none holds more than it leaves free. So the first takes half of them, the next half of the rest, and
+/// there is something left for those that come later.
+pub(crate) const fn may_take(held: usize, free: usize, is_only: bool) -> bool {
+    free > 0 && (is_only || held < free)
+}
+
+/// Why there is no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    /// All of them are taken.
+    Full,
+    /// The space holds its share.
+    Share,
+}
+
+/// A number of places for all spaces of a server. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    most: usize,
+    spaces: Spaces,
+    held: Arc<Mutex<BTreeMap<SpaceName, usize>>>,
+}
+
+/// A place that a space holds until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    of: Places,
+    space: SpaceName,
+}
+
+impl Places {
+    /// Creates `most` places, all free, for `spaces`.
+    pub(crate) fn new(most: usize, spaces: Spaces) -> Self {
+        Self {
+            most,
+            spaces,
+            held: Arc::default(),
+        }
+    }
+
+    /// Takes a place for `space`.
+    pub(crate) fn take(&self, space: &SpaceName) -> Result<Place, NoPlace> {
+        let mut held = self.held.lock();
+        let free = self.most.saturating_sub(held.values().sum());
+        let here = held.get(space).copied().unwrap_or_default();
+        if !may_take(here, free, self.spaces.is_only_one()) {
+            return Err(if free == 0 { NoPlace::Full } else { NoPlace::Share });
+        }
+        held.insert(space.clone(), here + 1);
+        drop(held);
+        Ok(Place {
+            of: self.clone(),
+            space: space.clone(),
+        })
+    }
+
+    /// Returns how many places are taken.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.held.lock().values().sum()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut held = self.of.held.lock();
+        if let Some(count) = held.get_mut(&self.space) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&self.space);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> SpaceName {
+        SpaceName::parse(name).unwrap()
+    }
+
+    /// Takes places for `space` until it gets none.
+    fn all_for(places: &Places, space: &str) -> (Vec<Place>, NoPlace) {
+        let mut taken = Vec::new();
+        loop {
+            match places.take(&named(space)) {
+                Ok(place) => taken.push(place),
+                Err(why) => return (taken, why),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn only_space_takes_every_place() {
+        let places = Places::new(8, Spaces::for_tests().await);
+        let (taken, why) = all_for(&places, "main");
+        assert_eq!((taken.len(), why), (8, NoPlace::Full));
+    }
+
+    #[tokio::test]
+    async fn each_space_takes_half_of_what_others_left_and_returns_it() {
+        let spaces = Spaces::for_tests().await;
+        let places = Places::new(8, spaces.clone());
+        spaces.runner_in(&named("other")).unwrap();
+        let (first, why) = all_for(&places, "main");
+        assert_eq!((first.len(), why), (4, NoPlace::Share));
+        let (second, why) = all_for(&places, "other");
+        assert_eq!((second.len(), why), (2, NoPlace::Share));
+        let (third, _) = all_for(&places, "third");
+        let (fourth, _) = all_for(&places, "fourth");
+        assert_eq!((third.len(), fourth.len()), (1, 1));
+        let (fifth, why) = all_for(&places, "fifth");
+        assert_eq!((fifth.len(), why), (0, NoPlace::Full));
+        drop((first, third, fourth));
+        let (more, _) = all_for(&places, "other");
+        assert_eq!(second.len() + more.len(), 4);
+        drop((second, more));
+        assert_eq!(places.taken(), 0);
+        assert!(places.held.lock().is_empty(), "no space is kept that holds nothing");
+    }
+}
