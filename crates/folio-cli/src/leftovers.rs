@@ -251,8 +251,8 @@ impl Leftovers {
     /// Reserves a place for one more run.
     fn place(&self) -> Option<BusyRun> {
         let with_waiting = MOST_WITH_WAITING.max(self.most);
-        let has_room = self.driving.len() < with_waiting;
-        has_room.then(|| self.busy.begin_below(self.most)).flatten()
+        let has_room = self.driving.len() < with_waiting && self.busy.runs() < self.most;
+        has_room.then(|| self.busy.begin())
     }
 
     /// Notes once that a run is not resumed automatically, and what the user can do.
