@@ -312,6 +312,11 @@ fn command_waits_for_approval_that_only_a_human_may_give_e9_14() {
     !   hint: leave out --role and FOLIO_ROLE
     = 4
     ");
+    assert_snapshot!(folio.seen(&["answer", "r1", "yes"]), @"
+    ! error[no_question]: run r1 has no open question
+    !   hint: it waits for approval; `folio approve r1` says yes, `folio reject r1` no
+    = 3
+    ");
     let id = asked["items"][0]["id"].as_str().unwrap();
     let (node, _) = id.rsplit_once('.').unwrap();
     // A yes that was meant for something else that was asked there.

@@ -87,6 +87,17 @@ struct QuestionShape {
     plan_version: Option<u32>,
 }
 
+impl QuestionShape {
+    /// The node in a command: its path, unless a shell would read that in another way or the run itself asks.
+    fn named(&self) -> &str {
+        match self.path.as_str() {
+            "run" => &self.node_id,
+            path if path.contains('[') => &self.node_id,
+            path => path,
+        }
+    }
+}
+
 impl Report for QuestionsShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         let asking = |item: &QuestionShape| {
@@ -109,7 +120,7 @@ impl Report for QuestionsShape {
             }
             let way = match (is_question, asking(item)) {
                 (true, 1) => format!("folio answer {} ANSWER", item.run),
-                (true, _) => format!("folio answer {} --node {} ANSWER", item.run, item.node_id),
+                (true, _) => format!("folio answer {} --node {} ANSWER", item.run, item.named()),
                 (false, 1) => format!("folio approve {0}, or folio reject {0}", item.run),
                 (false, _) => format!("folio approve {0}, or folio reject {0}", item.id),
             };
