@@ -310,6 +310,7 @@ mod tests {
             page(PageRole::ScratchpadExec, 4, "Roof"),
             PageId::derived(&["elsewhere"]),
         );
+        let on_roof = format!("roof ok: dry [{}]", roof.id);
         let parts = |value: Value| Some(value);
         let blocks = [
             block(main.id, 1, "each: 2 items", "", parts(json!({"actions": ["a", "b"]}))),
@@ -333,9 +334,7 @@ mod tests {
                 5,
                 "Branch roll-up",
                 "2 ok",
-                parts(
-                    json!({"results": [format!("roof ok: dry [{}]", roof.id), format!("away ok [{other}]"), "each ok [1]"]}),
-                ),
+                parts(json!({"results": [on_roof, format!("away ok [{other}]"), "each ok [1]"]})),
             ),
         ];
         let shown = render_page(&main, &blocks, &[roof]);

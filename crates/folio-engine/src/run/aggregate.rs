@@ -221,9 +221,9 @@ impl Run {
         notes
     }
 
-    /// Member `index` of something that is rolled up, if it failed: its path and the first line of its notes. Of a group
-    /// or a plan whose notes only roll up those of its own members, also if it is partial, what they say of failures;
-    /// of a list the counts as well.
+    /// Member `index` of something that is rolled up, if it failed: its path and the first line of its notes. Of a
+    /// group or a plan whose notes only roll up those of its own members, also if it is partial, what they say of
+    /// failures; of a list the counts as well.
     fn failure_in_words(&self, index: usize) -> Option<String> {
         let node = &self.nodes[index];
         let result = node.result.as_ref()?;
