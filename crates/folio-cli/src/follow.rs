@@ -357,6 +357,21 @@ pub(crate) fn exit_of(outcome: Outcome) -> Exit {
     }
 }
 
+/// A report with its `title` as a heading, unless it begins with that heading itself.
+fn report_of(title: &str, bodies: &[&str]) -> String {
+    let first = bodies.first().map_or("", |body| body.trim_start());
+    let mut parts: Vec<&str> = bodies.iter().map(|body| body.trim_end()).collect();
+    let heading = format!("# {title}");
+    if first.lines().next().map(str::trim_end) != Some(&*heading) {
+        parts.insert(0, &heading);
+    } else if let Some(part) = parts.first_mut() {
+        *part = part.trim_start();
+    }
+    let mut text = parts.join("\n\n");
+    text.push('\n');
+    text
+}
+
 /// The summary of a run, with the handles of its pages and the text of its report.
 pub(crate) async fn summary(workspace: &Workspace, row: &RunRow, run: &folio::engine::Run) -> Result<Summary, Failure> {
     let places = [
@@ -373,11 +388,9 @@ pub(crate) async fn summary(workspace: &Workspace, row: &RunRow, run: &folio::en
             Ok(page) => {
                 pages.insert(name, page.handle.to_string());
                 if name == "report" {
-                    let mut text = format!("# {}\n", page.fields.title);
-                    for entry in workspace.page_entries(Ref::Id(id)).await? {
-                        text.push_str(&format!("\n{}\n", entry.fields.body.trim_end()));
-                    }
-                    report = Some(text);
+                    let entries = workspace.page_entries(Ref::Id(id)).await?;
+                    let bodies: Vec<&str> = entries.iter().map(|entry| entry.fields.body.as_str()).collect();
+                    report = Some(report_of(&page.fields.title, &bodies));
                 }
             }
             // A run that has just begun has not created all of them.
@@ -386,4 +399,17 @@ pub(crate) async fn summary(workspace: &Workspace, row: &RunRow, run: &folio::en
         }
     }
     Ok(Summary::of(row, run, pages, report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn report_has_its_title_as_a_heading_once() {
+        assert_eq!(report_of("Ships", &["Two."]), "# Ships\n\nTwo.\n");
+        assert_eq!(report_of("Ships", &["# Ships\n\nTwo.\n"]), "# Ships\n\nTwo.\n");
+        assert_eq!(report_of("Ships", &["# Harbours\n"]), "# Ships\n\n# Harbours\n");
+        assert_eq!(report_of("Ships", &[]), "# Ships\n");
+    }
 }

@@ -82,7 +82,7 @@ fn replay_with_a_cassette_matches_and_repeats_no_calls() {
     );
     let runs = folio.ok(&["runs"]);
     assert!(
-        runs.starts_with("r1 ok Say what is here ") && runs.contains(" tokens · unknown dollars "),
+        runs.starts_with("r1 ok Say what is here ") && runs.contains(" tokens · unknown cost "),
         "{runs}"
     );
 }

@@ -40,6 +40,12 @@ fn human_task_waits_through_a_kill_and_needs_no_model_e9_17() {
     let running = folio.spawn(&["resume", "r1", "--attended", "--quiet"]);
     let asked = folio.until(&["questions"], |asked| asked.to_string().contains("not accepted yet"));
     assert_eq!(asked["items"].as_array().unwrap().len(), 1, "{asked}");
+    let shown = folio.ok(&["questions"]);
+    assert!(shown.ends_with("\n  folio answer r1 ANSWER\n"), "{shown}");
+    assert!(
+        !shown.contains("Continue the work") && !shown.contains("\n  id: "),
+        "{shown}"
+    );
     running.kill();
     folio.ok(&["answer", "r1", "wet"]);
     folio.ok(&["resume", "r1", "--quiet"]);

@@ -92,7 +92,7 @@ fn run_prints_its_steps_report_and_follow_up_commands() {
     ");
     assert_snapshot!(folio.seen(&["runs"]), @"r1 ok Letters of Ada 0.0s TIME");
     assert_snapshot!(folio.seen(&["show", "r1"]), @"
-    ✓ Letters of Ada  3 ok
+    ✓ Letters of Ada
       ✓ List the letters  2 items
       ✓ Each letter  2 ok
         ✓ Letter a  1 ok
@@ -413,4 +413,105 @@ fn untitled_plan_names_its_run_after_goal_or_file() {
         .map(|run| &run["title"])
         .collect();
     assert_eq!(titles, ["Two", "One", "count-letters"]);
+}
+
+/// A plan with a failure, nobody to do a step, and a list without items.
+const MIXED: &str = r##"
+title: Harbours
+steps:
+  - {id: none, title: Nothing to see, for_each: [], do: {tool: text, args: {op: echo, value: 1}}}
+  - id: both
+    parallel:
+      - {id: a, do: {tool: text, args: {op: echo, value: 1}}}
+      - {id: b, title: Read it, do: {tool: read, args: {path: gone.txt}}}
+  - {id: ask, executor: human, title: Ask in the harbour, description: Which one is open?, reason: Nobody else knows.}
+report:
+  title: Harbours
+  body: "# Harbours\n\nNone.\n"
+"##;
+
+#[test]
+fn a_run_that_went_badly_is_told_without_noise() {
+    let folio = folio_with("plan.yaml", MIXED);
+    let run = folio.call(&["run", "--plan", "plan.yaml", "--quiet"]);
+    assert_eq!((run.code, run.stdout.as_str()), (1, "# Harbours\n\nNone.\n"), "{run}");
+    assert_snapshot!(folio.seen(&["show", "r1"]), @r"
+    ◐ Harbours
+      ✓ Nothing to see  nothing to do
+      ✗ both  invalid_input: 1 ok, 1 failed; both/b: cannot read gone.txt: there is no such file or folder (use `list` to see what there is)
+        ✓ a  1
+        ✗ Read it  invalid_input: cannot read gone.txt: there is no such file or folder (use `list` to see what there is)
+      ✗ Ask in the harbour  needs_input: nobody answered: Ask in the harbour
+    0.0s · 5 of 5 done · 3 failed
+
+    r1 partial: 1 ok, 2 failed; both/b: cannot read gone.txt: there is no such file or folder (use `list` to see what there is); ask: nobody answered: Ask in the harbour
+
+    # Harbours
+
+    None.
+    ");
+    assert_snapshot!(folio.seen(&["page", "show", "p2"]), @r"
+    # Main scratchpad
+
+    <!-- p2 scratchpad_root · planner · partial · iteration 1 -->
+
+    ## Goal
+
+    Harbours
+
+    ## Iteration 1: plan
+
+    3 steps are planned.
+
+    *remaining*
+
+    - Nothing to see
+    - both
+    - Ask in the harbour
+
+    ## Nothing to see: 0 items
+
+    ## Branch roll-up
+
+    1 ok, 2 failed; both/b: cannot read gone.txt: there is no such file or folder (use `list` to see what there is); ask: nobody answered: Ask in the harbour
+
+    *results*
+
+    - none ok: nothing to do
+    - a ok: 1 [p4]
+    - b failed: cannot read gone.txt: there is no such file or folder (use `list` to see what there is) [p5]
+    - ask failed: nobody answered: Ask in the harbour [p6]
+
+    ## Pages
+
+    - p4 a (ok)
+    - p5 Read it (failed)
+    - p6 Ask in the harbour (failed)
+    - p7 Iteration 1 (partial)
+    ");
+    let trace = folio.seen(&["trace", "--run", "r1", "--component", "engine"]);
+    let line = |words: &str| {
+        trace
+            .lines()
+            .find(|line| line.contains(words))
+            .unwrap_or_else(|| panic!("{words}: {trace}"))
+    };
+    let failed = line("finished both/b by runner");
+    assert!(failed.contains(": invalid_input: cannot read gone.txt: "), "{failed}");
+    assert!(failed.contains(" failed ") && !failed.contains("outcome="), "{failed}");
+    assert!(
+        line("questioned ask by runner").ends_with(": a task for a person: Ask in the harbour"),
+        "{trace}"
+    );
+    assert!(line("finished run by runner").contains(" partial"), "{trace}");
+    // Programs read the ids.
+    let lines = folio.json(&["trace", "--run", "r1", "--component", "engine"]);
+    assert!(
+        lines["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|line| line["node_id"] != "both/b"),
+        "{lines}"
+    );
 }

@@ -20,7 +20,7 @@ use folio_memory::counted::counted;
 use folio_memory::entry::{EntryFields, EntryKind, Owner, Status};
 use folio_memory::excerpt::cut;
 use folio_memory::{
-    Change, EntryId, FieldChange, NewEntry, NewPage, PageFields, PageId, PageRole, RunId, Source, Trust,
+    Change, EntryId, FieldChange, NewEntry, NewPage, PageFields, PageId, PageRole, RunId, Source, Timestamp, Trust,
 };
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
             failure,
             retry_at,
         } => {
-            let body = format!("{}\n\nThe next attempt is not before {retry_at}.", failure.message);
+            let body = format!("{}\n\n{}", failure.message, next_attempt(*retry_at));
             let id = ["attempt", &node.to_string(), &attempt.to_string()].join("/");
             pages.log(
                 branch_page(run, *node),
@@ -164,6 +164,18 @@ pub(crate) fn answer_entry(run: RunId, block: &str, node: NodeId) -> EntryId {
 /// Like [`page_of`], for entries.
 fn entry_of(run: RunId, parts: &[&str]) -> EntryId {
     EntryId::derived_at(run.made_at(), &[&[run.to_string().as_str()], parts].concat())
+}
+
+/// `1 step is planned`, `2 steps are planned`.
+fn steps_planned(count: usize) -> String {
+    let are = if count == 1 { "is" } else { "are" };
+    format!("{} {are} planned", counted(count as u64, "step"))
+}
+
+/// When the next attempt is made, to the millisecond.
+fn next_attempt(at: Timestamp) -> String {
+    let at = Timestamp::from_millis(at.as_millis());
+    format!("The next attempt is not before {at}.")
 }
 
 struct Projection<'r> {
@@ -294,7 +306,7 @@ impl Projection<'_> {
                 let steps = self.run.children(node);
                 let titles: Vec<String> = steps.iter().map(|step| self.run.title(step.id)).collect();
                 if is_root {
-                    let body = format!("{} steps are planned.", titles.len());
+                    let body = format!("{}.", steps_planned(titles.len()));
                     let parts = json!({ "remaining": titles });
                     self.log(
                         main_page(self.run.id()),

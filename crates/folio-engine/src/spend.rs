@@ -52,13 +52,13 @@ impl Spend {
         self.tokens_in.saturating_add(self.tokens_out)
     }
 
-    /// The cost in dollars, for people: `unknown` if the cost of no call is known (E9.10).
+    /// The cost in dollars, for people: `unknown cost` if the cost of no call is known (E9.10).
     #[must_use]
     pub fn dollars(&self) -> String {
         let known = in_dollars(self.micro_usd);
         match (self.micro_usd, self.unpriced_calls) {
             (_, 0) => format!("{known} dollars"),
-            (0, _) => "unknown dollars".to_owned(),
+            (0, _) => "unknown cost".to_owned(),
             _ => format!("{known} dollars and more"),
         }
     }

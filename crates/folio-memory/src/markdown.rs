@@ -30,6 +30,9 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
         let _ = write!(out, " · iteration {iteration}");
     }
     out.push_str(" -->\n");
+    if fields.role == PageRole::Plan && fields.run.is_some() && entries.is_empty() {
+        out.push_str("\nThere are no steps: none was planned, or all were cancelled or replaced.\n");
+    }
     let mut in_list = false;
     for entry in in_order(entries) {
         let is_item = !matches!(entry.kind, EntryKind::Log | EntryKind::Summary);
@@ -37,7 +40,7 @@ pub fn render_page(page: &Page, entries: &[Entry], children: &[Page]) -> String 
             out.push('\n');
         }
         in_list = is_item;
-        render_entry(&mut out, fields.role, entry);
+        render_entry(&mut out, page, entry, children);
     }
     if !children.is_empty() {
         out.push_str("\n## Pages\n\n");
@@ -77,7 +80,8 @@ fn step_name(parts: Option<&Value>) -> Option<String> {
     Some(format!("{{#{slug}{class}}}"))
 }
 
-fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
+fn render_entry(out: &mut String, page: &Page, entry: &Entry, children: &[Page]) {
+    let (role, title_of_page) = (page.fields.role, &page.fields.title);
     let fields = &entry.fields;
     match entry.kind {
         EntryKind::Step => {
@@ -104,17 +108,20 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
         }
         EntryKind::Log | EntryKind::Summary => {
             // A note page is a document of its own, and one of its blocks may contain its own heading.
-            let has_heading = role == PageRole::Note && begins_with_heading(&fields.body, &fields.title);
-            if !fields.title.is_empty() && !has_heading {
-                let _ = writeln!(out, "## {}\n", one_line(&fields.title));
+            let mut body = without_empty_lines_around(&fields.body);
+            // A report may begin with its title, which the page begins with already.
+            if role == PageRole::Note && fields.title.is_empty() && begins_with_heading(body, title_of_page) {
+                body = without_empty_lines_around(body.split_once('\n').map_or("", |(_, rest)| rest));
             }
-            if !fields.body.is_empty() {
-                let _ = writeln!(out, "{}", fields.body.trim_end());
-            }
-            if let Some(notice) = rest_of(entry) {
-                let _ = writeln!(out, "\n*{notice}*");
-            }
-            render_parts(out, fields.parts.as_ref());
+            let has_heading = role == PageRole::Note && begins_with_heading(body, &fields.title);
+            let title = Some(one_line(&fields.title)).filter(|title| !title.is_empty() && !has_heading);
+            let mut paragraphs: Vec<String> = Vec::new();
+            paragraphs.extend(title.as_ref().map(|title| format!("## {title}")));
+            paragraphs.extend((!body.is_empty()).then(|| body.to_owned()));
+            paragraphs.extend(rest_of(entry).map(|notice| format!("*{notice}*")));
+            let heading = title.filter(|_| paragraphs.len() == 1);
+            paragraphs.extend(parts_as_lists(fields.parts.as_ref(), heading.as_deref(), children));
+            let _ = writeln!(out, "{}", paragraphs.join("\n\n"));
         }
         _ => {
             let _ = write!(
@@ -142,9 +149,18 @@ fn render_entry(out: &mut String, role: PageRole, entry: &Entry) {
     }
 }
 
-/// Whether the first non-empty line of `body` is `title` as a heading.
+/// `body` without the lines at its beginning and its end that hold nothing.
+fn without_empty_lines_around(body: &str) -> &str {
+    let body = body.trim_end();
+    let begin = body.len() - body.trim_start().len();
+    // The first line keeps its indentation, which may mean something.
+    let line = body[..begin].rfind('\n').map_or(0, |at| at + 1);
+    &body[line..]
+}
+
+/// Whether the first line of `body` is `title` as a heading.
 fn begins_with_heading(body: &str, title: &str) -> bool {
-    let first = body.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    let first = body.lines().next().unwrap_or_default();
     let heading = first.trim_start_matches('#');
     heading.len() < first.len() && one_line(heading) == one_line(title)
 }
@@ -155,20 +171,43 @@ fn rest_of(entry: &Entry) -> Option<String> {
     (whole > shown as u64).then(|| format!("[the first {shown} of {whole} bytes of {}]", entry.handle))
 }
 
-/// Renders the structured parts of a log block, each list under its name.
-fn render_parts(out: &mut String, parts: Option<&Value>) {
+/// The structured parts of a log block: the name of each list and its items, as paragraphs. The name of the first list
+/// is left out below a `heading` that says the same.
+fn parts_as_lists(parts: Option<&Value>, heading: Option<&str>, children: &[Page]) -> Vec<String> {
+    let mut paragraphs = Vec::new();
+    let mut heading = heading;
     for name in ["actions", "results", "artifacts", "remaining", "questions", "evidence"] {
-        let Some(Value::Array(items)) = part(parts, name) else {
+        let Some(Value::Array(items)) = part(parts, name).filter(|list| list.as_array().is_some_and(|l| !l.is_empty()))
+        else {
             continue;
         };
-        if items.is_empty() {
-            continue;
-        }
-        let _ = writeln!(out, "\n*{name}*\n");
-        for item in items {
-            let text = item.as_str().map_or_else(|| item.to_string(), str::to_owned);
-            let _ = writeln!(out, "- {}", text.trim_end().replace('\n', "\n  "));
-        }
+        let is_said = heading.take().is_some_and(|heading| {
+            name.strip_suffix('s').unwrap_or(name) == heading.to_lowercase().trim_end_matches('s')
+        });
+        paragraphs.extend((!is_said).then(|| format!("*{name}*")));
+        let lines: Vec<String> = items
+            .iter()
+            .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned))
+            .map(|text| match text.strip_prefix("- ") {
+                // An answer to choose from stands below its question.
+                Some(option) if name == "questions" => format!("  - {}", option.trim_end().replace('\n', "\n    ")),
+                _ => format!("- {}", with_handle(text.trim_end(), children).replace('\n', "\n  ")),
+            })
+            .collect();
+        paragraphs.push(lines.join("\n"));
+    }
+    paragraphs
+}
+
+/// `line` with the handle of the page that it names at its end, if that is one of `children`.
+fn with_handle(line: &str, children: &[Page]) -> String {
+    let named = line
+        .strip_suffix(']')
+        .and_then(|rest| rest.rsplit_once('['))
+        .filter(|(_, id)| id.starts_with("page_"));
+    match named.and_then(|(before, id)| Some((before, children.iter().find(|page| page.id.to_string() == id)?))) {
+        Some((before, page)) => format!("{before}[{}]", page.handle),
+        None => line.to_owned(),
     }
 }
 
@@ -178,6 +217,8 @@ fn part<'v>(parts: Option<&'v Value>, name: &str) -> Option<&'v Value> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::actor::Trust;
     use crate::change::NewEntry;
@@ -224,7 +265,6 @@ mod tests {
 
         It is old.
 
-
         # Second
 
         It is new.
@@ -235,5 +275,132 @@ mod tests {
 
         Last of all.
         ");
+    }
+
+    /// A block of a log.
+    fn block(page: PageId, number: u64, title: &str, body: &str, parts: Option<Value>) -> Entry {
+        let mut fields = EntryFields::new(EntryKind::Log, Owner::user(), Trust::User);
+        (fields.title, fields.body, fields.parts) = (title.to_owned(), body.to_owned(), parts);
+        let new = NewEntry {
+            id: EntryId::derived(&["block", &number.to_string()]),
+            page,
+            kind: EntryKind::Log,
+            fields,
+        };
+        Entry::added(new, EntryHandle(number), Seq(number), Timestamp::default())
+    }
+
+    fn page(role: PageRole, handle: u64, title: &str) -> Page {
+        let at = Timestamp::default();
+        Page {
+            id: PageId::derived(&[title]),
+            handle: PageHandle(handle),
+            version: 1,
+            created_at: at,
+            updated_at: at,
+            created_seq: Seq(1),
+            fields: PageFields::new(role, title, Owner::planner()),
+        }
+    }
+
+    #[test]
+    fn block_without_body_has_one_blank_line_and_no_name_that_repeats_its_title() {
+        let main = page(PageRole::ScratchpadRoot, 2, "Main scratchpad");
+        let (roof, other) = (
+            page(PageRole::ScratchpadExec, 4, "Roof"),
+            PageId::derived(&["elsewhere"]),
+        );
+        let on_roof = format!("roof ok: dry [{}]", roof.id);
+        let parts = |value: Value| Some(value);
+        let blocks = [
+            block(main.id, 1, "each: 2 items", "", parts(json!({"actions": ["a", "b"]}))),
+            block(main.id, 2, "none: 0 items", "", None),
+            block(
+                main.id,
+                3,
+                "Actions",
+                "",
+                parts(json!({"actions": ["list max=3"], "evidence": ["file a"]})),
+            ),
+            block(
+                main.id,
+                4,
+                "Question",
+                "",
+                parts(json!({"questions": ["Which colour?\nIt is ordered today.", "- red", "- blue"]})),
+            ),
+            block(
+                main.id,
+                5,
+                "Branch roll-up",
+                "2 ok",
+                parts(json!({"results": [on_roof, format!("away ok [{other}]"), "each ok [1]"]})),
+            ),
+        ];
+        let shown = render_page(&main, &blocks, &[roof]);
+        insta::assert_snapshot!(shown.replace(&other.to_string(), "page_…"), @r"
+        # Main scratchpad
+
+        <!-- p2 scratchpad_root · planner · open -->
+
+        ## each: 2 items
+
+        *actions*
+
+        - a
+        - b
+
+        ## none: 0 items
+
+        ## Actions
+
+        - list max=3
+
+        *evidence*
+
+        - file a
+
+        ## Question
+
+        - Which colour?
+          It is ordered today.
+          - red
+          - blue
+
+        ## Branch roll-up
+
+        2 ok
+
+        *results*
+
+        - roof ok: dry [p4]
+        - away ok [page_…]
+        - each ok [1]
+
+        ## Pages
+
+        - p4 Roof (open)
+        ");
+    }
+
+    #[test]
+    fn plan_page_of_a_run_without_a_plan_says_so() {
+        let mut plan = page(PageRole::Plan, 3, "Plan");
+        assert!(!render_page(&plan, &[], &[]).contains("There are no steps"));
+        plan.fields.run = Some(crate::id::RunId::derived(&["r"]));
+        insta::assert_snapshot!(render_page(&plan, &[], &[]), @r"
+        # Plan
+
+        <!-- p3 plan · planner · open -->
+
+        There are no steps: none was planned, or all were cancelled or replaced.
+        ");
+    }
+
+    #[test]
+    fn report_that_begins_with_the_title_of_its_page_has_it_once() {
+        let report = page(PageRole::Note, 5, "What was found");
+        let blocks = [block(report.id, 1, "", "# What was found\n\nNothing.\n", None)];
+        assert!(render_page(&report, &blocks, &[]).ends_with(" -->\n\nNothing.\n"));
     }
 }

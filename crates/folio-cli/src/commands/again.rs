@@ -204,6 +204,13 @@ impl Report for ReplayShape {
             counted(self.pages as u64, "page"),
             counted(self.entries as u64, "entry")
         )?;
+        let is_of_words = |line: &String| line.starts_with("entry ") && line.ends_with(" differs");
+        if !self.differences.is_empty() && self.differences.iter().all(is_of_words) {
+            writeln!(
+                out,
+                "if another version of Folio wrote what differs, it may be the same in other words"
+            )?;
+        }
         if self.goes_on {
             writeln!(
                 out,

@@ -293,11 +293,14 @@ impl Report for BudgetShape {
             // The name and unit that the flag and plans use.
             let is_money = limit.dimension == Some(Dimension::MicroUsd);
             let amount = |number: u64| match is_money {
+                true if number == 0 => "0".to_owned(),
                 true => in_dollars(number),
-                false => number.to_string(),
+                false => grouped(number),
             };
             let what = if is_money { "usd" } else { limit.what };
-            let most = limit.limit.map_or("no limit".to_owned(), amount);
+            let most = limit
+                .limit
+                .map_or(", no limit".to_owned(), |most| format!(" of {}", amount(most)));
             let unknown = match limit.unknown {
                 None => String::new(),
                 Some(1) => ", plus 1 call of unknown cost".to_owned(),
@@ -306,13 +309,26 @@ impl Report for BudgetShape {
             let over = limit
                 .over
                 .map_or_else(String::new, |over| format!(", {} over the limit", amount(over)));
-            writeln!(out, "  {what:<13} {} of {most}{over}{unknown}", amount(limit.used))?;
+            writeln!(out, "  {what:<13} {}{most}{over}{unknown}", amount(limit.used))?;
         }
         if let Some(deadline) = self.deadline {
             writeln!(out, "  {:<13} {}", "deadline", instant(deadline))?;
         }
         Ok(())
     }
+}
+
+/// `number` in groups of three digits, as people read it: `2,000,000`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Whether `dimension` is rarely limited: it is shown only if it is limited.

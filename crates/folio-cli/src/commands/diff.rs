@@ -169,13 +169,15 @@ impl SideShape {
 }
 
 fn cost(spent: &Spend) -> String {
-    let calls = |count, whom: &str| format!("{} of {whom}", counted(count, "call"));
+    let tools = counted(spent.tool_calls, "tool call");
+    if spent.model_calls == 0 {
+        return tools;
+    }
     format!(
-        "{}, {}, {}, {}",
-        calls(spent.model_calls, "models"),
+        "{}, {}, {}, {tools}",
+        counted(spent.model_calls, "model call"),
         counted(spent.tokens(), "token"),
         spent.dollars(),
-        calls(spent.tool_calls, "tools")
     )
 }
 
@@ -231,7 +233,11 @@ impl NodeDiff {
                 "kind" => (one.kind.to_owned(), other.kind.to_owned()),
                 "status" => (one.standing(), other.standing()),
                 "notes" => apart(&one.notes, &other.notes),
-                "call" => apart(&one.call, &other.call),
+                "call" => {
+                    let (one, other) = apart(&one.call, &other.call);
+                    let named = |call: String| if call.is_empty() { "none".to_owned() } else { call };
+                    (named(one), named(other))
+                }
                 "output" => apart(&one.output.to_string(), &other.output.to_string()),
                 _ => (cost(&one.spent), cost(&other.spent)),
             };

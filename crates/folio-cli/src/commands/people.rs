@@ -87,10 +87,27 @@ struct QuestionShape {
     plan_version: Option<u32>,
 }
 
+impl QuestionShape {
+    /// The node in a command: its path, unless a shell would read that in another way or the run itself asks.
+    fn named(&self) -> &str {
+        match self.path.as_str() {
+            "run" => &self.node_id,
+            path if path.contains('[') => &self.node_id,
+            path => path,
+        }
+    }
+}
+
 impl Report for QuestionsShape {
-    fn text(&self, out: &mut String, _: Style) -> fmt::Result {
+    fn text(&self, out: &mut String, style: Style) -> fmt::Result {
+        let asking = |item: &QuestionShape| {
+            let open = self.0.items.iter().filter(|other| other.run == item.run);
+            open.filter(|other| (other.kind == "question") == (item.kind == "question"))
+                .count()
+        };
         for item in &self.0.items {
-            if item.kind == "question" {
+            let is_question = item.kind == "question";
+            if is_question {
                 writeln!(out, "{} {}: {}", item.run, item.path, item.question)?;
             } else {
                 writeln!(out, "{} {} waits for approval: {}", item.id, item.path, item.question)?;
@@ -101,6 +118,13 @@ impl Report for QuestionsShape {
             if let Some(default) = &item.default {
                 writeln!(out, "  default: {default}")?;
             }
+            let way = match (is_question, asking(item)) {
+                (true, 1) => format!("folio answer {} ANSWER", item.run),
+                (true, _) => format!("folio answer {} --node {} ANSWER", item.run, item.named()),
+                (false, 1) => format!("folio approve {0}, or folio reject {0}", item.run),
+                (false, _) => format!("folio approve {0}, or folio reject {0}", item.id),
+            };
+            writeln!(out, "  {}", style.faint(way))?;
         }
         if self.0.items.is_empty() {
             out.push_str("no open questions\n");
@@ -266,10 +290,20 @@ pub(crate) async fn answer(context: &Context<'_>, arguments: Answer) -> Result<E
 }
 
 async fn only_one(runner: &Runner, row: &RunRow) -> Result<NodeId, Failure> {
-    let open = questions_where(row, &*runner.load(row.id).await?, |_| true);
+    let run = runner.load(row.id).await?;
+    let open = questions_where(row, &run, |_| true);
     let missing = |message: String| Failure::new(Exit::NotFound, "no_question", message);
     match open.as_slice() {
-        [] => Err(missing(format!("run {} has no open question", row.handle))),
+        [] => {
+            let failure = missing(format!("run {} has no open question", row.handle));
+            Err(match waiting(row, &run).as_slice() {
+                [] => failure,
+                _ => failure.hint(format!(
+                    "it waits for approval; `folio approve {0}` says yes, `folio reject {0}` no",
+                    row.handle
+                )),
+            })
+        }
         [one] => one
             .node_id
             .parse()

@@ -1,7 +1,7 @@
 //! `folio show`: everything about one run.
 
 use clap::Args;
-use folio::memory::id::RunRef;
+use folio::memory::id::{Ref, RunRef};
 use folio::runner::{Watch, row_as_of};
 
 use super::Context;
@@ -31,8 +31,13 @@ pub(crate) async fn run(context: &Context<'_>, show: Show) -> Result<Exit, Failu
     let now = if row.driven { workspace.now() } else { row.updated_at };
     let held_up = runner(context).await?.held_up_now(&row).await?;
     let held_up = held_up.map(|(held_up, by)| HeldUpShape::of(held_up, by.handle.to_string()));
-    context
-        .output
-        .report(&InFull::of(summary, watch.run(), row.driven, held_up, now))?;
+    let shown = InFull::of(summary, watch.run(), row.driven, held_up, now);
+    let origin = match shown.forked_from().and_then(|id| id.parse().ok()) {
+        // The other run may be gone.
+        Some(id) => workspace.run(Ref::Id(id)).await.ok(),
+        None => None,
+    };
+    let origin = origin.map(|row| row.handle.to_string());
+    context.output.report(&shown.with_origin(origin))?;
     Ok(Exit::Done)
 }

@@ -1,15 +1,18 @@
 //! `folio trace`: what happened, in order.
 
 use clap::Args;
+use folio::engine::Run;
 use folio::memory::Seq;
 use folio::memory::id::{EntryRef, RunRef, TurnRef};
 use folio::store::ErrorKind;
 use folio::store::workspace::TraceQuery;
 
 use super::Context;
+use super::people::runner;
 use crate::arguments::{entry_ref, run_ref};
 use crate::error::{Exit, Failure};
-use crate::report::list::remark;
+use crate::report::list::{List, remark};
+use crate::report::run::path_of;
 use crate::report::timeline;
 use crate::report::trace::TraceLine;
 
@@ -34,6 +37,16 @@ pub(crate) struct Trace {
     /// Continue where an earlier list ended: with older lines or, with --since, newer ones
     #[arg(long)]
     cursor: Option<String>,
+}
+
+/// Gives each line the path of its node in `run` in place of its id, for people.
+fn name_nodes(list: &mut List<TraceLine>, run: &Run) {
+    for line in &mut list.items {
+        let node = line.node_id.as_deref().and_then(|id| id.parse().ok());
+        if let Some(view) = node.and_then(|node| run.node(node)) {
+            line.node_id = Some(path_of(&view).to_owned());
+        }
+    }
 }
 
 /// Carries out `folio trace`.
@@ -61,7 +74,7 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
     };
     let as_of = workspace.head().await?.0;
     let part = workspace.trace_part(query).await?;
-    let list = TraceLine::listed(&part, is_start, as_of);
+    let mut list = TraceLine::listed(&part, is_start, as_of);
     if let Some(turn) = turn.filter(|_| !context.output.is_json()) {
         context
             .output
@@ -70,6 +83,11 @@ pub(crate) async fn run(context: &Context<'_>, trace: Trace) -> Result<Exit, Fai
             context.output.note(remark);
         }
         return Ok(Exit::Done);
+    }
+    if let Some(run) = trace.run.filter(|_| !context.output.is_json()) {
+        let runner = runner(context).await?;
+        let row = runner.row(run).await?;
+        name_nodes(&mut list, &*runner.load(row.id).await?);
     }
     context.output.report(&list)?;
     if let Some(remark) = remark(&list, "no events") {

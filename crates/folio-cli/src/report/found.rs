@@ -28,8 +28,34 @@ impl Report for Found {
 
 fn marked(snippet: &Snippet, style: Style) -> String {
     let part = |part: &folio::memory::text::SnippetPart| {
-        let text = printable(&part.text);
+        let text = with_single_spaces(&printable(&part.text));
         if part.hit { style.good(text) } else { text }
     };
     snippet.parts.iter().map(part).collect()
+}
+
+/// `text` in which any white space, such as that between two paragraphs, is one space.
+fn with_single_spaces(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_whitespace() {
+            true if line.ends_with(' ') => {}
+            true => line.push(' '),
+            false => line.push(c),
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paragraphs_of_a_snippet_are_one_space_apart() {
+        assert_eq!(
+            with_single_spaces(" painted\n\n  with two\tcoats "),
+            " painted with two coats "
+        );
+    }
 }

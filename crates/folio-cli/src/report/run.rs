@@ -302,6 +302,9 @@ pub(crate) struct InFull {
     /// The run and moment that it was forked from, if it is a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     forked_from: Option<OriginShape>,
+    /// The handle of that run, for people.
+    #[serde(skip)]
+    origin: Option<String>,
     nodes: Vec<NodeShape>,
     /// What keeps a call of it waiting, if something does.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -333,8 +336,19 @@ impl InFull {
             paused: run.is_run_paused(),
             summary,
             held_up,
+            origin: None,
             now,
         }
+    }
+
+    /// The id of the run that it was forked from, if it is a fork.
+    pub(crate) fn forked_from(&self) -> Option<&str> {
+        self.forked_from.as_ref().map(|origin| origin.run.as_str())
+    }
+
+    /// The same run, with the `handle` of the run that it was forked from.
+    pub(crate) fn with_origin(self, handle: Option<String>) -> Self {
+        Self { origin: handle, ..self }
     }
 }
 
@@ -363,10 +377,15 @@ impl Report for InFull {
             tick: 0,
             style,
         };
-        for line in tree::draw(&self.tree, frame) {
+        let summary = &self.summary;
+        let mut nodes = self.tree.clone();
+        if let Some(root) = nodes.first_mut().filter(|_| !summary.notes.trim().is_empty()) {
+            // They follow below the tree, in full.
+            root.note.clear();
+        }
+        for line in tree::draw(&nodes, frame) {
             writeln!(out, "{line}")?;
         }
-        let summary = &self.summary;
         let (doing, driven) = self
             .doing
             .as_ref()
@@ -382,9 +401,19 @@ impl Report for InFull {
         match summary.notes.trim() {
             "" if doing.is_empty() => writeln!(out)?,
             "" => writeln!(out, ": {}", printable(doing))?,
+            // The report of a goal that a model worked on is what the notes say.
+            notes
+                if summary
+                    .report
+                    .as_ref()
+                    .is_some_and(|report| report.trim_end().ends_with(notes)) =>
+            {
+                writeln!(out, ": {}", super::first_line(notes, 200))?;
+            }
             notes => writeln!(out, ": {}", printable(notes))?,
         }
         if let Some(OriginShape { run, node }) = &self.forked_from {
+            let run = self.origin.as_deref().unwrap_or(run);
             writeln!(out, "{}", style.faint(format_args!("forked from {run} at {node}")))?;
         }
         if self.paid_twice > 0 {

@@ -9,6 +9,7 @@ use folio::memory::counted::counted;
 use folio::store::workspace::TraceEntry;
 use serde_json::Value;
 
+use super::trace::{said, status_in_words};
 use super::{instant, printable};
 use crate::output::Style;
 
@@ -56,9 +57,10 @@ fn of_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
         text.push_str(&format!(" {kind}"));
     }
     text.push_str(&format!(" by {}", printable(&line.source)));
-    match line.status.as_str() {
+    let detail = line.detail.as_ref().and_then(Value::as_object);
+    match status_in_words(&line.status, detail) {
         "success" => {}
-        "failed" | "denied" | "rejected" => text.push_str(&format!(" {}", style.bad(&line.status))),
+        status @ ("failed" | "denied" | "rejected") => text.push_str(&format!(" {}", style.bad(status))),
         status => text.push_str(&format!(" {}", style.warning(printable(status)))),
     }
     if let Some(us) = line.duration_us {
@@ -68,11 +70,9 @@ fn of_line(line: &TraceEntry, began: Timestamp, style: Style) -> String {
         let used: Vec<_> = line.used.iter().map(ToString::to_string).collect();
         text.push_str(&format!(" using {}", used.join(", ")));
     }
-    if let Some(detail) = line.detail.as_ref().and_then(Value::as_object) {
-        text.push_str(&format!(
-            ": {}",
-            super::first_line(&super::trace::said(detail), DETAIL_CHARS)
-        ));
+    let said = detail.map(said).unwrap_or_default();
+    if !said.is_empty() {
+        text.push_str(&format!(": {}", super::first_line(&said, DETAIL_CHARS)));
     }
     text
 }

@@ -28,9 +28,9 @@ impl Report for TraceLine {
             write!(out, " {}", style.faint(node))?;
         }
         write!(out, " by {}", printable(&self.source))?;
-        match self.status.as_str() {
+        match status_in_words(&self.status, self.detail.as_ref()) {
             "success" => {}
-            "failed" | "denied" | "rejected" => write!(out, " {}", style.bad(&self.status))?,
+            status @ ("failed" | "denied" | "rejected") => write!(out, " {}", style.bad(status))?,
             status => write!(out, " {}", style.warning(printable(status)))?,
         }
         if let Some(us) = self.duration_us {
@@ -39,11 +39,21 @@ impl Report for TraceLine {
         if !self.used.is_empty() {
             write!(out, " using {}", self.used.join(", "))?;
         }
-        if let Some(detail) = &self.detail {
-            write!(out, ": {}", said(detail))?;
+        let said = self.detail.as_ref().map(said).unwrap_or_default();
+        if !said.is_empty() {
+            write!(out, ": {said}")?;
         }
         out.push('\n');
         Ok(())
+    }
+}
+
+/// How the operation of a line ended: for a node, its outcome, which says more than the status.
+pub(super) fn status_in_words<'l>(status: &'l str, detail: Option<&'l Map<String, Value>>) -> &'l str {
+    match detail.and_then(|detail| detail.get("outcome")).and_then(Value::as_str) {
+        Some("ok") => "success",
+        Some(outcome) => outcome,
+        None => status,
     }
 }
 
@@ -98,6 +108,8 @@ fn asked(filters: &Map<String, Value>, parts: &Map<String, Value>) -> String {
 /// (confidence=0.9)`.
 fn noticed(parts: &Map<String, Value>) -> String {
     let mut rest = parts.clone();
+    // The line says it as its status.
+    rest.remove("outcome");
     // The reason for a change says more than the names of the changed fields.
     if let (Some(Value::String(reason)), true, 2) = (rest.get("reason"), rest.contains_key("fields"), rest.len()) {
         return reason.clone();

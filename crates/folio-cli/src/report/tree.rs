@@ -273,13 +273,19 @@ fn counts(nodes: &[Node], frame: Frame) -> String {
             seconds(root.finished_at.unwrap_or(frame.now).since(start))
         );
     }
-    let _ = write!(text, "{} of {total} done", count(&Mark::is_finished));
-    let parts: [(&str, &dyn Fn(Mark) -> bool); 6] = [
+    if total > 0 {
+        let _ = write!(text, "{} of {total} done", count(&Mark::is_finished));
+    } else {
+        // A goal that a model works on has no parts yet, or never gets any.
+        text.truncate(text.trim_end_matches(" · ").len());
+    }
+    let parts: [(&str, &dyn Fn(Mark) -> bool); 7] = [
         ("running", &|mark| mark == Mark::Running || mark == Mark::Stopping),
         ("to be retried", &|mark| mark == Mark::Retrying),
         ("partial", &|mark| mark == Mark::Partial),
         ("failed", &|mark| mark == Mark::Failed),
         ("skipped", &|mark| mark == Mark::Skipped),
+        ("cancelled", &|mark| mark == Mark::Cancelled),
         ("replaced", &|mark| mark == Mark::Replaced),
     ];
     for (name, wanted) in parts {

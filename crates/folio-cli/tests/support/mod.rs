@@ -121,7 +121,7 @@ impl Folio {
             (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z *", "TIME "),
             (r"TIME ([\x22,\n)])", "TIME$1"),
             // How much was written depends on every word that is.
-            (r"\bbytes( +)\d+ of (\d+)", "bytes${1}N of $2"),
+            (r"\bbytes( +)[\d,]+ of ([\d,]+)", "bytes${1}N of $2"),
             (r"--cursor [0-9a-f]{16}\.\S+", "--cursor CURSOR"),
             (r"\[ *\d+(\.\d)?s\]", "[TIME]"),
             (r"\b\d+\.\ds\b", "0.0s"),

@@ -29,6 +29,12 @@ pub(crate) fn escape_invisible(json: &str) -> String {
     text
 }
 
+/// `1 message was offloaded`, `2 messages were offloaded`.
+pub(crate) fn messages_offloaded(count: u32) -> String {
+    let were = if count == 1 { "was" } else { "were" };
+    format!("{} {were} offloaded", counted(count.into(), "message"))
+}
+
 impl Event {
     /// What the event says beyond its name and node, in one line of at most 200 characters; empty if the name says
     /// everything.
@@ -38,7 +44,7 @@ impl Event {
     pub fn in_words(&self) -> String {
         let text = match self {
             Self::SessionBegan { program, .. } => format!("{program} has a session that it can continue"),
-            Self::Asked { purpose, .. } => format!("asked to {}", purpose.as_str().replace('_', " ")),
+            Self::Asked { purpose, .. } => format!("to {}", purpose.as_str().replace('_', " ")),
             Self::Replied {
                 spent, model, mended, ..
             } => {
@@ -111,11 +117,20 @@ impl Event {
             }
             Self::RollUps { parts, .. } => {
                 let results: u32 = parts.iter().sum();
-                format!("{results} results are first combined in {} parts", parts.len())
+                let parts = counted(parts.len() as u64, "part");
+                format!("{results} results are first combined in {parts}")
             }
-            Self::Compacted { pieces, .. } => format!("{pieces} messages were offloaded"),
+            Self::Compacted { pieces, .. } => messages_offloaded(*pieces),
             Self::Spent { reason, .. } => format!("{reason}: hands back what it has"),
-            Self::Questioned { question, .. } => question.text.clone(),
+            Self::Questioned { question, .. } if question.is_task() => {
+                format!("a task for a person: {}", question.in_brief(LINE_CHARS))
+            }
+            Self::Questioned { question, .. } if question.options.is_empty() => question.text.clone(),
+            Self::Questioned { question, .. } => {
+                let options = format!(" [{}]", question.options.join(" | "));
+                let room = LINE_CHARS.saturating_sub(options.chars().count());
+                format!("{}{options}", question.in_brief(room))
+            }
             Self::Answered { answer, by, .. } => format!("{by}: {answer}"),
             Self::Paused { by, .. } | Self::Continued { by, .. } | Self::CancelRequested { by, .. } => by.clone(),
             Self::RunStarted { .. }

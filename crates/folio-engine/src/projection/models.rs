@@ -7,6 +7,7 @@ use folio_memory::{Change, EntryId, NewEntry, PageId, PageRole, Trust};
 use serde_json::json;
 
 use super::{Projection, branch_page, cut, entry_of, iteration_summary_page, main_page, plan_page};
+use crate::event::words::messages_offloaded;
 use crate::event::{Event, LeafTests, Question};
 use crate::node::NodeId;
 use crate::result::{Finding, Outcome, StopReason, Verdict};
@@ -32,7 +33,7 @@ impl Projection<'_> {
                     self.calls(*node),
                     EntryId::derived(&["compacted", text])
                 );
-                let title = format!("{pieces} messages were offloaded");
+                let title = messages_offloaded(*pieces);
                 self.add_block(*node, &id, &title, text.clone(), &[], Owner::executor());
             }
             Event::RollUps { node, .. } => {
@@ -47,9 +48,7 @@ impl Projection<'_> {
                 retry_at,
                 ..
             } => {
-                let next = retry_at.map_or("It will not be retried.".to_owned(), |at| {
-                    format!("The next attempt is not before {at}.")
-                });
+                let next = retry_at.map_or("It will not be retried.".to_owned(), super::next_attempt);
                 let body = format!("{}\n\n{next}", failure.message);
                 self.add_block(
                     *node,
@@ -207,10 +206,7 @@ impl Projection<'_> {
         } else {
             format!("Plan, version {version}")
         };
-        let planned = match titles.len() {
-            1 => "1 step is planned".to_owned(),
-            n => format!("{n} steps are planned"),
-        };
+        let planned = super::steps_planned(titles.len());
         let body = format!("{reason}\n\n{planned}{kept}.");
         let parts = json!({ "remaining": titles });
         self.log(

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::agent::repair::too_deep_to_keep;
 use super::agent::verify::checked;
+use super::conclude::push_note;
 use super::criteria::CheckFinding;
 use super::scope::BodyNeeded;
 use super::state::Run;
@@ -16,6 +17,9 @@ use crate::node::NodeId;
 use crate::plan::{Criterion, Step, Work};
 use crate::result::{Evidence, NodeResult, Outcome, Output, Severity, StopReason};
 use crate::template;
+
+/// The most failures of members that the notes of a parent tell.
+const FAILURES_TOLD: usize = 3;
 
 /// What a parent still needs before its result can be written.
 #[derive(Debug)]
@@ -205,17 +209,54 @@ impl Run {
         })
     }
 
-    /// For example `5 ok, 1 failed: survey/files (no such folder)`: the counts, and the first failures by name.
+    /// For example `5 ok, 1 failed; survey/files: no such folder`: the counts, and the first failures by name.
+    ///
+    /// A member that only groups others is not named: what failed in it is.
     fn roll_up_notes(&self, index: usize) -> String {
-        let children: Vec<usize> = self.members(index).collect();
-        if children.is_empty() {
+        let mut notes = self.counts_of_members(index);
+        let failures = self.members(index).filter_map(|child| self.failure_in_words(child));
+        for failure in failures.take(FAILURES_TOLD) {
+            push_note(&mut notes, &failure);
+        }
+        notes
+    }
+
+    /// Member `index` of something that is rolled up, if it failed: its path and the first line of its notes. Of a
+    /// group or a plan whose notes only roll up those of its own members, also if it is partial, what they say of
+    /// failures; of a list the counts as well.
+    fn failure_in_words(&self, index: usize) -> Option<String> {
+        let node = &self.nodes[index];
+        let result = node.result.as_ref()?;
+        let is_of_members = match node.kind {
+            NodeKind::Parallel | NodeKind::Sequence => true,
+            // What is missing in the plan itself has to carry its name.
+            NodeKind::Plan => result.verdicts.is_empty(),
+            _ => false,
+        };
+        let inside = is_of_members.then(|| {
+            result
+                .notes
+                .strip_prefix(&*self.counts_of_members(index))?
+                .strip_prefix("; ")
+        });
+        match (inside.flatten(), result.status) {
+            (Some(inside), Outcome::Failed | Outcome::Partial) if inside.starts_with(&*node.path) => {
+                Some(first_line(inside))
+            }
+            (_, Outcome::Failed) => Some(format!("{}: {}", node.path, first_line(&result.notes))),
+            _ => None,
+        }
+    }
+
+    /// How the members of node `index` ended: `5 ok, 1 failed`.
+    fn counts_of_members(&self, index: usize) -> String {
+        let results = || {
+            self.members(index)
+                .filter_map(|child| self.nodes[child].result.as_ref())
+        };
+        if self.members(index).next().is_none() {
             return "nothing to do".to_owned();
         }
-        let of = |status| {
-            children
-                .iter()
-                .filter(move |c| self.nodes[**c].result.as_ref().is_some_and(|r| r.status == status))
-        };
         let counts: Vec<String> = [
             Outcome::Ok,
             Outcome::Partial,
@@ -225,17 +266,11 @@ impl Run {
         ]
         .into_iter()
         .filter_map(|status| {
-            let count = of(status).count();
+            let count = results().filter(|result| result.status == status).count();
             (count > 0).then(|| format!("{count} {status}"))
         })
         .collect();
-        let mut notes = counts.join(", ");
-        for child in of(Outcome::Failed).take(3) {
-            let child = &self.nodes[*child];
-            let why = child.result.as_ref().map(|r| first_line(&r.notes)).unwrap_or_default();
-            push_note(&mut notes, &format!("{}: {why}", child.path));
-        }
-        notes
+        counts.join(", ")
     }
 
     /// The event that records what the runner found when it made the checks that a node's criteria needed.
@@ -283,13 +318,6 @@ fn proposed(node: NodeId, result: NodeResult) -> Event {
             duration_us: 0,
         }),
     }
-}
-
-fn push_note(notes: &mut String, more: &str) {
-    if !notes.is_empty() {
-        notes.push_str("; ");
-    }
-    notes.push_str(more);
 }
 
 fn first_line(text: &str) -> String {

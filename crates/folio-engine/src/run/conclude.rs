@@ -222,10 +222,7 @@ impl Run {
             result.status = Outcome::Partial;
         }
         for line in gaps.into_iter().chain(doubts) {
-            if !result.notes.is_empty() {
-                result.notes.push_str("; ");
-            }
-            result.notes.push_str(&line);
+            push_note(&mut result.notes, &line);
         }
     }
 
@@ -341,6 +338,16 @@ impl Run {
             _ => None,
         }
     }
+}
+
+/// Adds `more` to `notes`, after a semicolon unless a sentence ends there.
+pub(super) fn push_note(notes: &mut String, more: &str) {
+    if notes.ends_with(['.', '!', '?']) {
+        notes.push(' ');
+    } else if !notes.is_empty() {
+        notes.push_str("; ");
+    }
+    notes.push_str(more);
 }
 
 fn proposed(node: NodeId, answer: CallAnswer, duration_us: u64) -> Event {

@@ -153,6 +153,8 @@ fn shortened(text: &str, max: usize) -> String {
     cut(&printable.take(max + 1).collect::<String>(), max)
 }
 
+/// The most characters that a note quotes of a question.
+const NOTE_CHARS: usize = 160;
 /// The most actions of one kind in one answer. Expansions come in bursts; this limit keeps an answer small.
 const ACTIONS_MAX: usize = 1_024;
 /// The most bytes of the `for_each` lists in one answer, and of large outputs that were read for its events; the next
@@ -337,7 +339,7 @@ impl Run {
             None => self.failed_event(
                 index,
                 StopReason::NeedsInput,
-                format!("nobody answered: {}", shortened(&question.text, 200)),
+                format!("nobody answered: {}", question.in_brief(NOTE_CHARS)),
             ),
         }))
     }

@@ -4,6 +4,7 @@
 //! What is set aside for a member is held in every purse above it. The member uses that up first; only what it needs
 //! beyond that has to fit into what is free, and the unused part is released when it ends.
 
+use folio_memory::counted::counted;
 use serde_json::Value;
 
 use super::agent::Equipment;
@@ -13,7 +14,7 @@ use crate::event::{Event, SetAside};
 use crate::node::{NodeId, NodeState};
 use crate::plan::{ForEach, HUMAN, Join, Step, Work};
 use crate::result::StopReason;
-use crate::spend::{Allowance, Amount, Dimension, Purse, Spend};
+use crate::spend::{Allowance, Amount, Dimension, Purse, Spend, in_dollars};
 use crate::talk::ModelRole;
 
 /// The estimated number of tokens that the first call for a task reads: rules, the task, what is known.
@@ -497,14 +498,24 @@ pub(super) fn reason_of(dimension: Dimension) -> StopReason {
 }
 
 fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> String {
-    let what = dimension.as_str();
-    let are = if left == 1 { "is" } else { "are" };
+    let (needed, left, one) = match dimension {
+        Dimension::MicroUsd => (format!("{} dollars", in_dollars(needed)), in_dollars(left), false),
+        _ => {
+            let name = dimension.as_str().replace('_', " ");
+            let needed = match name.strip_suffix('s') {
+                Some(noun) => counted(needed, noun),
+                None => format!("{needed} {name}"),
+            };
+            (needed, left.to_string(), left == 1)
+        }
+    };
+    let are = if one { "is" } else { "are" };
     let who = match (dimension, members) {
         (_, 1) => "its one member needs".to_owned(),
         (Dimension::ModelCalls | Dimension::ToolCalls, _) => format!("its {members} members need"),
         _ => format!("one of its {members} members needs"),
     };
-    format!("{who} {needed} {what} at the least, and {left} {are} left; none was begun")
+    format!("{who} at least {needed}, and {left} {are} left; none was begun")
 }
 
 /// What the first call for a task that a model does may cost.

@@ -45,6 +45,7 @@ mod pages;
 mod paused;
 mod programs;
 mod properties;
+mod readable;
 mod recorded;
 mod regressions;
 mod replans;

@@ -18,6 +18,9 @@ use crate::run::tree::NodeKind;
 use crate::spend::Spend;
 use crate::talk::{Message, Purpose, Reply, Stop, Wanted};
 
+/// The end of the message that sends a result back to a model.
+pub(super) const GO_ON: &str = "\nContinue the work, then finish again.";
+
 impl Run {
     /// Folds in one of the events of tasks that models do.
     pub(in crate::run) fn apply_to_agent(&mut self, at: Timestamp, event: &Event) -> Result<(), JournalError> {
@@ -151,10 +154,7 @@ impl Run {
                 agent.proposal = None;
                 agent.verdicts.clear();
                 agent.enter(Stage::Working);
-                let text = format!(
-                    "The result is not accepted yet:\n{}\nContinue the work, then finish again.",
-                    rejected::listed(gaps)
-                );
+                let text = format!("The result is not accepted yet:\n{}{GO_ON}", rejected::listed(gaps));
                 agent.answer_calls(&text);
                 agent.say(Message::user(text));
                 self.make_ready(index);

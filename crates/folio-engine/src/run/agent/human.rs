@@ -4,10 +4,11 @@
 use std::fmt::Write as _;
 
 use folio_memory::Timestamp;
-use folio_memory::excerpt::cut;
+use folio_memory::excerpt::{cut, one_line, short_line};
 use serde_json::{Value, json};
 
 use super::Said;
+use super::apply::GO_ON;
 use super::repair::value_in;
 use crate::event::{Event, Question};
 use crate::node::NodeId;
@@ -18,6 +19,8 @@ use crate::run::state::Run;
 use crate::run::tree::NodeKind;
 use crate::talk::{Purpose, Reply, Speaker, Stop};
 
+/// The words before the title of the task, at the beginning of such a question.
+const FOR_PERSON: &str = "Task for a person: ";
 /// The prefix in such a question's `call`, before the number of times that the task was handed over.
 const OF_TASK: &str = "task:";
 /// The most characters of a task as a person reads it.
@@ -30,6 +33,16 @@ impl Question {
     #[must_use]
     pub fn is_task(&self) -> bool {
         self.call.starts_with(OF_TASK)
+    }
+
+    /// What is asked, in one line of at most `chars` characters: of a task that is handed over, only its title.
+    #[must_use]
+    pub fn in_brief(&self, chars: usize) -> String {
+        let title = self.is_task().then(|| self.text.lines().next()).flatten();
+        match title.and_then(|line| line.strip_prefix(FOR_PERSON)) {
+            Some(title) => short_line(title, chars),
+            None => short_line(&self.text, chars),
+        }
     }
 }
 
@@ -85,7 +98,7 @@ impl Run {
             return Ok(text);
         };
         let (title, description) = self.words_of(index)?;
-        let _ = writeln!(text, "Task for a person: {title}");
+        let _ = writeln!(text, "{FOR_PERSON}{}", one_line(&title));
         if !description.is_empty() && description != title {
             let _ = writeln!(text, "{description}");
         }
@@ -100,16 +113,18 @@ impl Run {
         let criteria = agent.task.criteria.iter();
         let criteria = criteria.map(|criterion| self.criterion_words(index, criterion));
         listed("Done when:", criteria.collect());
+        let before = self.results_before(index, self.sizes(Purpose::Work))?;
         listed(
             "Earlier results:",
-            self.results_before(index, self.sizes(Purpose::Work))?,
+            before.iter().map(|digest| without_ids(digest)).collect(),
         );
         if agent.sent_back > 0 || agent.rejections > 0 {
             let said = agent.talk.iter().rev().find_map(|said| match said {
                 Said::Message(message) if message.speaker == Speaker::User => Some(message.text.as_str()),
                 _ => None,
             });
-            let _ = writeln!(text, "{}", said.unwrap_or_default());
+            let said = said.unwrap_or_default();
+            let _ = writeln!(text, "{}", said.strip_suffix(GO_ON).unwrap_or(said));
         }
         let _ = write!(
             text,
@@ -117,6 +132,19 @@ impl Run {
         );
         Ok(text)
     }
+}
+
+/// The digest of a result without the ids at its end, by which only models and programs read more.
+fn without_ids(digest: &str) -> String {
+    let (mut text, _) = digest.rsplit_once("\n  id: ").unwrap_or((digest, ""));
+    if let Some((before, evidence)) = text.rsplit_once("\n  evidence: ")
+        && evidence
+            .split(", ")
+            .all(|one| one.starts_with("node ") || one.ends_with(" more"))
+    {
+        text = before;
+    }
+    text.to_owned()
 }
 
 /// A person's answer in the form in which a program answers. An object with `notes` is taken unchanged, other JSON

@@ -32,14 +32,11 @@ fn notes<'s>(sim: &'s Sim, path: &str) -> &'s str {
 fn answer_of_a_person_becomes_the_result_of_their_task_e9_17() {
     let mut sim = attended(VISIT);
     let (visit, asked) = goes_on(&mut sim).unwrap();
-    let survey = sim.run.node_at("survey").unwrap().id;
     assert_eq!(
         asked,
-        format!(
-            "Task for a person: Look at it\nGo to the cellar.\nWhy: no tool can\nDone when:\n- it is said whether it is dry\n\
-             Earlier results:\n- survey (ok) survey\n  output: {{\"text\":\"the cellar\"}}\n  id: {survey}\n\
-             Answer with the outcome. If it cannot be done, answer `failed:` and the reason."
-        )
+        "Task for a person: Look at it\nGo to the cellar.\nWhy: no tool can\nDone when:\n- it is said whether it is dry\n\
+         Earlier results:\n- survey (ok) survey\n  output: {\"text\":\"the cellar\"}\n\
+         Answer with the outcome. If it cannot be done, answer `failed:` and the reason."
     );
     // Only this branch waits, and nothing is held for it.
     while sim.end_one() {

@@ -227,7 +227,7 @@ fn group_without_enough_budget_explains_why_nothing_began_e9_10() {
     assert_eq!(
         [notes(&sim, "part/g"), notes(&sim, "part/g/a")],
         [
-            "its 2 members need 2 tool_calls at the least, and 1 is left; none was begun",
+            "its 2 members need at least 2 tool calls, and 1 is left; none was begun",
             "not begun, because the step that it is in failed"
         ]
     );

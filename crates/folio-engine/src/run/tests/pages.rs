@@ -186,8 +186,12 @@ fn last_roll_up_names_each_branch_with_its_page_seed_000() {
         ("group-2/roof", "roof ok: all of check roof tiles"),
     ] {
         let page = branch_page(&sim.run, sim.run.node_at(path).unwrap().id);
+        // The page is named by its handle, as in the list of pages below.
+        let (_, handle) = roll_up.split_once(&format!("- {line} [")).unwrap();
+        let (handle, _) = handle.split_once("]\n").unwrap();
+        let title = sim.run.title(sim.run.node_at(path).unwrap().id);
         assert!(
-            roll_up.contains(&format!("- {line} [{page}]\n")),
+            roll_up.contains(&format!("\n- {handle} {title} (ok)\n")),
             "{path} in\n{roll_up}"
         );
         assert!(sim.pages.read(page).contains("scratchpad_exec"));

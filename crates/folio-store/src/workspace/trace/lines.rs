@@ -247,9 +247,11 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
                 Outcome::Partial | Outcome::Skipped | Outcome::Cancelled => WARNING,
                 Outcome::Failed => FAILED,
             };
-            let text = result
-                .stop_reason
-                .map_or_else(|| short(&result.notes), |reason| reason.to_string());
+            let text = match (result.stop_reason, result.notes.is_empty()) {
+                (Some(reason), true) => reason.to_string(),
+                (Some(reason), false) => short(&format!("{reason}: {}", result.notes)),
+                (None, _) => short(&result.notes),
+            };
             let mut detail = Map::from_iter([("outcome".to_owned(), result.status.as_str().into())]);
             if !text.is_empty() {
                 detail.insert("text".to_owned(), text.into());
@@ -266,9 +268,18 @@ pub(super) fn of_event(line: TraceEntry, event: &Event) -> TraceEntry {
             ..line
         },
         Event::Resumed { in_flight } => TraceEntry {
-            detail: said(format!("{} calls were in flight", in_flight.len())),
+            detail: said(match in_flight.len() {
+                1 => "1 call was in flight".to_owned(),
+                count => format!("{count} calls were in flight"),
+            }),
             ..line
         },
+        // Who did it is in the line already, unless somebody else wrote it down.
+        Event::Paused { by, .. } | Event::Continued { by, .. }
+            if by.rsplit(':').next() == Some(line.source.as_str()) =>
+        {
+            line
+        }
         Event::AskFailed { .. } => TraceEntry {
             status: FAILED.to_owned(),
             detail: said(event.in_words()),

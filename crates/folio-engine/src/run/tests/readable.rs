@@ -1,0 +1,111 @@
+//! What people read of how a run went: notes that quote only what matters, and pages without odd counts or times.
+
+use super::*;
+use crate::projection::{branch_page, main_page};
+use crate::run::conclude::push_note;
+
+fn notes<'s>(sim: &'s Sim, path: &str) -> &'s str {
+    let node = if path.is_empty() {
+        Some(NodeId::root(sim.run.id()))
+    } else {
+        sim.run.node_at(path).map(|view| view.id)
+    };
+    &sim.run.node(node.unwrap()).unwrap().result.unwrap().notes
+}
+
+#[test]
+fn notes_on_an_unanswered_task_quote_its_title_only_e9_14() {
+    let sim = Sim::new(
+        "steps:
+          - {id: ships, title: List the ships, do: {tool: echo, args: {text: many words}}}
+          - id: ask
+            executor: human
+            title: Ask in the harbour
+            description: |
+              Which harbour is open?
+              Tell its name as it stands on the chart.
+            reason: nobody else knows",
+    )
+    .driven_on();
+    assert_eq!(notes(&sim, "ask"), "nobody answered: Ask in the harbour");
+    assert_eq!(
+        notes(&sim, ""),
+        "1 ok, 1 failed; ask: nobody answered: Ask in the harbour"
+    );
+    let asked = sim
+        .journal
+        .iter()
+        .find(|(_, event)| event.name() == "questioned")
+        .unwrap();
+    assert_eq!(asked.1.in_words(), "a task for a person: Ask in the harbour");
+}
+
+#[test]
+fn notes_on_groups_name_each_failure_once_by_its_own_path() {
+    let sim = Sim::new(
+        "steps:
+          - {id: one, do: {tool: fail, args: {}}, optional: true}
+          - id: both
+            parallel:
+              - {id: a, do: {tool: echo, args: {}}}
+              - sequence:
+                  - {id: b, do: {tool: fail, args: {}}}
+          - id: nested
+            plan:
+              - {id: in1, do: {tool: echo, args: {}}}
+              - {id: in2, do: {tool: fail, args: {}}}",
+    )
+    .driven_on();
+    assert_eq!(
+        notes(&sim, ""),
+        "1 partial, 2 failed; one: fail failed; both/sequence-4/b: fail failed; nested/in2: fail failed"
+    );
+    assert_eq!(notes(&sim, "both"), "1 ok, 1 failed; both/sequence-4/b: fail failed");
+    assert_eq!(notes(&sim, "nested"), "1 ok, 1 failed; nested/in2: fail failed");
+}
+
+#[test]
+fn notes_on_a_plan_that_lacks_something_itself_carry_its_name() {
+    let sim = Sim::new(
+        "steps:
+          - id: nested
+            plan: [{id: in1, do: {tool: echo, args: {}}}, {id: in2, do: {tool: fail, args: {}}}]
+            criteria: [{id: c1, text: it is whole, check: {regex: whole}}]",
+    )
+    .driven_on();
+    assert_eq!(
+        notes(&sim, ""),
+        "1 failed; nested: 1 ok, 1 failed; nested/in2: fail failed; \
+         c1 (it is whole) is not met: nothing matches `whole`"
+    );
+}
+
+#[test]
+fn note_after_a_sentence_needs_no_semicolon() {
+    let joined = |first: &str| {
+        let mut notes = first.to_owned();
+        push_note(&mut notes, "c1 is not met");
+        notes
+    };
+    assert_eq!(joined(""), "c1 is not met");
+    assert_eq!(joined("2 ok"), "2 ok; c1 is not met");
+    assert_eq!(joined("It is closed."), "It is closed. c1 is not met");
+}
+
+#[test]
+fn pages_count_one_step_as_one_and_give_times_to_the_millisecond() {
+    let mut sim = Sim::new("steps: [{id: a, title: Try it, retry: 2, do: {tool: flaky, args: {}}}]");
+    // A clock does not stand at whole milliseconds.
+    sim.now = sim.now.plus(Duration::from_nanos(1_234_567));
+    let sim = sim.driven_on();
+    let main = sim.pages.read(main_page(sim.run.id()));
+    assert!(
+        main.contains("\n## Iteration 1: plan\n\n1 step is planned.\n"),
+        "{main}"
+    );
+    let branch = sim.pages.read(branch_page(&sim.run, sim.run.node_at("a").unwrap().id));
+    let (_, told) = branch.split_once("The next attempt is not before ").unwrap();
+    let (time, _) = told.split_once("Z.\n").unwrap();
+    let fraction = time.rsplit_once('.').map_or("", |(_, fraction)| fraction);
+    assert!((1..=3).contains(&fraction.len()), "{time}");
+}
