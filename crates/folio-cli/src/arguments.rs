@@ -261,7 +261,7 @@ impl Command {
 }
 
 /// Parses a value to search for. An empty one comes from an empty variable, and nothing matches it.
-pub(crate) fn something(text: &str) -> Result<String, String> {
+pub(crate) fn not_blank(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
         return Err("the value is empty; leave the option out to match everything".to_owned());
     }

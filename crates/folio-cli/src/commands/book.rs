@@ -15,7 +15,7 @@ use super::context::ModelArgument;
 use super::observe::{of_other_kind, shows_its_page};
 use super::several::Several;
 use super::{Context, text_or_stdin, with_idempotency_key};
-use crate::arguments::{entry_ref, replacement_values, something};
+use crate::arguments::{entry_ref, not_blank, replacement_values};
 use crate::error::{Exit, Failure};
 use crate::report::item::{InFull, ScratchItem};
 use crate::report::list::{List, remark};
@@ -112,7 +112,7 @@ pub(crate) struct ListArguments {
     #[arg(long, value_enum, conflicts_with = "all")]
     status: Vec<StatusArgument>,
     /// Only with this tag; repeatable, all must match
-    #[arg(long = "tag", value_name = "TAG", value_parser = something)]
+    #[arg(long = "tag", value_name = "TAG", value_parser = not_blank)]
     tags: Vec<String>,
     /// Include items that are done or archived
     #[arg(long)]

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::life::{self, Life};
 use super::several::Several;
 use super::{Context, check_given_once, json_file, json_or_text, text_or_stdin, with_idempotency_key};
-use crate::arguments::{entry_ref, pair, pair_or_none, replacement_values, something};
+use crate::arguments::{entry_ref, not_blank, pair, pair_or_none, replacement_values};
 use crate::error::{Exit, Failure};
 use crate::report::list::{List, remark};
 use crate::report::observation::{InFull, Observation};
@@ -98,22 +98,22 @@ pub(crate) struct Add {
 #[derive(Debug, Args)]
 pub(crate) struct List_ {
     /// Only this type; repeatable, any may match
-    #[arg(long = "type", value_name = "TYPE", value_parser = something)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = not_blank)]
     types: Vec<String>,
     /// Only this status; repeatable, any may match [default: all but archived; with --since, all]
-    #[arg(long, value_parser = something)]
+    #[arg(long, value_parser = not_blank)]
     status: Vec<String>,
     /// Only this owner; repeatable, any may match
-    #[arg(long, value_parser = something)]
+    #[arg(long, value_parser = not_blank)]
     owner: Vec<String>,
     /// Only with this tag; repeatable, all must match
-    #[arg(long = "tag", value_name = "TAG", value_parser = something)]
+    #[arg(long = "tag", value_name = "TAG", value_parser = not_blank)]
     tags: Vec<String>,
     /// Only with this tag; repeatable, any may match
-    #[arg(long, value_name = "TAG", value_parser = something)]
+    #[arg(long, value_name = "TAG", value_parser = not_blank)]
     tag_any: Vec<String>,
     /// Only without this tag; repeatable
-    #[arg(long, value_name = "TAG", value_parser = something)]
+    #[arg(long, value_name = "TAG", value_parser = not_blank)]
     tag_none: Vec<String>,
     /// Only with this value in the context; PATH may be a dotted path, with `\.` for a dot inside a key
     #[arg(long, value_name = "PATH=VALUE", value_parser = pair)]
@@ -128,7 +128,7 @@ pub(crate) struct List_ {
     #[arg(long, value_name = "SEQ")]
     as_of: Option<u64>,
     /// Only with these words in the title, text or tags
-    #[arg(long, value_parser = something)]
+    #[arg(long, value_parser = not_blank)]
     text: Option<String>,
     /// How many of the words of --text must match
     #[arg(long = "match", value_enum, default_value = "all", requires = "text")]

@@ -5,7 +5,7 @@ use folio::EntryQuery;
 use folio::memory::{EntryKind, Status, Tag, TextMatch, TextQuery, scratchbook};
 
 use super::Context;
-use crate::arguments::something;
+use crate::arguments::not_blank;
 use crate::error::{Exit, Failure};
 use crate::report::found::Found;
 use crate::report::list::{List, remark};
@@ -26,10 +26,10 @@ pub(crate) struct Search {
     #[arg(long, value_enum)]
     kind: Vec<Kind>,
     /// Only observations of this type; repeatable, any may match
-    #[arg(long = "type", value_name = "TYPE", value_parser = something)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = not_blank)]
     types: Vec<String>,
     /// Only with this tag; repeatable, all must match
-    #[arg(long = "tag", value_name = "TAG", value_parser = something)]
+    #[arg(long = "tag", value_name = "TAG", value_parser = not_blank)]
     tags: Vec<String>,
     /// Include archived, expired and superseded entries
     #[arg(long)]

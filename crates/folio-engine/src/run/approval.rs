@@ -131,8 +131,8 @@ pub(super) struct ApprovalRequest {
     pub(super) answer: Option<ApprovalAnswer>,
 }
 
-/// The name that a rejection carries where nobody is there.
-const NOBODY: &str = "nobody";
+/// The name that an answer or a rejection carries where nobody is there.
+pub(super) const NOBODY: &str = "nobody";
 
 /// Calls of the run that need no further approval.
 #[derive(Debug)]
@@ -425,13 +425,13 @@ impl Run {
             PlanGate::Root => self.nodes[index].parent.is_none(),
             PlanGate::Depth(levels) => self.plans_around(index) < levels,
             PlanGate::Always => true,
-            PlanGate::Cost(limit) => self.reckoned_cost(index, steps).is_none_or(|cost| cost > limit),
+            PlanGate::Cost(limit) => self.estimated_cost(steps).is_none_or(|cost| cost > limit),
         }
     }
 
     /// The estimated cost of a plan in millionths of a dollar: three calls for each of its steps, at the average cost
     /// of the run's calls so far. `None` if the cost of calls is unknown.
-    fn reckoned_cost(&self, _: usize, steps: &Value) -> Option<u64> {
+    fn estimated_cost(&self, steps: &Value) -> Option<u64> {
         self.equipment.as_ref()?.planner.price?;
         let spent = self.purse()?.spent;
         let each = spent.micro_usd.div_ceil(spent.model_calls.max(1));

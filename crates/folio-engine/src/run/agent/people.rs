@@ -12,7 +12,7 @@ use crate::node::{Move, NodeId, NodeState};
 use crate::plan::{Check, Criterion};
 use crate::projection::answer_entry;
 use crate::result::{Finding, Verdict};
-use crate::run::approval::approval_of;
+use crate::run::approval::{NOBODY, approval_of};
 use crate::run::criteria::{CheckCall, SHELL};
 use crate::run::state::{JournalError, Run};
 use crate::run::tree::NodeKind;
@@ -28,8 +28,6 @@ const CRITERION_CHARS: usize = 300;
 pub(super) const ANSWERED_BY: &str = "\n(answered by ";
 /// The most characters of a question.
 const QUESTION_CHARS: usize = 2_000;
-/// The name that an answer carries where nobody is there.
-const NOBODY: &str = "nobody";
 
 /// `said` without the name of whoever answered, if it is a person's answer.
 pub(super) fn without_name(mut said: Message) -> Message {

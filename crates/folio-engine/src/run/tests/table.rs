@@ -5,7 +5,7 @@ use super::*;
 use crate::node::Move;
 
 /// A node that no run has.
-const NOBODY: &str = "0123456789abcdef";
+const NO_NODE: &str = "0123456789abcdef";
 
 /// Events that a run with models but without people does not have.
 fn of_people() -> Vec<Value> {
@@ -19,7 +19,7 @@ fn of_people() -> Vec<Value> {
         json!({"event": "call_rejected", "by": "ada", "reason": "no"}),
         json!({"event": "plan_approved", "version": 1, "by": "ada"}),
         json!({"event": "plan_rejected", "version": 1, "by": "ada", "reason": "no"}),
-        json!({"event": "plan_edited", "version": 2, "steps": [], "kept": [NOBODY], "difference": {}, "by": "ada"}),
+        json!({"event": "plan_edited", "version": 2, "steps": [], "kept": [NO_NODE], "difference": {}, "by": "ada"}),
         json!({"event": "compacting", "reserved": {}}),
         json!({"event": "roll_ups", "parts": [1, 1]}),
         json!({"event": "paused", "by": "ada"}),
@@ -34,16 +34,16 @@ fn twisted(mut event: Value, node: NodeId, how: u64) -> Option<Event> {
         event["node"] = json!(node);
     }
     if how % 8 == 7 {
-        event["node"] = json!(NOBODY);
+        event["node"] = json!(NO_NODE);
     }
     if event["event"] == "planned" {
         event["awaits"] = json!(how.is_multiple_of(3));
         if how.is_multiple_of(2) {
-            event["kept"] = json!([NOBODY]);
+            event["kept"] = json!([NO_NODE]);
         }
     }
     if event["event"] == "resumed" {
-        event["in_flight"].as_array_mut()?.push(json!(NOBODY));
+        event["in_flight"].as_array_mut()?.push(json!(NO_NODE));
     }
     serde_json::from_value(event).ok()
 }
