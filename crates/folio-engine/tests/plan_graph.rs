@@ -105,6 +105,7 @@ fn two_thousand_steps_are_parsed_quickly_with_one_wait_each() {
     let begun = now();
     let plan = parse(&text, &Known::default()).unwrap();
     let graph = Graph::of(&plan.steps);
+    assert_eq!(graph.nodes.len(), 2_000);
     assert!(
         graph
             .nodes

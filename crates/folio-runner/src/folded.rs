@@ -234,7 +234,7 @@ mod tests {
     use folio_engine::plan;
     use folio_memory::{Actor, Role, SpaceName};
     use folio_store::sqlite::OpenOptions;
-    use folio_store::{RandomIds, SqliteStore, SystemClock, Workspace};
+    use folio_store::{ErrorKind, RandomIds, SqliteStore, SystemClock, Workspace};
     use folio_tools::Registry;
     use serde_json::json;
 
@@ -323,7 +323,8 @@ mod tests {
         let other = SpaceName::parse("other").unwrap();
         drop(runner.load(run).await.unwrap());
         assert!(runner.shared.folds.take(&other, run, 0).is_none());
-        assert!(runner.in_space(other).shared.folded(run).await.is_err());
+        let elsewhere = runner.in_space(other).shared.folded(run).await.map(drop).unwrap_err();
+        assert_eq!(elsewhere.kind(), ErrorKind::NotFound, "{elsewhere}");
         assert_eq!(heads(&runner).len(), 1);
     }
 

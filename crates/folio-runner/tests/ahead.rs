@@ -109,6 +109,7 @@ async fn pure_steps_are_batched_into_fewer_commits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn store_failure_stops_the_run_before_its_next_effect() {
+    let mut stopped = 0;
     for lost in 1..6 {
         let house = House::new();
         let steps = json!([compute("a"), compute("b"), effect("c"), compute("d"), effect("e")]);
@@ -116,7 +117,10 @@ async fn store_failure_stops_the_run_before_its_next_effect() {
         house.store.fail(house.store.commits() + lost, Fault::Gone);
         match house.runner.drive(run).await {
             Ok(result) => assert_eq!(result.status, Outcome::Ok),
-            Err(RunnerError::Store(error)) => assert!(matches!(error, StoreError::Unavailable { .. }), "{error}"),
+            Err(RunnerError::Store(error)) => {
+                assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+                stopped += 1;
+            }
             Err(error) => panic!("{error}"),
         }
         house.store.heal();
@@ -127,6 +131,7 @@ async fn store_failure_stops_the_run_before_its_next_effect() {
         let run = house.runner.load(run).await.unwrap();
         assert_eq!(run.in_flight(), []);
     }
+    assert!(stopped > 0, "the store failed in no drive");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -14,6 +14,7 @@ use folio_memory::id::Ref;
 use folio_memory::{Actor, Role, Seq, ThreadKey};
 use folio_model::{Cue, ModelErrorKind, Role as ModelRole, ScriptedModel, Usage, When};
 use folio_runner::{COMPACTOR_TIME, ModelCompactor, RunnerModel};
+use folio_store::ErrorKind;
 use folio_store::workspace::{Offload, Offloaded, Workspace};
 use folio_testkit::{Fault, FaultyStore};
 use models_support::*;
@@ -169,7 +170,7 @@ async fn crash_between_offload_and_summary_loses_nothing_e9_16() {
     let first = Arc::new(ScriptedModel::new([well()]));
     store.fail(store.commits() + 2, Fault::Gone);
     let died = offload(&workspace(Arc::clone(&store) as _), &first).await;
-    assert!(died.is_err());
+    assert_eq!(died.unwrap_err().kind(), ErrorKind::Unavailable);
     drop(store);
     let space = workspace(sqlite(&path));
     assert_eq!(space.said(&ThreadKey::main(), 1, 9).await.unwrap().total, 4);

@@ -175,7 +175,13 @@ async fn every_waiter_of_a_run_is_notified_of_its_end() {
         .each_ref()
         .map(|busy| house.submitter.ensure_driven_to_end(run, busy));
     let ended = tokio::time::timeout(Duration::from_hours(24 * 365), futures_util::future::try_join_all(both));
-    ended.await.expect("nobody waits for a run that has ended").unwrap();
+    let ended = ended.await.expect("nobody waits for a run that has ended").unwrap();
+    assert_eq!(ended.len(), 2);
+    let run = house.submitter.load(run).await.unwrap();
+    assert!(
+        run.result().is_some(),
+        "they were told when it had ended, and not before"
+    );
 }
 
 #[tokio::test]

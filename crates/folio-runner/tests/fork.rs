@@ -128,6 +128,7 @@ async fn dropped_fork_leaves_no_run_or_page() {
     let house = House::new();
     let (run, _) = house.run(&long()).await;
     let (_, runs, pages) = house.seen().await;
+    let mut dropped = 0;
     for looks in [1, 10, 100, 1_000] {
         let is_over = {
             let mut fork = pin!(house.fork(run, "last"));
@@ -141,8 +142,10 @@ async fn dropped_fork_leaves_no_run_or_page() {
         if !is_over {
             let (_, there, written) = house.seen().await;
             assert_eq!((there, written), (runs, pages), "after {looks} looks");
+            dropped += 1;
         }
     }
+    assert!(dropped > 0, "every fork was over before it was dropped");
     let forked = house.fork(run, "last").await.unwrap();
     assert_eq!(house.runner.drive(forked.id).await.unwrap().status, Outcome::Ok);
     let checkup = house.store.check().await.unwrap();

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn unpacking_damaged_bytes_is_an_error() {
         for bad in [&[][..], &[9, 0, 0, 0, 0, 1], &[1, 200, 0, 0, 0, 1, 2, 3]] {
-            assert!(unpack(bad).is_err());
+            assert!(unpack(bad).is_err(), "{bad:?}");
         }
     }
 }

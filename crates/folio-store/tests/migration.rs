@@ -16,6 +16,7 @@ use folio_memory::{
 use folio_store::sqlite::{Look, OpenOptions, SqliteStore, restore};
 use folio_store::{Blob, Commit, Compaction, ErrorKind, Record, RunQuery, Store, StoreError};
 use folio_testkit::contract::scene::{Scene, patch, tag};
+use folio_testkit::process::{self, Process};
 use rusqlite::Connection;
 
 /// The number of damages that are tried.
@@ -113,12 +114,17 @@ fn non_database_file_is_refused_and_left_unchanged() {
     assert_eq!(std::fs::read_to_string(&path).unwrap().len(), 10_000);
 }
 
-#[test]
-fn empty_file_becomes_a_store() {
+#[tokio::test]
+async fn empty_file_becomes_a_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("folio.db");
     std::fs::write(&path, "").unwrap();
-    open(&path).unwrap();
+    let scene = Scene::on(open(&path).unwrap());
+    let note = scene.a_note("kept").await;
+    assert_eq!(scene.store.check().await.unwrap().problems, Vec::<String>::new());
+    drop(scene);
+    let again = Scene::on(open(&path).unwrap());
+    assert_eq!(again.read(note).await.fields.title, "kept");
 }
 
 #[test]
@@ -169,14 +175,26 @@ fn opening_an_unusable_path_reports_the_reason() {
 #[test]
 fn opening_in_a_read_only_folder_reports_permission_denied() {
     use std::os::unix::fs::PermissionsExt;
-    if rustix::process::geteuid().is_root() {
-        // Nothing is forbidden to root.
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o500)).unwrap();
-    let error = refusal(&folder.path().join("folio.db"));
-    assert!(error.to_string().ends_with("permission denied"), "{error}");
+    let path = folder.path().join("folio.db");
+    let mut process = Process::start_without_privileges("unprivileged", &path, 1);
+    let said = process.says().unwrap();
+    assert!(
+        said.starts_with("Unavailable: ") && said.ends_with("permission denied"),
+        "{said}"
+    );
+    assert!(process.ends_well());
+    assert!(!path.exists());
+}
+
+/// What a process for which file permissions hold is told when it opens the store.
+#[test]
+#[ignore = "started by the test above"]
+fn unprivileged() {
+    let Some(orders) = process::orders() else { return };
+    let error = refusal(&orders.path);
+    process::say(format!("{:?}: {error}", error.kind()));
 }
 
 #[test]

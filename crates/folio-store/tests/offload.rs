@@ -14,6 +14,7 @@ use folio_memory::id::Ref;
 use folio_memory::scratchbook::{ItemInput, ItemPatch};
 use folio_memory::tokens::{Estimate, Tokens};
 use folio_memory::{Actor, Change, Entry, EntryId, FieldChange, NewEntry, Role, ThreadKey};
+use folio_store::ErrorKind;
 use folio_store::workspace::{BookFilter, Compacted, Compactor, Desk, ForgetFilter, Offload, Offloaded, Write};
 use folio_testkit::faulty_store::Fault;
 use house::House;
@@ -303,7 +304,7 @@ async fn compactor_summary_is_applied_on_retry_after_a_crash_m7_8_v8() {
     let list = Value::from(messages.clone());
     let space = house.space.in_thread(&thread());
     let died = space.offload(&client(), &thread(), &list, &with(Told::Well)).await;
-    assert!(died.is_err());
+    assert_eq!(died.unwrap_err().kind(), ErrorKind::Unavailable);
     house.store.heal();
     let found = book(&house).await;
     assert!(

@@ -89,8 +89,7 @@ async fn beginning_a_turn_delivers_the_outbox() {
     let person = folio_memory::Actor::new(folio_memory::Role::Human, "ada");
     house.space.begin_turn(&person, input).await.unwrap();
     let found = house.all().await;
-    let found = contents(&found);
-    assert!(["b", "a"].iter().all(|content| found.contains(content)), "{found:?}");
+    assert_eq!(contents(&found), ["b", "a", "before"], "each of them once");
 }
 
 #[tokio::test]

@@ -591,10 +591,8 @@ async fn receipts_explain_what_a_turn_was_shown_and_why_not_m7_8() {
     call(space, "scratch_add", json!({"kind": "todo", "title": "Later"})).await;
     assert_eq!(fate("e31").await, "not considered: it was added later");
     let as_model = space.asked_by(&model());
-    assert!(
-        as_model.receipts(turn).await.is_err(),
-        "a model does not read the trace"
-    );
+    let refused = as_model.receipts(turn).await.unwrap_err();
+    assert_eq!(refused.code(), "role_denied", "a model does not read the trace");
 }
 
 #[tokio::test]

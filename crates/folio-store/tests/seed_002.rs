@@ -405,6 +405,7 @@ async fn out_of_range_ttl_becomes_the_default_with_a_warning() {
     let items = json!([{"content": "a", "ttl_minutes": -1}, {"content": "b", "ttl_minutes": 576_000}]);
     let ingested = house.ingest_in(turn(1), answer(items)).await;
     let week = now.plus(Duration::from_secs(7 * 24 * 60 * 60));
+    assert_eq!(ingested.stored.len(), 2);
     assert!(
         ingested
             .stored

@@ -278,6 +278,7 @@ async fn lifetime_is_capped_by_the_manifest_m7_3_23() {
         .await;
     let items = json!([{"content": "a", "ttl_minutes": 1440}, {"content": "b", "ttl_minutes": null}, {"content": "c"}]);
     let ingested = house.ingest_in(turn(1), answer(items)).await;
+    assert_eq!(ingested.stored.len(), 3);
     let hour = ingested.stored[0].created_at.plus(std::time::Duration::from_secs(3600));
     assert!(
         ingested

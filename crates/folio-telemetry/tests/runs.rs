@@ -198,16 +198,19 @@ async fn model_request_span_has_token_counts_but_no_content() {
     }
 }
 
-/// A collector that accepts every request, and keeps the head of each.
-async fn collector() -> (String, Arc<Mutex<Vec<String>>>) {
+/// The head and the body of a request.
+type Asked = (String, Vec<u8>);
+
+/// A collector that accepts every request, and keeps it.
+async fn collector() -> (String, Arc<Mutex<Vec<Asked>>>) {
     collector_that_says("").await
 }
 
 /// The same, but it answers with `body`.
-async fn collector_that_says(body: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
+async fn collector_that_says(body: &'static str) -> (String, Arc<Mutex<Vec<Asked>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
-    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let asked = Arc::<Mutex<Vec<Asked>>>::default();
     let keeps = Arc::clone(&asked);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
@@ -227,9 +230,12 @@ async fn collector_that_says(body: &'static str) -> (String, Arc<Mutex<Vec<Strin
                     break;
                 }
             }
-            let head = String::from_utf8_lossy(&request);
-            let head = head.split("\r\n\r\n").next().unwrap_or_default().to_owned();
-            keeps.lock().unwrap().push(head);
+            let end = request
+                .windows(4)
+                .position(|bytes| bytes == b"\r\n\r\n")
+                .unwrap_or(request.len());
+            let head = String::from_utf8_lossy(&request[..end]).into_owned();
+            keeps.lock().unwrap().push((head, request.split_off(end)));
             let length = body.len();
             let answer = format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
@@ -251,12 +257,30 @@ async fn driven(telemetry: &Telemetry) {
 async fn spans_of_a_driven_run_are_sent_in_one_request() {
     let (endpoint, asked) = collector().await;
     let telemetry = Telemetry::open(&TelemetryOptions::to(&endpoint)).unwrap();
-    driven(&telemetry).await;
+    let here = runner(Some(Arc::new(telemetry.clone())), None).await;
+    let elsewhere = Runner::new(
+        here.workspace().clone(),
+        Registry::with_builtins(),
+        RunnerOptions::default(),
+    );
+    let echo = json!({"tool": "text", "args": {"op": "echo", "value": 1}});
+    let document = json!({"steps": [{"id": "one", "do": echo}]});
+    let mut runs = Vec::new();
+    for runner in [&here, &elsewhere] {
+        let run = submit(runner, plan(runner, document.clone())).await;
+        assert_eq!(runner.drive(run).await.unwrap().status, Outcome::Ok);
+        runs.push(run);
+    }
     let sent = telemetry.finish(Duration::from_secs(20)).await;
     assert_eq!((sent.sent, sent.lost, sent.reason), (2, 0, None));
     let asked = asked.lock().unwrap();
-    assert_eq!(asked.len(), 1);
-    assert!(asked[0].starts_with("POST /v1/traces HTTP/1.1"), "{asked:?}");
+    let [(head, body)] = asked.as_slice() else {
+        panic!("{asked:?}")
+    };
+    assert!(head.starts_with("POST /v1/traces HTTP/1.1"), "{head}");
+    // The id of a trace is that of its run. A run that is driven elsewhere is not reported here.
+    let has_trace = |run: &RunId| body.windows(16).any(|bytes| bytes == run.to_bytes());
+    assert_eq!(runs.iter().map(has_trace).collect::<Vec<_>>(), [true, false]);
 }
 
 #[tokio::test]
@@ -268,7 +292,7 @@ async fn collector_password_is_sent_as_authorization_and_never_shown() {
     driven(&telemetry).await;
     let sent = telemetry.finish(Duration::from_secs(20)).await;
     assert_eq!((sent.sent, sent.reason), (2, None));
-    let head = asked.lock().unwrap()[0].to_lowercase();
+    let head = asked.lock().unwrap()[0].0.to_lowercase();
     assert!(
         head.contains("authorization: basic bwu6ahvudgvymg==") && !head.contains("hunter2"),
         "{head}"

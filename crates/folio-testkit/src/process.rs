@@ -45,6 +45,19 @@ impl Process {
         Self::run(command, name, path, number)
     }
 
+    /// Like [`Process::start`], but file permissions hold for the process even if the present user is root.
+    #[must_use]
+    pub fn start_without_privileges(name: &str, path: &Path, number: u16) -> Self {
+        let program = std::env::current_exe().expect("the test program");
+        if !rustix::process::geteuid().is_root() {
+            return Self::run(Command::new(program), name, path, number);
+        }
+        let mut command = Command::new("setpriv");
+        let less = "-dac_override,-dac_read_search";
+        command.args(["--inh-caps", less, "--bounding-set", less]).arg(program);
+        Self::run(command, name, path, number)
+    }
+
     fn run(mut command: Command, name: &str, path: &Path, number: u16) -> Self {
         let mut child = command
             .args(["--exact", name, "--ignored", "--nocapture", "--test-threads", "1"])

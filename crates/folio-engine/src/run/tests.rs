@@ -12,7 +12,7 @@ use super::*;
 use crate::event::{BookView, Event, FORMAT};
 use crate::node::{NodeId, NodeState};
 use crate::plan::{self, Known};
-use crate::result::{Failure, Outcome, Severity, StopReason};
+use crate::result::{Failure, Finding, Outcome, Severity, StopReason};
 use crate::spend::Spend;
 use crate::template::Templates;
 
@@ -260,7 +260,7 @@ impl Sim {
     fn check_ends(&mut self, check: CheckAction) {
         let met = |call: CheckCall| CheckFinding {
             criterion: call.criterion,
-            finding: crate::result::Finding::Met,
+            finding: Finding::Met,
         };
         let found: Vec<CheckFinding> = check.calls.into_iter().map(met).collect();
         let event = self.run.check_findings_event(check.node, &found).unwrap();
@@ -418,7 +418,17 @@ fn template_reference_keeps_the_type_of_an_earlier_output_e9_2() {
 fn plan_written_as_nested_arrays_runs_in_order_e9_1() {
     let task = |id: &str| json!({"id": id, "do": {"tool": "echo", "args": {}}});
     let plan = json!([task("t1"), task("t2"), [task("t3"), task("t4")], task("t5")]).to_string();
-    let sim = Sim::new(&plan).driven_on();
+    let mut sim = Sim::new(&plan);
+    // How many calls are under way at one time: the members of the inner array run together, everything else alone.
+    let mut together = Vec::new();
+    sim.derive();
+    while !sim.under_way.is_empty() {
+        together.push(sim.under_way.len());
+        sim.end_nth(0);
+        sim.derive();
+    }
+    assert_eq!(together, [1, 1, 2, 1, 1]);
+    assert_eq!(sim.status(""), Outcome::Ok);
     let order: Vec<&str> = sim
         .calls
         .iter()
@@ -573,6 +583,9 @@ fn unmet_required_criterion_fails_the_task_e9_6() {
 fn unjudged_criterion_makes_the_task_partial_e9_6() {
     let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}, criteria: [it is beautiful]}]").driven_on();
     assert_eq!(sim.status("a"), Outcome::Partial);
+    let result = sim.run.node_at("a").unwrap().result.unwrap();
+    let findings: Vec<&Finding> = result.verdicts.iter().map(|verdict| &verdict.finding).collect();
+    assert!(matches!(findings[..], [Finding::Unverifiable(_)]), "{findings:?}");
 }
 
 #[test]
@@ -662,6 +675,8 @@ fn journal_of_a_newer_format_is_refused_with_its_number_e9_9() {
 fn event_against_the_transition_table_is_refused_e9_19() {
     let sim = Sim::new("steps: [{id: a, do: {tool: echo, args: {}}}]").driven_on();
     let mut run = sim.run;
+    let state = |run: &Run| format!("{:?} {:?} {:?}", run.tree(), run.result(), run.due(sim.now, 4));
+    let before = state(&run);
     let again = sim.journal.last().unwrap();
     assert!(matches!(
         run.apply(again.0, &again.1),
@@ -676,4 +691,5 @@ fn event_against_the_transition_table_is_refused_e9_19() {
         limits: None,
     };
     assert_eq!(run.apply(again.0, &event), Err(JournalError::UnknownNode(unknown)));
+    assert_eq!(state(&run), before, "a refused event changes nothing");
 }

@@ -105,17 +105,18 @@ mod tests {
 
     #[test]
     fn blank_reserved_or_overlong_tags_are_refused() {
-        for bad in [
-            "",
-            "   ",
-            "\u{200b}",
-            "\u{200b} \u{2060}",
-            "sys:x",
-            &"x".repeat(65),
-            "a\u{7}",
-        ] {
-            assert!(Tag::parse(bad).is_err(), "{bad:?} was taken");
-        }
+        let long = "x".repeat(65);
+        let bad = ["", "   ", "\u{200b}", "\u{200b} \u{2060}", "sys:x", &long, "a\u{7}"];
+        let reasons = bad.map(|bad| Tag::parse(bad).unwrap_err().message);
+        insta::assert_snapshot!(reasons.join("\n"), @r#"
+        the tag "" is empty
+        the tag "   " is empty
+        the tag "\u{200b}" is empty
+        the tag "\u{200b} \u{2060}" is empty
+        the tag "sys:x" begins with the reserved sys:
+        the tag "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" is longer than 64 bytes
+        the tag "a\u{7}" has control characters
+        "#);
     }
 
     #[test]

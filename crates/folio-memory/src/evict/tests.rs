@@ -120,11 +120,21 @@ proptest! {
     #[test]
     fn json_preview_is_valid_json_that_agrees_with_the_result_m7_8_v9(value in json(), limit in 200_u32..2_000) {
         let text = value.to_string();
-        let preview = preview(&sampled(&text, limit, 64), "e42", limit, &Estimate);
-        let body = preview.text.split_once('\n').map(|(_, body)| body);
-        if let Some(body) = body.filter(|body| !body.contains(" bytes left out …")) {
-            let shown: Value = serde_json::from_str(body).unwrap();
-            prop_assert!(agrees(&shown, &value), "{shown} of {value}");
+        let sample = sampled(&text, limit, 64);
+        let preview = preview(&sample, "e42", limit, &Estimate);
+        let (notice, body) = preview.text.split_once('\n').unwrap_or((&preview.text, ""));
+        prop_assert_eq!(sample.outline.is_some(), value.is_array() || value.is_object());
+        match &sample.outline {
+            // Its beginning and end are shown only if not even the least structure fits.
+            Some(outline) if body.is_empty() || body.contains(" bytes left out …") => {
+                let least = format!("{notice}\n{}", outline.render(*outline::DETAILS.last().unwrap()));
+                prop_assert!(Estimate.count(&least) > limit, "{} for {least}", preview.text);
+            }
+            Some(_) => {
+                let shown: Value = serde_json::from_str(body).unwrap();
+                prop_assert!(agrees(&shown, &value), "{shown} of {value}");
+            }
+            None => prop_assert!(!notice.contains("structure"), "{notice}"),
         }
     }
 }

@@ -200,13 +200,16 @@ fn claim_is_exclusive_and_repeatable_by_its_owner_m7_4_35() {
     );
     let taken = claim(&task, &bob, None, at(900_000)).unwrap().unwrap_err();
     assert_eq!(taken.to_string(), "e1 is taken by ada");
-    assert!(give_up(&task, &bob).unwrap().is_err());
-    let given = give_up(&task, &ada).unwrap().unwrap();
-    assert!(
-        claim(&task.after(&given, at(300)), &bob, None, at(300))
-            .unwrap()
-            .is_ok()
+    assert_eq!(
+        give_up(&task, &bob).unwrap().unwrap_err(),
+        taken,
+        "only its owner gives it up"
     );
+    let given = give_up(&task, &ada).unwrap().unwrap();
+    let free = task.after(&given, at(300));
+    assert_eq!(free.fields.status, Status::Open);
+    let claimed = claim(&free, &bob, None, at(300)).unwrap().unwrap();
+    assert_eq!(free.after(&claimed, at(300)).fields.owner, bob);
 }
 
 #[test]
@@ -222,7 +225,9 @@ fn expired_lease_lets_another_owner_claim_the_work_m7_4_35() {
         claim(&task, &bob, minute, at(259)).unwrap().unwrap_err().until,
         Some(at(260))
     );
-    assert!(claim(&task, &bob, minute, at(260)).unwrap().is_ok());
+    let lapsed = claim(&task, &bob, minute, at(260)).unwrap().unwrap();
+    let lapsed = task.clone().after(&lapsed, at(260)).fields;
+    assert_eq!((lapsed.owner, lapsed.lease_until), (bob, Some(at(320))));
     let renewed = claim(&task, &ada, minute, at(250)).unwrap().unwrap();
     assert_eq!(task.after(&renewed, at(250)).fields.lease_until, Some(at(310)));
 }

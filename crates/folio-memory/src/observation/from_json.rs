@@ -179,10 +179,15 @@ mod tests {
             panic!("an object")
         };
         for (name, value) in fields {
-            match ObservationPatch::from_json(&json!({ &name: value })) {
-                Ok(_) => {}
-                Err(invalid) => panic!("{name}: {invalid}"),
-            }
+            let sent = json!({ &name: value });
+            let patch = ObservationPatch::from_json(&sent).unwrap_or_else(|invalid| panic!("{name}: {invalid}"));
+            // The field is either changed or compared with what is there.
+            let changed = json!(patch);
+            let wanted = match IMMUTABLE.iter().any(|(names, _)| names.contains(&name.as_str())) {
+                true => (json!({}), sent),
+                false => (sent, json!({})),
+            };
+            assert_eq!((changed, Value::Object(patch.said_again)), wanted, "{name}");
         }
         assert_eq!(ObservationInput::from_json(&json!(input)), Ok(input));
     }

@@ -203,13 +203,15 @@ mod tests {
 
     #[test]
     fn invalid_scratchbook_policy_is_refused() {
-        for wrong in [
-            json!({"max_rendered_items": 0}),
-            json!({"view_token_limit": 1_000_000}),
-            json!({"path_prefix": "scratchbook"}),
-            json!({"path_prefix": "/a/../b"}),
+        for (wrong, field) in [
+            (json!({"max_rendered_items": 0}), "max_rendered_items"),
+            (json!({"view_token_limit": 1_000_000}), "view_token_limit"),
+            (json!({"path_prefix": "scratchbook"}), "path_prefix"),
+            (json!({"path_prefix": "/a/../b"}), "path_prefix"),
         ] {
-            assert!(policy(wrong.clone()).check().is_err(), "{wrong}");
+            let invalid = policy(wrong.clone()).check().unwrap_err();
+            assert_eq!(invalid.field, "scratchbook", "{wrong}");
+            assert!(invalid.message.contains(field), "{wrong}: {invalid}");
         }
         assert!(policy(json!({})).check().is_ok());
     }

@@ -354,14 +354,24 @@ mod tests {
 
     #[test]
     fn invalid_manifest_is_refused() {
-        assert!(manifests(json!({"x": {"observes": ["No Such"]}})).check().is_err());
-        assert!(manifests(json!({"x": {"max_per_call": 10_001}})).check().is_err());
-        assert!(manifests(json!({"x": {"ttl_max_minutes": 525_601}})).check().is_err());
+        for (field, wrong) in [
+            ("observes", json!(["No Such"])),
+            ("max_per_call", json!(10_001)),
+            ("ttl_max_minutes", json!(525_601)),
+        ] {
+            let invalid = manifests(json!({"x": {field: wrong}})).check().unwrap_err();
+            assert_eq!(invalid.field, "manifests", "{field}");
+            assert!(invalid.message.contains(" of x "), "{field}: {invalid}");
+        }
         assert!(
             manifests(json!({"x": {"reads": {"types": ["alert"], "tags": ["wine"]}}}))
                 .check()
                 .is_ok()
         );
-        assert!(serde_json::from_value::<ManifestsPolicy>(json!({"x": {"observe": []}})).is_err());
+        let misspelt = serde_json::from_value::<ManifestsPolicy>(json!({"x": {"observe": []}})).unwrap_err();
+        assert!(
+            misspelt.to_string().starts_with("unknown field `observe`"),
+            "{misspelt}"
+        );
     }
 }

@@ -521,6 +521,8 @@ proptest! {
             };
             let lines = candidate(&book[0]).lengths;
             prop_assert!(lines.iter().any(is_whole_in), "{only:?} of {lines:?}");
+        } else {
+            prop_assert!(budget < 20, "{budget} tokens are enough for a line: {}", rendered.text);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use folio_server::{Mcp, McpError};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 
 use crate::pair::{Era, Pair, options, runner};
 
@@ -69,7 +69,11 @@ async fn input_may_be_empty_but_not_begin_with_a_result() {
 #[tokio::test]
 async fn conversation_ends_on_the_shutdown_signal() {
     let server = Mcp::new(runner().await, options());
-    let (_ours, theirs) = tokio::io::duplex(1024);
+    let (mut ours, theirs) = tokio::io::duplex(1024);
     let (read, write) = tokio::io::split(theirs);
     server.converse(read, write, std::future::ready(())).await.unwrap();
+    // It has said nothing, and its side is closed.
+    let mut said = String::new();
+    ours.read_to_string(&mut said).await.unwrap();
+    assert_eq!(said, "");
 }

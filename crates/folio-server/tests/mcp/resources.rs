@@ -1,6 +1,7 @@
 //! Resources: reading, listing and subscribing.
 
-use folio::runner::Runner;
+use folio::engine::plan;
+use folio::runner::{NewRun, Runner};
 use folio::store::workspace::PageInput;
 use folio::{Actor, Role};
 use rmcp::model::{
@@ -108,7 +109,11 @@ async fn resource_list_is_paged_with_a_cursor() {
     assert_eq!(uris, expected);
     let mut request = PaginatedRequestParams::default();
     request.cursor = Some("nonsense".to_owned());
-    assert!(pair.client.list_resources(Some(request)).await.is_err());
+    let refused = pair.client.list_resources(Some(request)).await.unwrap_err().to_string();
+    assert!(
+        refused.contains("\"nonsense\" is not a cursor of this list"),
+        "{refused}"
+    );
     let templates = pair.client.list_all_resource_templates().await.unwrap();
     let forms: Vec<_> = templates
         .iter()
@@ -157,6 +162,7 @@ async fn subscriber_is_notified_only_of_its_subscribed_resources() {
     .await;
     pair.call("scratch_add", json!({"kind": "note", "title": "Here"})).await;
     assert_eq!(changes.recv().await.unwrap(), VIEW);
+    assert!(changes.try_recv().is_err(), "the view has changed once");
     pair.client
         .unsubscribe(UnsubscribeRequestParams::new(VIEW))
         .await
@@ -176,36 +182,58 @@ async fn subscriber_is_notified_only_of_its_subscribed_resources() {
 #[tokio::test]
 async fn listener_is_notified_of_changes_by_other_clients() {
     let runner = runner().await;
-    let pair = Pair::of(Era::Requests, options(), &runner, Plain).await;
+    let (told, mut astray) = mpsc::unbounded_channel();
+    let pair = Pair::of(Era::Requests, options(), &runner, Told(told)).await;
     let other = Pair::of(Era::Requests, options(), &runner, Plain).await;
     let mut filter = SubscriptionFilter::new();
     filter.resource_subscriptions = Some(vec![VIEW.to_owned(), "file:///etc/passwd".to_owned()]);
-    let mut subscription = pair.client.listen(filter).await.unwrap();
+    let mut subscription = pair.client.listen(filter.clone()).await.unwrap();
+    let mut second = pair.client.listen(filter).await.unwrap();
     let accepted = subscription.acknowledged().resource_subscriptions.clone();
     assert_eq!(accepted, Some(vec![VIEW.to_owned()]));
     // Somebody else's change.
     other
         .call("scratch_add", json!({"kind": "todo", "title": "From the other side"}))
         .await;
-    match subscription.next().await.unwrap() {
+    let is_of_the_view = |told: Option<ServerNotification>| match told {
         Some(ServerNotification::ResourceUpdatedNotification(told)) => assert_eq!(told.params.uri, VIEW),
         told => panic!("{told:?}"),
-    }
+    };
+    is_of_the_view(subscription.next().await.unwrap());
+    is_of_the_view(second.next().await.unwrap());
     assert!(read(&pair, VIEW).await.unwrap().contains("From the other side"));
+    // Whoever has stopped listening is told nothing more; whoever has not, is.
     subscription.cancel().await.unwrap();
+    other
+        .call("scratch_add", json!({"kind": "todo", "title": "Once more"}))
+        .await;
+    is_of_the_view(second.next().await.unwrap());
+    assert!(read(&pair, VIEW).await.unwrap().contains("Once more"));
+    assert!(astray.try_recv().is_err());
+    second.cancel().await.unwrap();
     other.end().await;
     pair.end().await;
 }
 
 #[tokio::test]
 async fn roles_without_run_access_can_list_and_read_memory_m7_7() {
-    for role in [Role::Executor, Role::Compactor, Role::Tool] {
+    for role in [Role::Client, Role::Executor, Role::Compactor, Role::Tool] {
         let mut options = options();
         options.role = role;
         options.sets = vec![folio_server::ToolSet::Memory];
-        let pair = Pair::of(Era::Sessions, options, &runner().await, Plain).await;
+        let runner = runner().await;
+        let steps = "title: Echo\nsteps: [{id: a, do: {tool: text, args: {op: echo, value: 1}}}]";
+        let plan = plan::parse(steps, &runner.known()).unwrap();
+        let new = NewRun::of(plan, Actor::new(Role::Human, "ada"));
+        runner.submit(new).await.unwrap();
+        let pair = Pair::of(Era::Sessions, options, &runner, Plain).await;
         let listed = pair.client.list_resources(None).await.unwrap().resources;
         assert_eq!(listed[0].uri, VIEW, "{role:?}: {listed:?}");
+        let is_listed = |uri: &str| listed.iter().any(|resource| resource.uri == uri);
+        let may_read_runs = role == Role::Client;
+        assert_eq!(is_listed("folio://run/r1"), may_read_runs, "{role:?}: {listed:?}");
+        let run = read(&pair, "folio://run/r1").await;
+        assert_eq!(run.is_ok(), may_read_runs, "{role:?}: {run:?}");
         let result = pair.try_call("memory_context", json!({})).await.unwrap();
         assert_ne!(result.is_error, Some(true), "{role:?}: {result:?}");
         pair.end().await;

@@ -164,15 +164,11 @@ async fn cancel_request_ends_a_run_driven_elsewhere() {
 #[tokio::test]
 async fn cancel_request_can_name_a_node() {
     let house = House::new().await;
-    house.submit(ECHO).await;
+    let run = house.submit(ECHO).await;
     let root = house.get("/runs/r1/tree").await.json()["nodes"][0]["id"].clone();
-    assert_eq!(
-        house
-            .post("/runs/r1/cancel", &json!({ "node": root }).to_string())
-            .await
-            .status,
-        202
-    );
     let unknown = house.post("/runs/r1/cancel", r#"{"node": "0123456789abcdef"}"#).await;
     is_problem(&unknown, 404, "not_found");
+    let cancel = json!({ "node": root }).to_string();
+    assert_eq!(house.post("/runs/r1/cancel", &cancel).await.status, 202);
+    assert_eq!(house.runner.drive(run).await.unwrap().status.as_str(), "cancelled");
 }

@@ -1,5 +1,7 @@
 //! People change plans over HTTP.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::house::{ECHO, House, is_problem, person};
@@ -343,14 +345,41 @@ async fn run_limits_can_be_changed_but_not_below_usage_e9_10() {
     }
     assert_eq!(of(&changed, "tokens"), of(&limits, "tokens"), "what is left out stays");
     is_problem(&change(&path, json!({"nodes": 0})).await, 409, "limit_unusable");
+    assert_eq!(
+        house.get(&path).await.json(),
+        changed,
+        "what is refused changes nothing"
+    );
     house.runner.drive(run).await.unwrap();
     is_problem(&change(&path, json!({"tool_calls": 50})).await, 409, "run_ended");
+    // One call has been made, and the run waits for a person.
+    let house = House::attended().await;
+    let run = house
+        .submit("title: Asks\nbudget: {tool_calls: 3}\nsteps:\n- {id: a, do: {tool: text, args: {op: echo, value: 1}}}\n- {id: s, do: {tool: shell, args: {command: 'true'}}}")
+        .await;
+    house
+        .runner
+        .drive_while_due(run, Duration::from_millis(50))
+        .await
+        .unwrap();
+    let path = format!("/runs/{run}/limits");
+    let limit_after = async |tool_calls: u32, status: u16| {
+        let answer = house
+            .ask("PATCH", &path, &[], Some(json!({"tool_calls": tool_calls})))
+            .await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        of(&house.get(&path).await.json(), "tool_calls")
+    };
+    let one_of = |limit: u32| Some(json!({"what": "tool_calls", "limit": limit, "used": 1}));
+    assert_eq!(limit_after(0, 409).await, one_of(3));
+    assert_eq!(limit_after(1, 200).await, one_of(1));
 }
 
 #[tokio::test]
 async fn ended_run_can_be_neither_paused_nor_continued() {
     let house = House::new().await;
     let run = house.run(ECHO).await;
+    let before = house.get(&format!("/runs/{run}")).await.json();
     for what in ["pause", "continue"] {
         is_problem(
             &house.post(&format!("/runs/{run}/{what}"), "{}").await,
@@ -358,6 +387,7 @@ async fn ended_run_can_be_neither_paused_nor_continued() {
             "run_ended",
         );
     }
+    assert_eq!(house.get(&format!("/runs/{run}")).await.json(), before);
 }
 
 #[tokio::test]
@@ -371,5 +401,10 @@ async fn keyed_pause_is_replayed_after_the_run_has_ended() {
     assert_eq!(pause().await.status, 202);
     house.runner.cancel(run, None, &person()).await.unwrap();
     house.runner.drive(run).await.unwrap();
+    let ended = house.get(&format!("/runs/{run}")).await.json();
+    assert_eq!(ended["status"], "cancelled");
     assert_eq!(pause().await.status, 202);
+    assert_eq!(house.get(&format!("/runs/{run}")).await.json(), ended);
+    // Without its key it is a new request.
+    is_problem(&house.post(&format!("/runs/{run}/pause"), "{}").await, 409, "run_ended");
 }

@@ -364,11 +364,19 @@ async fn forget_is_refused_for_tools_and_idempotent_for_people_m7_6_50() {
     let house = House::new();
     let entry = house.say(WORDS).await;
     let tool = Actor::new(Role::Tool, "grep");
-    assert!(house.workspace.forget(&tool, &with_text("mill"), "").await.is_err());
+    let refused = house.workspace.forget(&tool, &with_text("mill"), "").await.unwrap_err();
+    assert_eq!(refused.code(), "role_denied", "{refused}");
     assert_eq!(house.get(&entry).await.fields.body, WORDS);
-    house.workspace.forget(&human(), &with_text("mill"), "").await.unwrap();
+    let forgotten = house.workspace.forget(&human(), &with_text("mill"), "").await.unwrap();
+    assert_eq!(forgotten.entries.len(), 1);
+    let gone = house.get(&entry).await;
+    assert_eq!(
+        (gone.fields.body.as_str(), gone.fields.erased),
+        ("", Some(ErasedFor::Forgotten))
+    );
     let again = house.workspace.forget(&human(), &with_text("mill"), "").await.unwrap();
     assert!(again.entries.is_empty());
+    assert_eq!(house.get(&entry).await, gone);
 }
 
 #[tokio::test]

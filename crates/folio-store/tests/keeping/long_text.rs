@@ -2,6 +2,7 @@ use folio_memory::entry::MAX_INLINE_BYTES;
 use folio_memory::id::Ref;
 use folio_memory::scratchbook::ItemInput;
 use folio_memory::{Entry, EntryKind, EntryQuery, Role, ThreadKey};
+use folio_store::ErrorKind;
 use folio_store::workspace::{ForgetFilter, Guard, IngestContext, PageInput};
 use serde_json::json;
 
@@ -138,7 +139,8 @@ async fn forget_erases_a_long_text_and_its_earlier_versions_m7_6_50() {
     assert!(told.iter().all(|place| !place.contains("free space")), "{told:?}");
     for body in before {
         let hash = folio_store::BlobHash(body.hash);
-        assert!(house.workspace.blob(&hash).await.is_err(), "the body is gone");
+        let gone = house.workspace.blob(&hash).await.unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::NotFound, "{gone}");
     }
     check(&house, &other, &long("other", "nothing of the kind")).await;
     house.is_sound().await;

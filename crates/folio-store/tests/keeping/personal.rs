@@ -120,6 +120,7 @@ async fn retention_of_imported_personal_data_starts_at_import_m7_6_49() {
             .filter(|entry| entry.fields.brought.is_some())
             .collect()
     };
+    assert_eq!(all().await.len(), 2);
     let first = &all().await[0];
     let brought: ImportedTimes = first.fields.brought.unwrap();
     assert!(brought.created_at == first.created_at && first.created_at < house.now());

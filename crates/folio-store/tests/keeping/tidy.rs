@@ -2,6 +2,7 @@ use folio_memory::entry::Status;
 use folio_memory::id::Ref;
 use folio_memory::keeping::{ArchivedFor, ErasedFor};
 use folio_memory::{Entry, EntryQuery, State, ThreadKey};
+use folio_store::ErrorKind;
 use folio_store::workspace::{Guard, TurnInput};
 use serde_json::json;
 
@@ -10,8 +11,11 @@ use crate::house::{DAY, HOUR, House, human};
 #[tokio::test]
 async fn old_observation_is_archived_then_erased_to_a_tombstone_m7_6_44() {
     let house = House::new();
+    // Neither the entry whose commit made the page nor the last one is ever reduced to its number.
+    let for_ever = async || house.add(json!({"content": "for ever", "ttl_minutes": null})).await;
+    for_ever().await;
     let entry = house.say("the build is slow").await;
-    let kept = house.add(json!({"content": "for ever", "ttl_minutes": null})).await;
+    let kept = for_ever().await;
     house.clock.advance(6 * DAY + 23 * HOUR);
     assert!(house.tidy().await.is_nothing());
     house.clock.advance(HOUR);
@@ -37,6 +41,15 @@ async fn old_observation_is_archived_then_erased_to_a_tombstone_m7_6_44() {
     let revisions = house.workspace.history(Ref::Id(entry.id)).await.unwrap();
     let reasons: Vec<_> = revisions.iter().map(|revision| revision.reason.as_deref()).collect();
     assert_eq!(reasons, [None, Some("age"), Some("expired")]);
+    // The tombstone lasts for thirty days as well; then only its number is left.
+    house.clock.advance(29 * DAY);
+    assert_eq!(house.tidy().await.buried, 0);
+    assert_eq!(house.get(&entry).await.fields.erased, Some(ErasedFor::Expired));
+    house.clock.advance(DAY);
+    assert_eq!(house.tidy().await.buried, 1);
+    let gone = house.workspace.entry(Ref::Id(entry.id)).await.unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::NotFound, "{gone}");
+    house.is_sound().await;
 }
 
 #[tokio::test]
@@ -190,6 +203,17 @@ async fn archived_text_is_compressed_and_still_read_unchanged_m7_6_45() {
     assert!(format!("{:?}", history[0].change).contains("on the second machine"));
     house.is_sound().await;
     assert!(house.tidy().await.is_nothing());
+    let restored = house
+        .workspace
+        .restore(&human(), Ref::Id(entry.id), Guard::default())
+        .await
+        .unwrap();
+    assert_eq!(
+        (restored.entry.fields.status, &restored.entry.fields.body),
+        (Status::Active, &text)
+    );
+    assert_eq!(house.get(&entry).await, restored.entry);
+    house.is_sound().await;
 }
 
 #[tokio::test]
@@ -198,9 +222,10 @@ async fn tidying_does_nothing_without_retention_periods_m7_6_44() {
     let never = json!({"archive_after_minutes": null, "archive_resolved_after_minutes": null, "purge_after_minutes": null,
         "pii_archive_after_minutes": null, "pii_erase_after_minutes": null, "tombstone_minutes": null});
     house.set_policy(json!({ "retention": never })).await;
-    house.say("mail a@example.org").await;
+    let entry = house.say("mail a@example.org").await;
     house.clock.advance(400 * DAY);
     assert!(house.tidy().await.is_nothing());
+    assert_eq!(house.get(&entry).await, entry);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -223,6 +248,7 @@ async fn concurrent_tidying_archives_each_entry_once_m7_6_44() {
         ..EntryQuery::default()
     };
     let listed = house.workspace.observations(versions).await.unwrap().items;
+    assert_eq!(listed.len(), 700);
     assert!(listed.iter().all(|entry| entry.version == 2));
     house.is_sound().await;
 }

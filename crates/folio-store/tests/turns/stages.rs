@@ -136,7 +136,8 @@ async fn next_input_resolves_the_clarifier_question_m7_11_2() {
     );
     let ended = scene.end(&clear).await;
     assert!(ended.evaluation.complete);
-    assert!(ended.goals.iter().all(|goal| goal.entry.fields.status == Status::Done));
+    let goals: Vec<Status> = ended.goals.iter().map(|goal| goal.entry.fields.status).collect();
+    assert_eq!(goals, [Status::Done], "{:?}", ended.goals);
 }
 
 #[tokio::test]

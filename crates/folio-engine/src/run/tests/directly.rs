@@ -163,4 +163,11 @@ fn direct_work_stopped_by_its_deadline_is_partial_e9_10() {
         "{}",
         house(&sim).notes
     );
+    let call = sim.run.node_at("house/call-1").unwrap().id.to_string();
+    let evidence: Vec<&str> = house(&sim)
+        .evidence
+        .iter()
+        .map(|evidence| evidence.id.as_str())
+        .collect();
+    assert_eq!(evidence, [call], "what its call came to is kept");
 }

@@ -342,14 +342,17 @@ fn human_criterion_is_asked_about_after_all_others_are_met_e9_6() {
     }
     let mut run = Run::new(sim.run.id(), Arc::new(Templates::new()));
     let mut entries = std::collections::BTreeSet::new();
+    let mut of_answers = 0;
     for (at, event) in &sim.journal {
         run.apply(*at, event).unwrap();
         for change in crate::projection::changes(&run, event) {
             if let Change::AddEntry(entry) = change {
                 assert!(entries.insert(entry.id), "{event:?} writes an entry that is there");
+                of_answers += usize::from(event.name() == "answered");
             }
         }
     }
+    assert_eq!(of_answers, 2);
 }
 
 #[test]

@@ -168,13 +168,21 @@ fn roll_up_beyond_the_budget_is_made_without_a_model_e9_16() {
 fn unreadable_roll_up_is_partial_without_failing_the_run_e9_16() {
     let sim = many_with(20, &json!({}), equipment(), |_| said("much ado"));
     let sim = sim.driven_on();
-    for view in roll_ups(&sim) {
+    let views = roll_ups(&sim);
+    assert_eq!(views.len(), 2);
+    for view in &views {
         let result = view.result.unwrap();
         assert_eq!(
             (result.status, result.stop_reason),
             (Outcome::Partial, Some(StopReason::Unparseable))
         );
         assert_eq!(view.model_calls, 3, "it was asked twice more");
+    }
+    // Instead of a summary it lists the results of its part: the list and eleven items, and nine more items.
+    let listed = |notes: &str, n: usize| notes.contains(&format!("each/look[{n}] (ok)"));
+    for n in 0..20 {
+        let told = views.iter().map(|view| listed(&view.result.unwrap().notes, n));
+        assert_eq!(told.collect::<Vec<_>>(), [n < 11, n >= 11], "{n}");
     }
     assert_eq!(sim.status(""), Outcome::Ok);
 }
@@ -262,9 +270,14 @@ fn cancel_during_roll_ups_ends_the_run_without_aggregation_e9_16() {
         node: None,
         by: "ada".to_owned(),
     });
+    let asked = asked_to(&sim, Purpose::RollUp).len();
     let sim = sim.driven_on();
     assert_eq!(sim.status(""), Outcome::Cancelled);
     assert_eq!(asked_to(&sim, Purpose::Aggregate).len(), 0);
+    // Nothing is asked any more, and what was being asked is stopped.
+    assert_eq!(asked_to(&sim, Purpose::RollUp).len(), asked);
+    let ends: Vec<Outcome> = roll_ups(&sim).iter().map(|view| view.result.unwrap().status).collect();
+    assert!(ends.contains(&Outcome::Cancelled), "{ends:?}");
 }
 
 #[test]

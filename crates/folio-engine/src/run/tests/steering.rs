@@ -438,7 +438,15 @@ fn rejected_plan_without_replans_left_leads_to_direct_work_e9_8() {
     sim.settled();
     sim.reject_plan(sim.root_id());
     let sim = sim.driven_on();
-    assert_eq!(sim.asks[1].purpose, Purpose::Work);
+    assert_eq!(
+        purposes(&sim),
+        [Purpose::Decide, Purpose::Work, Purpose::Judge],
+        "no other plan is asked for"
+    );
+    assert_eq!(
+        (root(&sim).status, root(&sim).notes.as_str()),
+        (Outcome::Ok, "seen from outside")
+    );
 }
 
 #[test]
@@ -446,7 +454,16 @@ fn waiting_plan_without_a_person_ends_with_needs_input_e9_14() {
     let mut sim = gated("root", nested);
     sim.settled();
     let sim = Sim::resumed_with(&sim.journal, equipment(), Arc::new(nested)).driven_on();
-    assert_eq!(root(&sim).stop_reason, Some(StopReason::NeedsInput));
+    let result = root(&sim);
+    assert_eq!(
+        (result.status, result.severity, result.stop_reason),
+        (Outcome::Failed, Some(Severity::Soft), Some(StopReason::NeedsInput))
+    );
+    assert_eq!(
+        (purposes(&sim), sim.calls.len()),
+        (Vec::new(), 0),
+        "its steps are not begun"
+    );
 }
 
 #[test]

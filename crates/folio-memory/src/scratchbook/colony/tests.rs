@@ -89,9 +89,20 @@ fn book_values_over_limits_are_corrected_with_warnings() {
     assert_eq!(new.fields.title, "two lines");
     assert_eq!(new.fields.status, Status::Active);
     assert_eq!((new.fields.phase.clone(), new.fields.progress), (None, None));
+    let tags: Vec<_> = new.fields.tags.iter().map(ToString::to_string).collect();
+    assert_eq!(tags, ["a_b"]);
+    let brought = new.fields.brought.unwrap();
+    assert_eq!((brought.created_at, brought.updated_at), (NOW, NOW));
     let said: Vec<_> = changed.iter().map(|warning| warning.message.as_str()).collect();
-    assert_eq!(said.len(), 6, "{said:?}");
-    for wrong in [
+    insta::assert_snapshot!(said.join("\n"), @r#"
+    title: must be one line
+    status: nothing blocks a note
+    tags: the tag "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" is longer than 64 bytes
+    phase: only a task has phase and progress
+    createdAtNanoseconds: is later than now
+    updatedAtNanoseconds: is later than now, or before it was made
+    "#);
+    let refused = [
         Item {
             kind: "goal".to_owned(),
             ..item("a")
@@ -106,9 +117,15 @@ fn book_values_over_limits_are_corrected_with_warnings() {
             body: String::new(),
             ..item("a")
         },
-    ] {
-        assert!(incoming(&wrong).is_err(), "{wrong:?}");
-    }
+    ];
+    let refused = refused.map(|wrong| incoming(&wrong).unwrap_err());
+    let refused = refused.map(|invalid| format!("{} {}: {}", invalid.code, invalid.field, invalid.message));
+    insta::assert_snapshot!(refused.join("\n"), @r#"
+    kind_invalid kind: "goal" is not note, todo or task
+    status_invalid status: "lost" is not open, in_progress, blocked, done or archived
+    item_malformed id: is empty
+    title_empty title: there is neither a title nor a body
+    "#);
 }
 
 #[test]

@@ -18,7 +18,7 @@ const ADDING: Migration = Migration {
 /// A step that cannot be taken.
 const BROKEN: Migration = Migration {
     then: None,
-    sql: "UPDATE space SET name = 'half'; UPDATE nothing SET x = 1",
+    sql: "UPDATE space SET name = 'half'; UPDATE nowhere SET x = 1",
     changes_data: true,
 };
 
@@ -81,10 +81,14 @@ fn additive_migration_makes_no_backup() {
 fn failed_migration_leaves_the_file_at_its_old_format() {
     let folder = tempfile::tempdir().unwrap();
     let target = old_file(folder.path());
-    target.prepare_with(&steps(&[ADDING, BROKEN])).unwrap_err();
+    let failed = target.prepare_with(&steps(&[ADDING, BROKEN])).unwrap_err();
+    assert!(format!("{failed:?}").contains("no such table: nowhere"), "{failed:?}");
     let conn = target.prepare().unwrap();
     assert_eq!((space(&conn).as_str(), format(&conn)), ("main", MIGRATIONS.len()));
-    assert!(conn.execute("SELECT * FROM extra", []).is_err());
+    assert!(
+        !conn.table_exists(None, "extra").unwrap(),
+        "the step before it is undone"
+    );
     let left: Vec<_> = std::fs::read_dir(folder.path())
         .unwrap()
         .map(|f| f.unwrap().file_name())

@@ -119,7 +119,7 @@ proptest! {
             let Some(by) = successors[place] else { continue };
             let links = (0..).zip(&now).filter_map(|(src, dst)| Some((src, (*dst)?))).collect();
             let leads = reaches(&links, by, number);
-            prop_assert_eq!(found.lead(entry(by), entry(number)), Leads::There(leads));
+            prop_assert_eq!(found.lead(entry(by), entry(number)), Leads::There(leads), "{} by {}", number, by);
             if !leads {
                 found.add(entry(number), entry(by));
                 now[place] = Some(by);
