@@ -33,16 +33,16 @@ impl Counting {
         }
     }
 
-    /// Shows that `done` of `whole`, if that is known, are done, with `what` as the text.
-    pub(crate) fn show(&mut self, done: u64, whole: Option<u64>, what: &str) {
+    /// Shows that `count` of `total`, if that is known, are done, with `label` as the text.
+    pub(crate) fn show(&mut self, count: u64, total: Option<u64>, label: &str) {
         let is_due = self.last.is_none_or(|last| last.elapsed() >= EVERY);
         if !self.is_shown || !is_due {
             return;
         }
         self.last = Some(Instant::now());
-        let line = match whole.filter(|whole| *whole > 0) {
-            Some(whole) => format!("{} {what}", bar(done, whole)),
-            None => what.to_owned(),
+        let line = match total.filter(|total| *total > 0) {
+            Some(total) => format!("{} {label}", bar(count, total)),
+            None => label.to_owned(),
         };
         let mut terminal = std::io::stderr().lock();
         // If the terminal is gone, the work still goes on.
@@ -66,8 +66,8 @@ impl Drop for Counting {
     }
 }
 
-fn bar(done: u64, whole: u64) -> String {
-    let percent = done.min(whole).saturating_mul(100) / whole;
+fn bar(count: u64, total: u64) -> String {
+    let percent = count.min(total).saturating_mul(100) / total;
     let full = usize::try_from(percent).unwrap_or(100) * BAR / 100;
     format!("[{}{}] {percent:>3} %", "=".repeat(full), " ".repeat(BAR - full))
 }
@@ -82,20 +82,20 @@ pub(crate) struct Counted<R> {
 impl<R> Counted<R> {
     /// Counts what is read from `source` in the number that is returned with it.
     pub(crate) fn new(source: R) -> (Self, Arc<AtomicU64>) {
-        let read = Arc::new(AtomicU64::new(0));
+        let bytes_read = Arc::new(AtomicU64::new(0));
         let counted = Self {
             source,
-            read: Arc::clone(&read),
+            read: Arc::clone(&bytes_read),
         };
-        (counted, read)
+        (counted, bytes_read)
     }
 }
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let read = self.source.read(into)?;
-        self.read.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
+        let byte_count = self.source.read(into)?;
+        self.read.fetch_add(byte_count as u64, Ordering::Relaxed);
+        Ok(byte_count)
     }
 }
 

@@ -107,7 +107,7 @@ impl Failure {
     /// A failure that ends the program with `exit`. `code` is a stable name.
     pub(crate) fn new(exit: Exit, code: impl Into<String>, message: impl Into<String>) -> Self {
         let message: String = message.into();
-        let told = Told {
+        let details = Told {
             exit,
             code: code.into(),
             // Libraries often repeat the address that they were given.
@@ -118,7 +118,9 @@ impl Failure {
             errors: Vec::new(),
             closed_pipe: false,
         };
-        Self { told: Box::new(told) }
+        Self {
+            told: Box::new(details),
+        }
     }
 
     /// A mistake in the call.
@@ -127,7 +129,7 @@ impl Failure {
     }
 
     /// A file or folder that the caller named and that cannot be used.
-    pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
+    pub(crate) fn file(verb: &str, path: &std::path::Path, error: &std::io::Error) -> Self {
         let exit = match error.kind() {
             std::io::ErrorKind::NotFound => Exit::NotFound,
             std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => Exit::Refused,
@@ -139,23 +141,23 @@ impl Failure {
         Self::new(
             exit,
             "file_unusable",
-            format!("cannot {doing} {}: {}", path.display(), in_words(error)),
+            format!("cannot {verb} {}: {}", path.display(), in_words(error)),
         )
     }
 
     /// Something that this machine did not let us do.
-    pub(crate) fn cannot(doing: &str, what: &str, error: std::io::Error) -> Self {
-        let message = format!("cannot {doing} {what}: {}", in_words(&error));
+    pub(crate) fn cannot(verb: &str, object: &str, error: std::io::Error) -> Self {
+        let message = format!("cannot {verb} {object}: {}", in_words(&error));
         let mut failure = Self::new(Exit::Unavailable, "io", message);
         failure.told.closed_pipe = error.kind() == std::io::ErrorKind::BrokenPipe;
         failure
     }
 
-    /// Marks the failure to write an answer as worth reporting even if nobody reads the output any more, with `what`
+    /// Marks the failure to write an answer as worth reporting even if nobody reads the output any more, with `advice`
     /// as a hint.
-    pub(crate) fn worth_telling(mut self, what: &str) -> Self {
+    pub(crate) fn worth_telling(mut self, advice: &str) -> Self {
         self.told.closed_pipe = false;
-        self.hint(what)
+        self.hint(advice)
     }
 
     /// Changes the exit code.
@@ -177,8 +179,8 @@ impl Failure {
     }
 
     /// Prefixes the message with what it is about: a file, or an environment variable.
-    pub(crate) fn about(mut self, what: &str) -> Self {
-        self.told.message = format!("{what}: {}", self.told.message);
+    pub(crate) fn about(mut self, subject: &str) -> Self {
+        self.told.message = format!("{subject}: {}", self.told.message);
         self
     }
 
@@ -247,13 +249,13 @@ impl Failure {
         for error in causes(error).skip(1) {
             let text = without_passwords(&error.to_string()).into_owned();
             // Drivers often repeat the same text with a number in front.
-            let told = self.told.message.contains(&text)
+            let is_mentioned = self.told.message.contains(&text)
                 || self
                     .told
                     .causes
                     .iter()
-                    .any(|told| told.contains(&text) || text.contains(told));
-            if !told {
+                    .any(|cause| cause.contains(&text) || text.contains(cause));
+            if !is_mentioned {
                 self.told.causes.push(text);
             }
         }
@@ -442,10 +444,10 @@ pub(crate) fn in_plain_words(error: &(impl fmt::Display + ?Sized), object: &str)
         return message;
     };
     let found = found.replace("invalid type: sequence", "invalid type: list");
-    let what = object.rsplit(' ').next().unwrap_or(object);
-    let found = found.replace("invalid type: map", &format!("invalid type: {what}"));
+    let noun = object.rsplit(' ').next().unwrap_or(object);
+    let found = found.replace("invalid type: map", &format!("invalid type: {noun}"));
     let at = expected.find(" at line ").unwrap_or(expected.len());
-    let (expected, place) = expected.split_at(at);
+    let (expected, suffix) = expected.split_at(at);
     let is_width = |kind: &str| kind.trim_start_matches(['u', 'i', 'f']).parse::<u8>().is_ok() || kind == "usize";
     let expected = match expected {
         "a map" | "map" => object,
@@ -457,7 +459,7 @@ pub(crate) fn in_plain_words(error: &(impl fmt::Display + ?Sized), object: &str)
         kind if is_width(kind) => "a whole number",
         kind => kind,
     };
-    format!("{found}, expected {expected}{place}")
+    format!("{found}, expected {expected}{suffix}")
 }
 
 #[cfg(test)]

@@ -39,8 +39,8 @@ pub(crate) async fn drive_until_stopped(
     run: RunId,
 ) -> Result<(Exit, bool), Failure> {
     let driver = runner.clone();
-    let driving = tokio::spawn(async move { driver.drive(run).await });
-    shown(context, runner, run, driving).await
+    let task = tokio::spawn(async move { driver.drive(run).await });
+    shown(context, runner, run, task).await
 }
 
 /// Like [`drive`], but also stops when the run asks a question that nobody here can answer although somebody could
@@ -54,20 +54,20 @@ pub(crate) async fn drive_until_asked(
         return drive_until_stopped(context, runner, run).await;
     }
     let driver = runner.clone();
-    let driving = tokio::spawn(async move { driver.drive_until_asked(run, PATIENCE).await });
-    shown(context, runner, run, driving).await
+    let task = tokio::spawn(async move { driver.drive_until_asked(run, PATIENCE).await });
+    shown(context, runner, run, task).await
 }
 
-/// Shows `run` while `driving` drives it.
+/// Shows `run` while `task` drives it.
 async fn shown(
     context: &Context<'_>,
     runner: &Runner,
     run: RunId,
-    driving: JoinHandle<Result<NodeResult, RunnerError>>,
+    task: JoinHandle<Result<NodeResult, RunnerError>>,
 ) -> Result<(Exit, bool), Failure> {
     let progress = Progress::new(context.output, Lines::Aside);
     let ended = Follow::new(context, runner.workspace(), run, progress)?
-        .until_ended(Some((runner, driving)))
+        .until_ended(Some((runner, task)))
         .await?;
     let is_stopped = ended.is_stopped;
     let exit = finish(context, runner.workspace(), run, ended).await?;
@@ -119,11 +119,11 @@ impl<'a> Follow<'a> {
     }
 
     /// Waits until everything that happened has been shown.
-    async fn until_ended(mut self, driving: Option<Driving<'_>>) -> Result<Ended, Failure> {
+    async fn until_ended(mut self, drive_task: Option<Driving<'_>>) -> Result<Ended, Failure> {
         let mut interrupts = listen_for(SignalKind::interrupt())?;
         let mut endings = Endings::listen()?;
         let mut pictures = tokio::time::interval(PICTURE);
-        let (runner, mut driver) = driving.map_or((None, None), |(runner, driver)| (Some(runner), Some(driver)));
+        let (runner, mut driver) = drive_task.map_or((None, None), |(runner, driver)| (Some(runner), Some(driver)));
         let mut asked_to_stop = false;
         let mut held_up: Option<(HeldUp, String)> = None;
         let mut unshown = None;
@@ -131,7 +131,7 @@ impl<'a> Follow<'a> {
         loop {
             let known = held_up.as_ref().map(|(held_up, _)| held_up);
             let interrupted = tokio::select! {
-                news = self.watch.next(), if !self.progress.is_silent() => match news? {
+                update = self.watch.next(), if !self.progress.is_silent() => match update? {
                     Some(events) => {
                         if let Err(failure) = self.progress.events(self.watch.run(), &events) {
                             let has_ended = driver.is_none() && self.has_ended().await?;
@@ -154,9 +154,9 @@ impl<'a> Follow<'a> {
                     self.progress.draw(self.watch.run(), self.workspace.now());
                     false
                 }
-                driven = join(&mut driver), if driver.is_some() => {
+                result = join(&mut driver), if driver.is_some() => {
                     driver = None;
-                    driven?;
+                    result?;
                     if self.progress.is_silent() {
                         self.watch.catch_up().await?;
                         break;
@@ -164,13 +164,13 @@ impl<'a> Follow<'a> {
                     false
                 }
                 now = held_up_by(runner, run, known) => {
-                    if let Some((_, words)) = held_up.take() {
-                        self.progress.unsay(&words);
+                    if let Some((_, message)) = held_up.take() {
+                        self.progress.unsay(&message);
                     }
                     if let Some(now) = now {
-                        let words = self.waits(&now).await;
-                        self.progress.say(self.context.output, &words);
-                        held_up = Some((now, words));
+                        let message = self.waits(&now).await;
+                        self.progress.say(self.context.output, &message);
+                        held_up = Some((now, message));
                     }
                     false
                 }
@@ -291,12 +291,12 @@ async fn finish(context: &Context<'_>, workspace: &Workspace, run: RunId, ended:
             format!("run {} ended without a result", row.handle),
         ));
     };
-    let told = tell(context, &row, &summary, (watch.run(), result));
-    match unshown.map_or(told, Err) {
+    let reported = tell(context, &row, &summary, (watch.run(), result));
+    match unshown.map_or(reported, Err) {
         Err(failure) if !failure.is_closed_pipe() => {
             let (run, again) = (row.handle, context.settings.repeated());
-            let ended = format!("{run} has ended: {}", result.status);
-            Err(failure.hint(format!("{ended}; `folio show {run}{again}` shows its result")))
+            let headline = format!("{run} has ended: {}", result.status);
+            Err(failure.hint(format!("{headline}; `folio show {run}{again}` shows its result")))
         }
         _ => Ok(exit_of(result.status)),
     }
@@ -329,7 +329,7 @@ fn tell(
         let run = row.handle;
         let more = result.stop_reason.into_iter();
         let more = more.flat_map(|reason| more_of(reason, run_itself, &run.to_string()));
-        let ways = [
+        let lookups = [
             ("pages", format!("tree --run {run}")),
             ("steps", format!("show {run}")),
             ("trace", format!("trace --run {run}")),
@@ -341,8 +341,8 @@ fn tell(
             ));
             return Ok(());
         }
-        for (what, command) in more.chain(ways) {
-            output.note(style.faint(format_args!("  {what:<15} folio {command}{again}")));
+        for (label, command) in more.chain(lookups) {
+            output.note(style.faint(format_args!("  {label:<15} folio {command}{again}")));
         }
     }
     Ok(())

@@ -69,7 +69,7 @@ const WIDTH: usize = 100;
 pub(crate) fn by_purpose(command: clap::Command) -> clap::Command {
     let styles = command.get_styles().clone();
     let (header, literal) = (styles.get_header(), styles.get_literal());
-    let named = |name: &str| {
+    let about_of = |name: &str| {
         let about = command.find_subcommand(name).and_then(clap::Command::get_about);
         about.map(ToString::to_string).unwrap_or_default()
     };
@@ -84,7 +84,7 @@ pub(crate) fn by_purpose(command: clap::Command) -> clap::Command {
         // Writing to a string cannot fail.
         let _ = writeln!(lists, "{header}{title}:{header:#}");
         for name in names {
-            let about = wrapped(&named(name), WIDTH - width - 4, width + 4);
+            let about = wrapped(&about_of(name), WIDTH - width - 4, width + 4);
             let _ = writeln!(lists, "  {literal}{name:width$}{literal:#}  {about}");
         }
         lists.push('\n');

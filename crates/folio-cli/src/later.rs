@@ -66,8 +66,8 @@ impl<T> Later<T> {
 /// `command` as `describe` completes it, except for its own description, which it already has.
 fn described(command: Command, describe: fn(Command) -> Command) -> Command {
     let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
-    let said = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);
-    with_negative_numbers(describe(command).about(said(about)).long_about(said(long)))
+    let resettable = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);
+    with_negative_numbers(describe(command).about(resettable(about)).long_about(resettable(long)))
 }
 
 /// Makes a negative number a value, which its option then refuses by name, instead of an unknown option.

@@ -43,13 +43,13 @@ pub(crate) async fn are_of_another_user(runner: &Runner, output: &Output, waitin
         let rows = runner.unfinished().await?;
         let left: Vec<_> = rows.iter().map(|row| row.handle.to_string()).collect();
         if waiting == Waiting::Kept || !left.is_empty() {
-            let named = if left.is_empty() {
+            let run_list = if left.is_empty() {
                 String::new()
             } else {
                 format!(": {}", left.join(", "))
             };
             output.note(format_args!(
-                "{location} belongs to another user, so runs in it whose process is gone are not resumed{named}; `folio resume RUN` resumes one, with everything that its user allowed it"
+                "{location} belongs to another user, so runs in it whose process is gone are not resumed{run_list}; `folio resume RUN` resumes one, with everything that its user allowed it"
             ));
         }
     }
@@ -109,24 +109,24 @@ impl Leftovers {
         };
         let now = runner.workspace().now();
         let unfinished = runner.unfinished().await?;
-        let (coming, rows): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(|row| is_being_begun(row, now));
+        let (starting, rows): (Vec<_>, Vec<_>) = unfinished.into_iter().partition(|row| is_being_begun(row, now));
         if waiting == Waiting::GivenUp {
             // A process that is there for all runs looks again later.
-            for row in coming {
+            for row in starting {
                 output.note(format_args!(
                     "{} was submitted a moment ago and is left to the process that submitted it",
                     row.handle
                 ));
             }
         }
-        let said = runner.workspace().runs_so_far(&rows).await?;
+        let summaries = runner.workspace().runs_so_far(&rows).await?;
         // A process that is there for all runs was told that nobody answers.
         let is_alone = waiting == Waiting::GivenUp && !runner.has_person();
         for row in rows {
-            let so_far = said.get(&row.id).copied().unwrap_or_default();
-            if so_far.needs_manual_resume() {
+            let summary = summaries.get(&row.id).copied().unwrap_or_default();
+            if summary.needs_manual_resume() {
                 leftovers.leave_alone(runner, &row, output);
-            } else if is_alone && so_far.asks > 0 {
+            } else if is_alone && summary.asks > 0 {
                 output.note(format_args!(
                     "{} waits for an answer, and there is nobody to ask",
                     row.handle
@@ -188,8 +188,8 @@ impl Leftovers {
         // Runs that cannot be resumed here: they need a model, or a folder, that only another machine has.
         let mut given_up: HashSet<Named> = HashSet::new();
         // Spaces in which the turns of runs that have ended were ended.
-        let mut put_right: HashSet<SpaceName> = self.own.iter().cloned().collect();
-        let mut looks = 0;
+        let mut tidied_spaces: HashSet<SpaceName> = self.own.iter().cloned().collect();
+        let mut rounds = 0;
         loop {
             tokio::select! {
                 Some(ended) = self.driving.join_next() => {
@@ -198,13 +198,13 @@ impl Leftovers {
                 _ = again.tick() => {
                     let mut all = runners();
                     // Each is the first one in its turn, so that the places are not always taken by the same one.
-                    let first = looks % all.len().max(1);
+                    let first = rounds % all.len().max(1);
                     all.rotate_left(first);
-                    looks += 1;
+                    rounds += 1;
                     for runner in all {
                         let space = runner.workspace().space();
-                        if !put_right.contains(space) && runner.end_leftover_turns().await.is_ok() {
-                            put_right.insert(space.clone());
+                        if !tidied_spaces.contains(space) && runner.end_leftover_turns().await.is_ok() {
+                            tidied_spaces.insert(space.clone());
                         }
                         let seen = seen.entry(space.clone()).or_default();
                         self.look(&runner, output, seen, &given_up).await;
@@ -231,15 +231,15 @@ impl Leftovers {
         rows.retain(|row| !is_being_begun(row, now));
         let before = std::mem::replace(seen, rows.iter().map(|row| (row.id, row.head)).collect());
         let is_left = |row: &RunRow| {
-            let named = (workspace.space().clone(), row.id);
-            before.get(&row.id) == Some(&row.head) && !given_up.contains(&named)
+            let key = (workspace.space().clone(), row.id);
+            before.get(&row.id) == Some(&row.head) && !given_up.contains(&key)
         };
         let rows: Vec<_> = rows.into_iter().filter(is_left).collect();
-        let Ok(said) = workspace.runs_so_far(&rows).await else {
+        let Ok(summaries) = workspace.runs_so_far(&rows).await else {
             return;
         };
         for row in rows {
-            if said.get(&row.id).is_some_and(RunSummary::needs_manual_resume) {
+            if summaries.get(&row.id).is_some_and(RunSummary::needs_manual_resume) {
                 self.leave_alone(runner, &row, output);
             } else if let Some(busy) = self.place() {
                 seen.remove(&row.id);
@@ -281,17 +281,17 @@ impl Leftovers {
         ));
         let (runner, waiting) = (runner.clone(), self.waiting);
         self.driving.spawn(async move {
-            let driven = match waiting {
+            let outcome = match waiting {
                 Waiting::Kept => runner.drive_counted(row.id, &busy).await.map(Driven::Ended),
                 Waiting::GivenUp => runner.drive_aside(row.id, PATIENCE).await,
             };
-            (space, row, driven)
+            (space, row, outcome)
         });
     }
 
     /// Reports how a run ended here, and returns it if it is not to be tried here again.
     fn said(&self, ended: &Result<Ended, JoinError>, output: &Output) -> Option<Named> {
-        let (space, row, driven) = match ended {
+        let (space, row, outcome) = match ended {
             Ok(ended) => ended,
             // The claim on the run stays until the process ends, so it is not tried here again. The others go on.
             Err(broken) => {
@@ -300,7 +300,7 @@ impl Leftovers {
             }
         };
         let (of, run) = (self.of(space), row.handle);
-        match driven {
+        match outcome {
             Ok(Driven::Ended(result)) => output.note(format_args!("{of}{run} ended: {}", result.status)),
             Ok(Driven::Waits { .. }) => {
                 output.note(format_args!("{of}{run} waits; `folio show {run}` shows what for"));

@@ -42,10 +42,10 @@ const HELP: &str = "`folio --help` lists the commands, `folio COMMAND --help` th
 const CLOSING_PATIENCE: Duration = Duration::from_secs(3);
 
 fn main() -> ExitCode {
-    let said = command_line().try_get_matches();
-    let said =
-        said.and_then(|said| Arguments::from_arg_matches(&said).map_err(|error| error.format(&mut command_line())));
-    let arguments = match said {
+    let parsed = command_line().try_get_matches();
+    let parsed = parsed
+        .and_then(|matches| Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command_line())));
+    let arguments = match parsed {
         Ok(arguments) => arguments,
         Err(error) => return usage(&with_place_of_value(with_place_of_role(error))),
     };
@@ -101,27 +101,31 @@ fn run(arguments: Arguments, output: &mut Output) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::cannot("start", "the program", error))?;
-    let ended = runtime.block_on(commands::run(command, settings, output));
+    let outcome = runtime.block_on(commands::run(command, settings, output));
     // What is still under way was left on purpose: its run continues when it is resumed.
     runtime.shutdown_background();
     // The runtime releases the store in its own time. If that takes longer, the program ends all the same: nothing is
     // lost, but the write-ahead log stays beside the file.
-    if !ended.is_held_up {
+    if !outcome.is_held_up {
         sqlite::wait_until_closed(CLOSING_PATIENCE);
     }
-    ended.done
+    outcome.done
 }
 
 /// Reports what clap returns: help and version are answers, everything else is a mistake in the call.
 fn usage(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
     let message = in_words(error);
-    let told = without_passwords(&message);
+    let safe_message = without_passwords(&message);
     let written = if error.use_stderr() && wants_json {
-        writeln!(std::io::stderr(), "{}", usage_failure(error.kind(), &told).problem())
-    } else if error.use_stderr() && told != error.to_string() {
+        writeln!(
+            std::io::stderr(),
+            "{}",
+            usage_failure(error.kind(), &safe_message).problem()
+        )
+    } else if error.use_stderr() && safe_message != error.to_string() {
         // The message repeats what was given, or was reworded, and is then printed without colours.
-        write!(std::io::stderr(), "{told}")
+        write!(std::io::stderr(), "{safe_message}")
     } else {
         error.print()
     };
@@ -146,37 +150,37 @@ fn usage(error: &clap::Error) -> ExitCode {
 /// The message of clap, with errors about numbers in plain words.
 fn in_words(error: &clap::Error) -> String {
     let message = error.to_string();
-    let why = std::error::Error::source(error).map_or_else(String::new, ToString::to_string);
+    let cause = std::error::Error::source(error).map_or_else(String::new, ToString::to_string);
     let is_negative = message.contains("invalid value '-");
-    let words = match why.as_str() {
+    let explanation = match cause.as_str() {
         "invalid digit found in string" if is_negative => "not a whole number from 0",
         "invalid digit found in string" | "cannot parse integer from empty string" => "not a whole number",
         "invalid float literal" | "cannot parse float from empty string" => "not a number",
         _ => return message,
     };
-    message.replacen(&format!("': {why}"), &format!("': {words}"), 1)
+    message.replacen(&format!("': {cause}"), &format!("': {explanation}"), 1)
 }
 
 /// The message of clap, for programs: the first paragraph with everything that it names, and its tips as hints. If it
 /// only shows how a command is used, something was left out.
-fn usage_failure(kind: ErrorKind, told: &str) -> Failure {
+fn usage_failure(kind: ErrorKind, text: &str) -> Failure {
     if kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        let called = told.lines().find(|line| line.starts_with("Usage: "));
+        let called = text.lines().find(|line| line.starts_with("Usage: "));
         let missing = Failure::usage("usage", "a command or an argument is missing");
         return called.into_iter().fold(missing, Failure::hint).hint(HELP);
     }
-    let mut paragraph = told
+    let mut paragraph = text
         .trim_start_matches("error: ")
         .lines()
         .take_while(|line| !line.is_empty());
     let first = paragraph.next().unwrap_or_default().to_owned();
-    let named: Vec<&str> = paragraph.map(str::trim).collect();
-    let message = if named.is_empty() {
+    let details: Vec<&str> = paragraph.map(str::trim).collect();
+    let message = if details.is_empty() {
         first
     } else {
-        format!("{first} {}", named.join(", "))
+        format!("{first} {}", details.join(", "))
     };
-    let tips = told.lines().filter_map(|line| line.trim_start().strip_prefix("tip: "));
+    let tips = text.lines().filter_map(|line| line.trim_start().strip_prefix("tip: "));
     tips.fold(Failure::usage("usage", message), Failure::hint).hint(HELP)
 }
 
@@ -199,12 +203,12 @@ fn with_place_of_value(mut error: clap::Error) -> clap::Error {
     else {
         return error;
     };
-    let words: Vec<String> = std::env::args_os()
+    let arguments: Vec<String> = std::env::args_os()
         .map(|word| word.to_string_lossy().into_owned())
         .collect();
     let mut command = command_line();
     command.build();
-    let follows = words.windows(2).find_map(|words| match words {
+    let follows = arguments.windows(2).find_map(|pair| match pair {
         [option, value] if value.starts_with(given.as_str()) && takes_value(&command, option) => Some((option, value)),
         _ => None,
     });
@@ -217,32 +221,32 @@ fn with_place_of_value(mut error: clap::Error) -> clap::Error {
 
 /// Whether `word` is an option of a command below `command` that takes a value.
 fn takes_value(command: &clap::Command, word: &str) -> bool {
-    let is_it = |argument: &clap::Arg| {
+    let is_named = |argument: &clap::Arg| {
         argument
             .get_long()
             .is_some_and(|long| word.strip_prefix("--") == Some(long))
     };
-    let takes = |argument: &clap::Arg| argument.get_action().takes_values();
+    let expects_value = |argument: &clap::Arg| argument.get_action().takes_values();
     command
         .get_arguments()
-        .any(|argument| is_it(argument) && takes(argument))
+        .any(|argument| is_named(argument) && expects_value(argument))
         || command.get_subcommands().any(|below| takes_value(below, word))
 }
 
 /// Whether a call that cannot be parsed is one of `folio hook`: its mistakes must not block anybody either.
 fn asks_for_a_hook() -> bool {
-    let understood = command_line().ignore_errors(true).try_get_matches();
-    match understood.ok().as_ref().and_then(clap::ArgMatches::subcommand_name) {
+    let matches = command_line().ignore_errors(true).try_get_matches();
+    match matches.ok().as_ref().and_then(clap::ArgMatches::subcommand_name) {
         Some(command) => command == "hook",
         None => is_hook_behind_flags(std::env::args_os().skip(1)),
     }
 }
 
-/// Whether the first of `words` that is neither a flag nor possibly the value of one is `hook`: what follows an
+/// Whether the first of `arguments` that is neither a flag nor possibly the value of one is `hook`: what follows an
 /// unknown flag cannot be parsed otherwise.
-fn is_hook_behind_flags(words: impl Iterator<Item = std::ffi::OsString>) -> bool {
+fn is_hook_behind_flags(arguments: impl Iterator<Item = std::ffi::OsString>) -> bool {
     let mut follows_flag = false;
-    for word in words {
+    for word in arguments {
         if word == "hook" {
             return true;
         }

@@ -38,8 +38,8 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
         },
         None => {
             let mut section = settings.models.clone();
-            if let Some(said) = &settings.model {
-                let address = address(&said.text).map_err(|failure| said.refused(failure))?;
+            if let Some(model) = &settings.model {
+                let address = address(&model.text).map_err(|failure| model.refused(failure))?;
                 section.default = Some(ModelSettings::of(address));
             }
             section
@@ -87,8 +87,8 @@ pub(crate) fn open(flag: Option<&str>, settings: &Settings) -> Result<Option<Run
 ///
 /// See [`open`].
 pub(crate) fn compactor(flag: Option<&str>, settings: &Settings) -> Result<Option<RunnerModel>, Failure> {
-    let named = flag.map(address).transpose()?.map(ModelSettings::of);
-    beside(named.as_ref().or(settings.models.compactor.as_ref()), settings)
+    let model = flag.map(address).transpose()?.map(ModelSettings::of);
+    beside(model.as_ref().or(settings.models.compactor.as_ref()), settings)
 }
 
 /// `workspace` with the `advisor` of the settings, if they name one, to be asked in its turns.
@@ -136,15 +136,15 @@ impl<'s> Opener<'s> {
 
     fn one(&mut self, chosen: &ModelSettings) -> Result<RunnerModel, Failure> {
         let name = chosen.model.to_string();
-        let opened = match self.scripts.get(&name) {
+        let client = match self.scripts.get(&name) {
             Some(script) => Arc::clone(script),
             None => self.opened(chosen)?,
         };
         if chosen.model.provider == Provider::Scripted {
-            self.scripts.insert(name.clone(), Arc::clone(&opened));
+            self.scripts.insert(name.clone(), Arc::clone(&client));
         }
         let patience = Duration::from_secs(chosen.patience.whole_s.into());
-        let mut model = RunnerModel::new(name, opened).answers_within(patience);
+        let mut model = RunnerModel::new(name, client).answers_within(patience);
         if let Some(price) = self.prices.price(&chosen.model) {
             model = model.at_price(price);
         }
@@ -169,8 +169,8 @@ impl<'s> Opener<'s> {
 
 /// The agent that `address` names, with its token; `None` if it names a model.
 fn agent(address: &ModelAddress, settings: &Settings) -> Result<Option<AgentToAsk>, Failure> {
-    let named = settings.agents.get(&address.name);
-    let Some(mut agent) = named.filter(|_| address.provider == Provider::Agent).cloned() else {
+    let configured = settings.agents.get(&address.name);
+    let Some(mut agent) = configured.filter(|_| address.provider == Provider::Agent).cloned() else {
         return Ok(None);
     };
     if let Some(file) = &agent.settings.token_file {
@@ -198,22 +198,22 @@ fn prices(file: Option<&Path>) -> Result<Prices, Failure> {
     let Some(file) = file else { return Ok(built_in) };
     let text = text_of("read the prices in", file)?;
     let own = Prices::parse(&text).map_err(|error| {
-        let place = error.at.map_or_else(String::new, |at| place_of(&text, at));
-        let why = in_plain_words(&error.to_string(), "a table");
-        Failure::usage("prices_invalid", format!("{}{place}: {why}", file.display()))
+        let position = error.at.map_or_else(String::new, |at| place_of(&text, at));
+        let problem = in_plain_words(&error.to_string(), "a table");
+        Failure::usage("prices_invalid", format!("{}{position}: {problem}", file.display()))
     })?;
     Ok(built_in.overridden_by(own))
 }
 
 fn refused(error: &OpenError) -> Failure {
-    let words = error.to_string();
+    let message = error.to_string();
     let failure = match error {
-        OpenError::Address(_) => Failure::usage("model_unknown", words),
-        OpenError::Agent { .. } => Failure::usage("agent_unusable", words),
-        OpenError::Script(script) if script.is_missing() => Failure::new(Exit::NotFound, "script_unusable", words),
-        OpenError::Script(_) => Failure::usage("script_unusable", words),
-        OpenError::KeyMissing { .. } => Failure::usage("model_key_missing", words),
-        _ => Failure::new(Exit::Unavailable, "model_unusable", words),
+        OpenError::Address(_) => Failure::usage("model_unknown", message),
+        OpenError::Agent { .. } => Failure::usage("agent_unusable", message),
+        OpenError::Script(script) if script.is_missing() => Failure::new(Exit::NotFound, "script_unusable", message),
+        OpenError::Script(_) => Failure::usage("script_unusable", message),
+        OpenError::KeyMissing { .. } => Failure::usage("model_key_missing", message),
+        _ => Failure::new(Exit::Unavailable, "model_unusable", message),
     };
     failure.caused_by(error)
 }

@@ -14,13 +14,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) const PATIENCE_OF_HOOKS: Duration = Duration::from_secs(1);
 
 /// Writes what is still to be written: notes of the trace, and the expiry of entries (M7.1.8). That the notes cannot
-/// be written is reported, and changes nothing else; it is not reported if `done` already says that the store cannot
+/// be written is reported, and changes nothing else; it is not reported if `result` already says that the store cannot
 /// be written to. Returns whether this was done, or refused, within `patience`.
 pub(crate) async fn write(
     opened: Vec<Workspace>,
     output: &Output,
     patience: Duration,
-    done: &Result<Exit, Failure>,
+    result: &Result<Exit, Failure>,
 ) -> bool {
     let is_noted = Cell::new(false);
     let written = async {
@@ -43,8 +43,8 @@ pub(crate) async fn write(
     if !is_in_time && is_noted.get() {
         std::mem::forget(opened);
     } else if !is_in_time {
-        if let Some(words) = held_up(patience, done) {
-            output.note(words);
+        if let Some(message) = held_up(patience, result) {
+            output.note(message);
         }
         // Dropping the last handle of a store waits for its pending writes. The program ends without that.
         std::mem::forget(opened);
@@ -53,10 +53,12 @@ pub(crate) async fn write(
 }
 
 /// The note that follows the command's own outcome if the store could not be written to within `patience`.
-fn held_up(patience: Duration, done: &Result<Exit, Failure>) -> Option<String> {
-    let is_told = done.as_ref().is_err_and(|failure| failure.exit() == Exit::Unavailable);
+fn held_up(patience: Duration, result: &Result<Exit, Failure>) -> Option<String> {
+    let is_reported = result
+        .as_ref()
+        .is_err_and(|failure| failure.exit() == Exit::Unavailable);
     let seconds = patience.as_secs();
-    (!is_told).then(|| {
+    (!is_reported).then(|| {
         format!(
             "this read is missing from the trace: the store could not be written within {seconds} s because another process has it locked"
         )

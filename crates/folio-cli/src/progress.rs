@@ -92,7 +92,7 @@ impl<'a> Progress<'a> {
     /// Removes a message from the tree; lines that were written stay.
     pub(crate) fn unsay(&mut self, text: &str) {
         if let Self::Tree(live) = self {
-            live.message.take_if(|said| said == text);
+            live.message.take_if(|message| message == text);
         }
     }
 

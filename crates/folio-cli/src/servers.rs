@@ -148,13 +148,13 @@ fn with_token(mut server: ToStart) -> ToStart {
     let Some(file) = server.settings.token_file.clone() else {
         return server;
     };
-    let read = std::fs::metadata(&file).and_then(|about| match about.len() {
+    let read_result = std::fs::metadata(&file).and_then(|about| match about.len() {
         0..=TOKEN_BYTES_MAX => std::fs::read_to_string(&file),
         length => Err(std::io::Error::other(format!(
             "it has {length} bytes, too many for a token"
         ))),
     });
-    match read {
+    match read_result {
         Ok(token) => server.token = Some(kept_out(token)),
         Err(error) => server.unusable = Some(format!("its token in {} cannot be read: {error}", file.display())),
     }

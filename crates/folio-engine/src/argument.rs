@@ -57,8 +57,8 @@ pub enum Fit {
 
 impl ArgKind {
     /// Shorthand for [`ArgKind::OneOf`].
-    pub fn one_of(words: &[&str]) -> Self {
-        Self::OneOf(words.iter().map(|word| (*word).to_owned()).collect())
+    pub fn one_of(choices: &[&str]) -> Self {
+        Self::OneOf(choices.iter().map(|word| (*word).to_owned()).collect())
     }
 
     /// The JSON Schema of such an argument, for whoever writes one. More is accepted than it says: see
@@ -73,14 +73,14 @@ impl ArgKind {
             }
             Self::Words => json!({"type": "array", "items": {"type": "string"}}),
             Self::Count => json!({"type": "integer", "minimum": 0}),
-            Self::From(least) => json!({"type": "integer", "minimum": least}),
-            Self::Within(least, most) => json!({"type": "number", "minimum": least, "maximum": most}),
-            Self::UpTo(most) => json!({"type": "integer", "minimum": 0, "maximum": most}),
+            Self::From(min) => json!({"type": "integer", "minimum": min}),
+            Self::Within(min, max) => json!({"type": "number", "minimum": min, "maximum": max}),
+            Self::UpTo(max) => json!({"type": "integer", "minimum": 0, "maximum": max}),
             Self::Number => json!({"type": "number"}),
             Self::Flag => json!({"type": "boolean"}),
             Self::List => json!({"type": "array"}),
             Self::Object => json!({"type": "object"}),
-            Self::OneOf(words) => json!({"type": "string", "enum": words}),
+            Self::OneOf(choices) => json!({"type": "string", "enum": choices}),
         }
     }
 
@@ -97,39 +97,39 @@ impl ArgKind {
             },
             Self::Words => value.as_array().is_some_and(|items| items.iter().all(Value::is_string)),
             Self::Count => value.is_u64(),
-            Self::From(least) => value.as_u64().is_some_and(|number| number >= *least),
-            Self::Within(least, most) => is_within(value, *least, *most),
-            Self::UpTo(most) => value.as_u64().is_some_and(|number| number <= *most),
+            Self::From(min) => value.as_u64().is_some_and(|number| number >= *min),
+            Self::Within(min, max) => is_within(value, *min, *max),
+            Self::UpTo(max) => value.as_u64().is_some_and(|number| number <= *max),
             Self::Number => value.is_number(),
             Self::Flag => value.is_boolean(),
             Self::List => value.is_array(),
             Self::Object => value.is_object(),
-            Self::OneOf(words) => value
+            Self::OneOf(choices) => value
                 .as_str()
-                .is_some_and(|given| words.iter().any(|word| word == given)),
+                .is_some_and(|text| choices.iter().any(|word| word == text)),
         };
         if fits {
             return Fit::AsIs;
         }
-        let meant = match (self, value) {
+        let coerced = match (self, value) {
             (Self::Count, Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
             (Self::Count, Value::Number(number)) => whole(number).map(Value::from),
             (Self::UpTo(_) | Self::From(_), value) => self.coerced_within_bounds(Self::Count.fit(value)),
             (Self::Within(..), value) => self.coerced_within_bounds(Self::Number.fit(value)),
             (Self::Words, Value::Array(items)) => {
-                let words = items.iter().map(|item| match Self::Text.fit(item) {
+                let texts = items.iter().map(|item| match Self::Text.fit(item) {
                     Fit::AsIs => Some(item.clone()),
                     Fit::Meant(text) => Some(text),
                     Fit::Wrong => None,
                 });
-                words.collect::<Option<Vec<_>>>().map(Value::Array)
+                texts.collect::<Option<Vec<_>>>().map(Value::Array)
             }
             (Self::Number, Value::String(text)) => number(text.trim()),
             (Self::Flag, Value::String(text)) => flag(text.trim()),
             (Self::Text, Value::Number(number)) => Some(Value::String(number.to_string())),
             _ => None,
         };
-        meant.map_or(Fit::Wrong, Fit::Meant)
+        coerced.map_or(Fit::Wrong, Fit::Meant)
     }
 
     /// The value that was meant, judged without the bounds, if it keeps to the bounds.
@@ -143,32 +143,32 @@ impl ArgKind {
     /// Why `value` is not accepted for the argument `name`.
     #[must_use]
     pub fn refusal(&self, name: &str, value: &Value) -> String {
-        let wanted = match self {
+        let expected = match self {
             Self::Any => "any value".to_owned(),
             Self::Text => "a string".to_owned(),
             Self::Texts => "a string or a list of strings".to_owned(),
             Self::Words => "a list of strings".to_owned(),
             Self::Count => "a whole number that is not negative".to_owned(),
-            Self::From(least) => format!("a whole number from {least} on"),
-            Self::Within(least, most) => format!("a number from {least} to {most}"),
-            Self::UpTo(most) => format!("a whole number from 0 to {most}"),
+            Self::From(min) => format!("a whole number from {min} on"),
+            Self::Within(min, max) => format!("a number from {min} to {max}"),
+            Self::UpTo(max) => format!("a whole number from 0 to {max}"),
             Self::Number => "a number".to_owned(),
             Self::Flag => "true or false".to_owned(),
             Self::List => "a list".to_owned(),
             Self::Object => "an object".to_owned(),
-            Self::OneOf(words) => choice_of(words),
+            Self::OneOf(choices) => choice_of(choices),
         };
         // In a list, one item is at fault.
-        let wrong = match (self, value) {
+        let bad_item = match (self, value) {
             (Self::Texts | Self::Words, Value::Array(items)) => {
                 let is_text = |item: &Value| item.is_string() || *self == Self::Words && item.is_number();
                 items.iter().position(|item| !is_text(item)).map(|at| (at, &items[at]))
             }
             _ => None,
         };
-        match wrong {
-            Some((at, item)) => format!("`{name}` is {wanted}, and its item {} is {}", at + 1, brief(item)),
-            None => format!("`{name}` is {wanted}, not {}", brief(value)),
+        match bad_item {
+            Some((at, item)) => format!("`{name}` is {expected}, and its item {} is {}", at + 1, brief(item)),
+            None => format!("`{name}` is {expected}, not {}", brief(value)),
         }
     }
 }
@@ -221,8 +221,8 @@ impl<'a> CallArgs<'a> {
     /// Whether more than one of `names` is surely given. Templates do not count, because they may evaluate to null.
     #[must_use]
     pub fn gives_several<S: AsRef<str>>(&self, names: &[S]) -> bool {
-        let given = |name: &&S| self.literal(name.as_ref()).is_some();
-        names.iter().filter(given).count() > 1
+        let is_given = |name: &&S| self.literal(name.as_ref()).is_some();
+        names.iter().filter(is_given).count() > 1
     }
 
     /// The text that is given for `name`, if it is known.
@@ -312,9 +312,9 @@ pub fn holds_template(value: &Value) -> bool {
     }
 }
 
-fn is_within(value: &Value, least: u64, most: u64) -> bool {
+fn is_within(value: &Value, min: u64, max: u64) -> bool {
     #[expect(clippy::cast_precision_loss, reason = "the bounds of arguments are small")]
-    let bounds = least as f64..=most as f64;
+    let bounds = min as f64..=max as f64;
     value.as_f64().is_some_and(|number| bounds.contains(&number))
 }
 
@@ -325,15 +325,18 @@ fn is_within(value: &Value, least: u64, most: u64) -> bool {
 ///
 /// [`ChoiceError::Missing`] if it gives none of them, [`ChoiceError::Several`] if it gives more than one.
 pub fn check_choice(names: &[String], args: CallArgs<'_>) -> Result<(), ChoiceError> {
-    let words = || {
+    let describe_choices = || {
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         choice_of(&quoted)
     };
     if args.gives_several(names) {
-        return Err(ChoiceError::Several(format!("only {} can be given", words())));
+        return Err(ChoiceError::Several(format!(
+            "only {} can be given",
+            describe_choices()
+        )));
     }
     if !names.is_empty() && !names.iter().any(|name| args.has(name)) {
-        return Err(ChoiceError::Missing(format!("{} has to be given", words())));
+        return Err(ChoiceError::Missing(format!("{} has to be given", describe_choices())));
     }
     Ok(())
 }
@@ -352,23 +355,23 @@ pub enum ChoiceError {
 #[must_use]
 pub fn coerce_to_schema(schema: &Value, args: &Map<String, Value>) -> Option<Map<String, Value>> {
     let properties = schema.get("properties").and_then(Value::as_object)?;
-    let meant = |(name, value): (&String, &Value)| {
+    let coerce = |(name, value): (&String, &Value)| {
         let text = value.as_str()?.trim();
-        let meant = match properties.get(name)?.get("type")?.as_str()? {
+        let coerced = match properties.get(name)?.get("type")?.as_str()? {
             "integer" => text.parse::<i64>().ok().map(Value::from),
             "number" => number(text),
             "boolean" => flag(text),
             _ => None,
         };
-        Some((name.clone(), meant?))
+        Some((name.clone(), coerced?))
     };
-    let meant: Vec<(String, Value)> = args.iter().filter_map(meant).collect();
-    if meant.is_empty() {
+    let coerced: Vec<(String, Value)> = args.iter().filter_map(coerce).collect();
+    if coerced.is_empty() {
         return None;
     }
-    let mut changed = args.clone();
-    changed.extend(meant);
-    Some(changed)
+    let mut coerced_args = args.clone();
+    coerced_args.extend(coerced);
+    Some(coerced_args)
 }
 
 /// What kind of value it is, with an article, for messages.
@@ -385,22 +388,22 @@ pub fn kind_of(value: &Value) -> &'static str {
 }
 
 /// `it is a` for the one word `a`, `one of a, b or c` for several; `there is none` for none.
-pub fn one_of<S: AsRef<str>>(words: &[S]) -> String {
-    match words {
+pub fn one_of<S: AsRef<str>>(choices: &[S]) -> String {
+    match choices {
         [] => "there is none".to_owned(),
         [only] => format!("it is {}", only.as_ref()),
-        [most @ .., last] => {
-            let most: Vec<&str> = most.iter().map(AsRef::as_ref).collect();
-            format!("one of {} or {}", most.join(", "), last.as_ref())
+        [all_but_last @ .., last] => {
+            let all_but_last: Vec<&str> = all_but_last.iter().map(AsRef::as_ref).collect();
+            format!("one of {} or {}", all_but_last.join(", "), last.as_ref())
         }
     }
 }
 
 /// `a` for one word, `one of a, b or c` for several: what a sentence asks for.
-fn choice_of<S: AsRef<str>>(words: &[S]) -> String {
-    match words {
+fn choice_of<S: AsRef<str>>(choices: &[S]) -> String {
+    match choices {
         [only] => only.as_ref().to_owned(),
-        _ => one_of(words),
+        _ => one_of(choices),
     }
 }
 

@@ -265,7 +265,7 @@ impl NodeState {
     pub fn next(self, by: Move) -> Option<Self> {
         Self::TRANSITIONS
             .iter()
-            .find(|(from, how, _)| *from == self && *how == by)
+            .find(|(from, allowed_move, _)| *from == self && *allowed_move == by)
             .map(|(_, _, to)| *to)
     }
 

@@ -119,10 +119,10 @@ impl OutputTree {
     }
 
     /// The value for someone who looks at a run, with `{"blob": HASH, "bytes": N}` in place of an output that is kept
-    /// beside the journal, and the size of its values as JSON in bytes; `None` if that is more than `most`.
+    /// beside the journal, and the size of its values as JSON in bytes; `None` if that is more than `max_bytes`.
     #[must_use]
-    pub fn display_value(&self, most: usize) -> Option<(Arc<Value>, usize)> {
-        let mut left = most;
+    pub fn display_value(&self, max_bytes: usize) -> Option<(Arc<Value>, usize)> {
+        let mut left = max_bytes;
         let mut take = |bytes: usize| {
             left = left.checked_sub(bytes).ok_or(())?;
             Ok::<_, ()>(())
@@ -142,7 +142,7 @@ impl OutputTree {
             Ok::<_, ()>(value)
         };
         let value = self.value(&mut read).ok()?;
-        Some((value, most - left))
+        Some((value, max_bytes - left))
     }
 
     /// All outputs in it, in order.

@@ -115,7 +115,7 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
         }
         Event::Finished { node, result } => pages.finished(*node, result),
         Event::CancelRequested { node, by } => {
-            let what = node
+            let target = node
                 .and_then(|node| run.node(node))
                 .map_or("the run".to_owned(), |view| view.path.to_owned());
             let id = format!("cancel/{}", run.cancel_requests());
@@ -124,8 +124,8 @@ pub fn changes(run: &Run, event: &Event) -> Vec<Change> {
                 &id,
                 "Cancellation",
                 match by.as_str() {
-                    Run::DEADLINE => format!("The time for {what} is over."),
-                    by => format!("{by} asked to stop {what}."),
+                    Run::DEADLINE => format!("The time for {target} is over."),
+                    by => format!("{by} asked to stop {target}."),
                 },
                 None,
                 Owner::planner(),
@@ -479,8 +479,8 @@ impl Projection<'_> {
         let has_plan = view.kind == NodeKind::Plan || view.plan_version > 0;
         if has_plan {
             parts.insert("results".to_owned(), json!(self.roll_up(view.id)));
-        } else if let Some(shown) = output_preview(&result.output) {
-            parts.insert("results".to_owned(), json!([shown]));
+        } else if let Some(preview) = output_preview(&result.output) {
+            parts.insert("results".to_owned(), json!([preview]));
         }
         if !has_plan && !result.evidence.is_empty() {
             parts.insert(
@@ -647,11 +647,11 @@ fn preview(value: &Value) -> String {
             let is_all = serde_json::to_writer(&mut beginning, other).is_ok();
             // The last character may be cut in the middle.
             let text = beginning.bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-            let shown = cut(text, PREVIEW_CHARS);
-            if is_all || shown.ends_with('…') {
-                shown
+            let excerpt = cut(text, PREVIEW_CHARS);
+            if is_all || excerpt.ends_with('…') {
+                excerpt
             } else {
-                format!("{shown}…")
+                format!("{excerpt}…")
             }
         }
     }
@@ -665,13 +665,13 @@ struct Beginning {
 
 impl std::io::Write for Beginning {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        let taken = bytes.len().min(self.left);
-        self.bytes.extend_from_slice(&bytes[..taken]);
-        self.left -= taken;
-        if taken < bytes.len() {
+        let count = bytes.len().min(self.left);
+        self.bytes.extend_from_slice(&bytes[..count]);
+        self.left -= count;
+        if count < bytes.len() {
             return Err(std::io::Error::other("enough"));
         }
-        Ok(taken)
+        Ok(count)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

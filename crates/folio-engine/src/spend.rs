@@ -71,25 +71,25 @@ impl Spend {
 
     /// The sum of both.
     #[must_use]
-    pub fn plus(&self, more: &Self) -> Self {
-        self.zip_with(more, u64::saturating_add)
+    pub fn plus(&self, other: &Self) -> Self {
+        self.zip_with(other, u64::saturating_add)
     }
 
-    /// What is left after subtracting `less`, never below zero.
+    /// What is left after subtracting `other`, never below zero.
     #[must_use]
-    pub fn minus(&self, less: &Self) -> Self {
-        self.zip_with(less, u64::saturating_sub)
+    pub fn minus(&self, other: &Self) -> Self {
+        self.zip_with(other, u64::saturating_sub)
     }
 
-    fn zip_with(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
+    fn zip_with(&self, other: &Self, combine: fn(u64, u64) -> u64) -> Self {
         Self {
-            tokens_in: with(self.tokens_in, other.tokens_in),
-            tokens_cached: with(self.tokens_cached, other.tokens_cached),
-            tokens_out: with(self.tokens_out, other.tokens_out),
-            micro_usd: with(self.micro_usd, other.micro_usd),
-            model_calls: with(self.model_calls, other.model_calls),
-            unpriced_calls: with(self.unpriced_calls, other.unpriced_calls),
-            tool_calls: with(self.tool_calls, other.tool_calls),
+            tokens_in: combine(self.tokens_in, other.tokens_in),
+            tokens_cached: combine(self.tokens_cached, other.tokens_cached),
+            tokens_out: combine(self.tokens_out, other.tokens_out),
+            micro_usd: combine(self.micro_usd, other.micro_usd),
+            model_calls: combine(self.model_calls, other.model_calls),
+            unpriced_calls: combine(self.unpriced_calls, other.unpriced_calls),
+            tool_calls: combine(self.tool_calls, other.tool_calls),
         }
     }
 }
@@ -192,14 +192,14 @@ impl Amount {
 
     /// The sum of both.
     #[must_use]
-    pub fn plus(&self, more: &Self) -> Self {
-        self.zip_with(more, u64::saturating_add)
+    pub fn plus(&self, other: &Self) -> Self {
+        self.zip_with(other, u64::saturating_add)
     }
 
-    /// What is left after subtracting `less`, never below zero.
+    /// What is left after subtracting `other`, never below zero.
     #[must_use]
-    pub fn minus(&self, less: &Self) -> Self {
-        self.zip_with(less, u64::saturating_sub)
+    pub fn minus(&self, other: &Self) -> Self {
+        self.zip_with(other, u64::saturating_sub)
     }
 
     /// The smaller of both in each dimension.
@@ -221,8 +221,8 @@ impl Amount {
         *self == Self::default()
     }
 
-    fn zip_with(&self, other: &Self, with: fn(u64, u64) -> u64) -> Self {
-        Self(std::array::from_fn(|at| with(self.0[at], other.0[at])))
+    fn zip_with(&self, other: &Self, combine: fn(u64, u64) -> u64) -> Self {
+        Self(std::array::from_fn(|at| combine(self.0[at], other.0[at])))
     }
 }
 
@@ -256,10 +256,10 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// The same limits, each changed by `with`.
+    /// The same limits, each changed by `convert`.
     #[must_use]
-    pub fn map_limits(&self, with: impl Fn(u64) -> u64) -> Self {
-        Self::from_fn(|dimension| self.of(dimension).map(&with))
+    pub fn map_limits(&self, convert: impl Fn(u64) -> u64) -> Self {
+        Self::from_fn(|dimension| self.of(dimension).map(&convert))
     }
 
     /// The smaller of both limits in each dimension.
@@ -325,15 +325,15 @@ pub struct Purse {
 }
 
 impl Purse {
-    /// The first dimension in which `more` does not fit. A tenth of every limit but that on calls of tools, and at
+    /// The first dimension in which `needed` does not fit. A tenth of every limit but that on calls of tools, and at
     /// least one call of a model, is kept for combining results and handing back; only calls for these may use it
     /// (`is_last`).
     #[must_use]
-    pub fn first_exceeded(&self, more: &Amount, is_last: bool) -> Option<Dimension> {
+    pub fn first_exceeded(&self, needed: &Amount, is_last: bool) -> Option<Dimension> {
         let room = self.room(is_last);
         Dimension::ALL
             .into_iter()
-            .find(|dimension| more.get(*dimension) > room.get(*dimension))
+            .find(|dimension| needed.get(*dimension) > room.get(*dimension))
     }
 
     /// The first dimension that is used up among those whose use is not known before a call: bytes, which every call

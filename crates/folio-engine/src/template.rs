@@ -162,14 +162,14 @@ impl Templates {
         })
     }
 
-    /// The items of `over`: a list that is written out (with its strings filled in), a bare reference, or one `{{
+    /// The items of `list`: a list that is written out (with its strings filled in), a bare reference, or one `{{
     /// expression }}`.
     ///
     /// # Errors
     ///
     /// As for [`Templates::render_text`], and if the value is not a list.
-    pub fn eval_list(&self, over: &Value, scope: &Scope) -> Result<Vec<Value>, TemplateError> {
-        let found = match over {
+    pub fn eval_list(&self, list: &Value, scope: &Scope) -> Result<Vec<Value>, TemplateError> {
+        let found = match list {
             Value::String(text) if !is_template(text) => self.eval(text, scope)?,
             // A text cannot be a list, so white space around the expression does not count.
             Value::String(text) => self.render_value(&Value::from(text.trim()), scope)?,
@@ -177,7 +177,7 @@ impl Templates {
         };
         match found {
             Value::Array(items) => Ok(items),
-            other => Err(TemplateError::not_a_list(over, &other)),
+            other => Err(TemplateError::not_a_list(list, &other)),
         }
     }
 
@@ -215,7 +215,7 @@ impl Templates {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => Ok(value.clone()),
             Value::String(text) => {
-                let filled = if !is_template(text) {
+                let rendered = if !is_template(text) {
                     Value::String(text.clone())
                 } else if let Some(expression) = single_expression(text) {
                     self.evaluate(expression, scope)?
@@ -223,9 +223,9 @@ impl Templates {
                     Value::String(self.text(text, scope, None)?)
                 };
                 *room = room
-                    .checked_sub(view::json_bytes(&filled))
+                    .checked_sub(view::json_bytes(&rendered))
                     .ok_or_else(|| TemplateError::too_large(text))?;
-                Ok(filled)
+                Ok(rendered)
             }
             Value::Array(items) => items
                 .iter()

@@ -41,10 +41,10 @@ impl Answered {
         let Value::Array(blocks) = answer.get_mut("content")?.take() else {
             return None;
         };
-        let read =
+        let to_block =
             |block: Value| ContentBlock::deserialize(&block).map_or_else(|_| Block::Unknown(block), Block::known);
         Some(Self {
-            blocks: blocks.into_iter().map(read).collect(),
+            blocks: blocks.into_iter().map(to_block).collect(),
             structured: answer.get_mut("structuredContent").map(Value::take),
             is_error: answer["isError"] == true,
         })
@@ -118,10 +118,10 @@ pub(crate) fn response(request: &ToolRequest, answered: Answered) -> ToolRespons
         }
     }
     let mut response = if answered.is_error {
-        let said = short_line(&text, PROBLEM_CHARS);
-        let message = match said.as_str() {
+        let detail = short_line(&text, PROBLEM_CHARS);
+        let message = match detail.as_str() {
             "" => format!("{} failed and did not say why", request.tool),
-            said => format!("{} failed: {said}", request.tool),
+            detail => format!("{} failed: {detail}", request.tool),
         };
         ToolResponse::failed_with(
             request,

@@ -136,8 +136,8 @@ impl Connection {
         program
             .end(if problem.has_ended { CLOSED } else { Duration::ZERO })
             .await;
-        let said = last_words(&mut program, problem.has_ended, &stray);
-        Err(format!("{}{said}", problem.why))
+        let last_output = last_words(&mut program, problem.has_ended, &stray);
+        Err(format!("{}{last_output}", problem.why))
     }
 
     async fn open_in(
@@ -209,7 +209,7 @@ impl Connection {
     /// Returns how the connection ended, as an addition to the message that it did: the exit code and the last words of
     /// a program.
     pub(crate) async fn end_in_words(&self) -> String {
-        let looked = self.end.get_or_init(|| async {
+        let ending = self.end.get_or_init(|| async {
             self.give_up();
             let program = self.program.lock().take();
             let Some(mut program) = program else {
@@ -218,7 +218,7 @@ impl Connection {
             program.end(CLOSED).await;
             last_words(&mut program, true, &self.stray)
         });
-        looked.await.clone()
+        ending.await.clone()
     }
 
     /// Stops new requests over this connection. Those under way may still be answered.
@@ -276,10 +276,10 @@ impl Connection {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let options = PeerRequestOptions::no_options();
         let sent = self.service.peer().send_request_with_option(request, options).await;
-        let mut asked = Asked(Some(sent.inspect_err(|error| self.note_lost_session(error))?));
+        let mut in_flight = Asked(Some(sent.inspect_err(|error| self.note_lost_session(error))?));
         tokio::select! {
             biased;
-            answered = asked.answer() => answered.inspect_err(|error| self.note_lost_session(error)),
+            answered = in_flight.answer() => answered.inspect_err(|error| self.note_lost_session(error)),
             () = self.program_gone() => Err(ServiceError::TransportClosed),
         }
     }
@@ -301,7 +301,7 @@ struct Asked(Option<RequestHandle<RoleClient>>);
 impl Asked {
     async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
         let answered = match &mut self.0 {
-            Some(asked) => (&mut asked.rx).await,
+            Some(in_flight) => (&mut in_flight.rx).await,
             None => return pending().await,
         };
         self.0 = None;
@@ -311,9 +311,9 @@ impl Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        if let (Some(asked), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
+        if let (Some(in_flight), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
             let reason = "nobody waits for it any more".to_owned();
-            drop(runtime.spawn(async { asked.cancel(Some(reason)).await.unwrap_or_default() }));
+            drop(runtime.spawn(async { in_flight.cancel(Some(reason)).await.unwrap_or_default() }));
         }
     }
 }
@@ -322,21 +322,21 @@ impl Drop for Asked {
 fn last_words(program: &mut Talking, has_ended: bool, stray: &Stray) -> String {
     let code = program.exit_code().filter(|_| has_ended);
     let code = code.map_or_else(String::new, |code| format!(" (exit code {code})"));
-    let said = printed(None, program.last_error().as_deref());
-    format!("{code}{}{said}", stray.in_words())
+    let last_error = printed(None, program.last_error().as_deref());
+    format!("{code}{}{last_error}", stray.in_words())
 }
 
 /// Lists all tools of a server, page by page, up to the limits.
 async fn list(service: &RunningService<RoleClient, Client>) -> Result<List, ServiceError> {
-    let (mut list, mut cursor, mut asked) = (List::default(), None, BTreeSet::new());
+    let (mut list, mut cursor, mut cursors) = (List::default(), None, BTreeSet::new());
     loop {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let Some(next) = add_page(&mut list, page(service, params).await?)? else {
             return Ok(list);
         };
-        let why = if !asked.insert(next.clone()) {
+        let reason = if !cursors.insert(next.clone()) {
             "its list of tools leads back to a page that was read (`nextCursor`), and is read no further".to_owned()
-        } else if asked.len() == PAGES_MAX {
+        } else if cursors.len() == PAGES_MAX {
             format!("its list of tools has more than {PAGES_MAX} pages, and is read no further")
         } else if list.tools.len() >= LISTED_MAX {
             format!("its list has more than {LISTED_MAX} tools, and is read no further")
@@ -344,7 +344,7 @@ async fn list(service: &RunningService<RoleClient, Client>) -> Result<List, Serv
             cursor = Some(next);
             continue;
         };
-        list.leave_out(why);
+        list.leave_out(reason);
         list.tools.truncate(LISTED_MAX);
         return Ok(list);
     }

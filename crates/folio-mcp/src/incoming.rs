@@ -98,13 +98,13 @@ impl<R: AsyncRead> Incoming<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, taken: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         loop {
             let left = &this.ready.0[this.ready.1..];
             if !left.is_empty() {
-                let length = left.len().min(taken.remaining());
-                taken.put_slice(&left[..length]);
+                let length = left.len().min(buffer.remaining());
+                buffer.put_slice(&left[..length]);
                 this.ready.1 += length;
                 return Poll::Ready(Ok(()));
             }
@@ -113,17 +113,17 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
                 // Treated as if the program had closed its output.
                 return Poll::Ready(Ok(()));
             }
-            let there = ready!(Pin::new(&mut this.output).poll_fill_buf(context))?;
-            if there.is_empty() {
+            let chunk = ready!(Pin::new(&mut this.output).poll_fill_buf(context))?;
+            if chunk.is_empty() {
                 // An unfinished line is not a line.
                 return Poll::Ready(Ok(()));
             }
-            let end = there
+            let end = chunk
                 .iter()
                 .position(|byte| *byte == b'\n')
-                .map_or(there.len(), |at| at + 1);
-            let is_whole = there[..end].ends_with(b"\n");
-            this.line.add(&there[..end], this.bytes_max);
+                .map_or(chunk.len(), |at| at + 1);
+            let is_whole = chunk[..end].ends_with(b"\n");
+            this.line.add(&chunk[..end], this.bytes_max);
             Pin::new(&mut this.output).consume(end);
             if is_whole {
                 let line = std::mem::take(&mut this.line);
@@ -137,9 +137,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for Incoming<R> {
 impl<R> Incoming<R> {
     /// Keeps a line that is not a message, and counts consecutive ones.
     fn note(&mut self, line: &Line) {
-        if let Some(said) = line.stray() {
+        if let Some(text) = line.stray() {
             self.strays_in_a_row += 1;
-            self.stray.keep(said, self.strays_in_a_row);
+            self.stray.keep(text, self.strays_in_a_row);
         } else if !line.is_empty() {
             self.strays_in_a_row = 0;
         }
@@ -161,8 +161,8 @@ pub(crate) fn not_readable() -> String {
     "its answer cannot be read".to_owned()
 }
 
-fn failed(id: u64, code: ErrorCode, why: &str) -> Vec<u8> {
-    let error = json!({"code": code.0, "message": why});
+fn failed(id: u64, code: ErrorCode, reason: &str) -> Vec<u8> {
+    let error = json!({"code": code.0, "message": reason});
     let error = json!({"jsonrpc": "2.0", "id": id, "error": error});
     format!("{error}\n").into_bytes()
 }
@@ -204,9 +204,9 @@ impl Line {
         let has = |key: &str| is_in(&self.begin, key) || is_in(&self.end, key);
         let text = String::from_utf8_lossy(&self.begin);
         let text = text.trim();
-        let says = [r#""method""#, r#""result""#, r#""error""#];
+        let markers = [r#""method""#, r#""result""#, r#""error""#];
         // The middle of a longer line is not known.
-        let says_something = self.bytes > EDGE_BYTES || says.into_iter().any(has);
+        let says_something = self.bytes > EDGE_BYTES || markers.into_iter().any(has);
         let is_message = text.starts_with('{') && has(r#""jsonrpc""#) && says_something;
         (!text.is_empty() && !is_message).then(|| short_line(text, STRAY_CHARS))
     }
@@ -214,15 +214,15 @@ impl Line {
     /// Returns what the library gets to read: the line itself or, for an answer that cannot be accepted, an error that
     /// says so.
     fn heard(mut self, bytes_max: usize) -> Vec<u8> {
-        let whole = std::mem::take(&mut self.whole);
-        let (code, why) = if self.bytes > bytes_max {
+        let content = std::mem::take(&mut self.whole);
+        let (code, reason) = if self.bytes > bytes_max {
             (TOO_LONG, longer_than(bytes_max))
         } else if self.nesting.deepest > DEPTH_MAX {
             (TOO_DEEP, deeper_than_read())
         } else {
-            let line = match readable(&whole) {
+            let line = match readable(&content) {
                 Cow::Owned(mended) => mended,
-                Cow::Borrowed(_) => whole,
+                Cow::Borrowed(_) => content,
             };
             // Checked only for answers: nobody waits for anything else.
             let is_taken = || serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(&line).is_ok();
@@ -231,7 +231,7 @@ impl Line {
             }
             (UNREADABLE, not_readable())
         };
-        self.answers().map_or_else(Vec::new, |id| failed(id, code, &why))
+        self.answers().map_or_else(Vec::new, |id| failed(id, code, &reason))
     }
 
     fn add(&mut self, piece: &[u8], bytes_max: usize) {
@@ -263,13 +263,13 @@ impl Line {
         };
         // A request of the server has an id, too, so it must have a result or an error.
         let is_answer = |text: &str| text.starts_with(r#""result":"#) || text.starts_with(r#""error":"#);
-        let (begin, end) = (plain(&self.begin), plain(&self.end));
-        let begin = after_version(begin.strip_prefix('{')?);
-        if let Some(rest) = begin.strip_prefix(r#""id":"#) {
+        let (start, end) = (plain(&self.begin), plain(&self.end));
+        let start = after_version(start.strip_prefix('{')?);
+        if let Some(rest) = start.strip_prefix(r#""id":"#) {
             let (id, rest) = rest.split_once(',')?;
             return id.parse().ok().filter(|_| is_answer(&after_version(rest)));
         }
-        let end = end.strip_suffix('}').filter(|_| is_answer(&begin))?;
+        let end = end.strip_suffix('}').filter(|_| is_answer(&start))?;
         let end = end.strip_suffix(VERSION).map_or(end, |end| end.trim_end_matches(','));
         let (_, id) = end.rsplit_once(r#""id":"#)?;
         id.parse().ok()

@@ -43,21 +43,21 @@ impl List {
         let Some(name) = tool.get("name").and_then(Value::as_str).map(shown) else {
             return self.leave_out("a tool has no name".to_owned());
         };
-        let what = match tool.get("inputSchema") {
+        let problem = match tool.get("inputSchema") {
             None => "has no `inputSchema`",
             Some(Value::Object(_)) => "is not defined as the protocol says",
             Some(_) => "has an `inputSchema` that is not an object",
         };
         match serde_json::from_value(tool) {
             Ok(tool) => self.add(tool),
-            Err(_) => self.leave_out(format!("{name} {what}")),
+            Err(_) => self.leave_out(format!("{name} {problem}")),
         }
     }
 
     /// Records, once, why something is not offered.
-    pub(crate) fn leave_out(&mut self, why: String) {
-        if self.unreadable.len() < TOOLS_MAX && !self.unreadable.contains(&why) {
-            self.unreadable.push(why);
+    pub(crate) fn leave_out(&mut self, reason: String) {
+        if self.unreadable.len() < TOOLS_MAX && !self.unreadable.contains(&reason) {
+            self.unreadable.push(reason);
         }
     }
 
@@ -117,11 +117,11 @@ pub(crate) fn offered(server: &str, settings: &McpSettings, list: &List) -> (Vec
                 spec,
                 definition: Definition::of(tool),
             }),
-            Err(why) => left_out.push(why),
+            Err(reason) => left_out.push(reason),
         }
     }
-    let wanted = settings.tools.iter().flatten();
-    let missing = wanted.filter(|wanted| !listed.iter().any(|tool| tool.name == wanted.as_str()));
+    let names = settings.tools.iter().flatten();
+    let missing = names.filter(|tool_name| !listed.iter().any(|tool| tool.name == tool_name.as_str()));
     left_out.extend(missing.map(|name| format!("it has no tool {name}")));
     (tools, left_out)
 }
@@ -149,16 +149,20 @@ fn spec_of(server: &str, settings: &McpSettings, tool: &Listed) -> Result<ToolSp
         return Err(format!("{name} has a schema of more than {SCHEMA_BYTES} bytes"));
     }
     if let Err(error) = jsonschema::validator_for(&schema) {
-        let why = one_line(&error.to_string());
-        return Err(format!("{name} has a schema that cannot be used: {why}"));
+        let reason = one_line(&error.to_string());
+        return Err(format!("{name} has a schema that cannot be used: {reason}"));
     }
     let effect = settings
         .effects
         .get(name)
         .copied()
         .unwrap_or_else(|| hinted(tool.annotations.as_ref()));
-    let words = [tool.description.as_deref(), tool.title.as_deref()];
-    let description = words.into_iter().flatten().next().unwrap_or("A tool of an MCP server.");
+    let descriptions = [tool.description.as_deref(), tool.title.as_deref()];
+    let description = descriptions
+        .into_iter()
+        .flatten()
+        .next()
+        .unwrap_or("A tool of an MCP server.");
     let mut spec = ToolSpec::new(format!("{server}.{name}"), effect, cut(description, DESCRIPTION_CHARS));
     spec.schema = Some(schema);
     spec.output = Some(output_of(tool));

@@ -44,8 +44,8 @@ impl Login {
     /// `Login`: the settings provide no login for this server, or the server does not say where to log in, or not at an
     /// encrypted page or one of this machine.
     pub async fn begin(server: &ToStart, redirect: &str) -> Result<Self, McpError> {
-        let begun = tokio::time::timeout(TIME, Self::begin_in_time(server, redirect)).await;
-        let session = begun
+        let started = tokio::time::timeout(TIME, Self::begin_in_time(server, redirect)).await;
+        let session = started
             .unwrap_or_else(|_| Err(too_long()))
             .map_err(|reason| failed(&server.name, reason))?;
         Ok(Self {
@@ -90,17 +90,18 @@ impl Login {
     ///
     /// `Login`: the login was refused, or the address belongs to another login, or no tokens were issued, or they
     /// cannot be stored.
-    pub async fn end(self, came_back: &str) -> Result<Vec<String>, McpError> {
-        let done = async {
-            if let Some(refusal) = refusal(came_back) {
+    pub async fn end(self, callback_url: &str) -> Result<Vec<String>, McpError> {
+        let exchange = async {
+            if let Some(refusal) = refusal(callback_url) {
                 return Err(refusal);
             }
-            let ended = self.session.handle_callback_url(came_back).await;
+            let ended = self.session.handle_callback_url(callback_url).await;
             ended.map_err(|error| in_words(&error))?;
             Ok(self.session.auth_manager.get_current_scopes().await)
         };
-        let done = tokio::time::timeout(TIME, done).await;
-        done.unwrap_or_else(|_| Err(too_long()))
+        let exchange = tokio::time::timeout(TIME, exchange).await;
+        exchange
+            .unwrap_or_else(|_| Err(too_long()))
             .map_err(|reason| failed(&self.server, reason))
     }
 }
@@ -111,13 +112,13 @@ impl Login {
 ///
 /// `Login` if they cannot be deleted, or the settings provide no login for this server.
 pub async fn log_out(server: &ToStart) -> Result<bool, McpError> {
-    let away = async {
+    let logout = async {
         let tokens = tokens_of(server)?;
         let had_some = tokens.load().await.map_err(|error| in_words(&error))?.is_some();
         tokens.clear().await.map_err(|error| in_words(&error))?;
         Ok(had_some)
     };
-    away.await.map_err(|reason| failed(&server.name, reason))
+    logout.await.map_err(|reason| failed(&server.name, reason))
 }
 
 /// Returns the manager that adds tokens to requests to `server`.
@@ -212,11 +213,11 @@ fn fit_to_open(address: &str) -> Result<(), String> {
 }
 
 /// Returns the refusal that a returned address contains, if any.
-fn refusal(came_back: &str) -> Option<String> {
-    let url = reqwest::Url::parse(came_back).ok()?;
-    let value = |wanted: &str| {
+fn refusal(callback_url: &str) -> Option<String> {
+    let url = reqwest::Url::parse(callback_url).ok()?;
+    let value = |key: &str| {
         let mut pairs = url.query_pairs();
-        let found = pairs.find(|(name, _)| name == wanted)?;
+        let found = pairs.find(|(name, _)| name == key)?;
         Some(
             found
                 .1
@@ -227,8 +228,8 @@ fn refusal(came_back: &str) -> Option<String> {
         )
     };
     let error = value("error")?;
-    let said = value("error_description").map_or_else(String::new, |said| format!(" ({said})"));
-    Some(format!("the login was refused: {error}{said}"))
+    let description = value("error_description").map_or_else(String::new, |text| format!(" ({text})"));
+    Some(format!("the login was refused: {error}{description}"))
 }
 
 fn too_long() -> String {

@@ -172,9 +172,9 @@ impl Server {
                 }
                 self.try_once(tool, definition, request, &mut attempt).await
             };
-            let (lost, wanted) = tokio::select! {
+            let (lost, retry_after) = tokio::select! {
                 biased;
-                done = trying => match done {
+                outcome = trying => match outcome {
                     Ok(result) => return Ok(result),
                     Err(Lost::Never(error)) => return Err(error),
                     Err(Lost::Unsent(reason)) => {
@@ -187,9 +187,9 @@ impl Server {
                         continue;
                     }
                     Err(Lost::Maybe(reason)) => (reason, Duration::ZERO),
-                    Err(Lost::Away(reason, wanted)) => (reason, wanted.unwrap_or_default().max(PAUSE * tries)),
-                    Err(Lost::Untaken(why, reason)) => {
-                        return Err(match why {
+                    Err(Lost::Away(reason, wanted_pause)) => (reason, wanted_pause.unwrap_or_default().max(PAUSE * tries)),
+                    Err(Lost::Untaken(cause, reason)) => {
+                        return Err(match cause {
                             _ if !may_repeat => self.unknown(&reason),
                             Untaken::TooLong => self.too_long(&reason).hint(self.more_bytes()),
                             Untaken::TooLongForOnePiece => self.too_long(&reason).hint(IN_EVENTS),
@@ -222,10 +222,10 @@ impl Server {
                 return Err(self.unknown(&lost));
             }
             // A server that asks for more time than there is left is not waited for.
-            if tries == TRIES_MAX || wanted >= ends.saturating_duration_since(Instant::now()) {
+            if tries == TRIES_MAX || retry_after >= ends.saturating_duration_since(Instant::now()) {
                 return Err(self.unavailable(lost).of_call());
             }
-            pause = wanted;
+            pause = retry_after;
             tries += 1;
         }
     }
@@ -289,11 +289,11 @@ impl Server {
     }
 
     fn answered(&self, answer: ServerResult) -> Result<Answered, Lost> {
-        let read = match answer {
+        let call_result = match answer {
             ServerResult::CallToolResult(result) => Some(result.into()),
             ServerResult::InputRequiredResult(_) => {
-                let words = "it asks for input that nobody can give here";
-                return Err(Lost::Never(self.failed(FailureKind::Failed, words)));
+                let message = "it asks for input that nobody can give here";
+                return Err(Lost::Never(self.failed(FailureKind::Failed, message)));
             }
             ServerResult::CreateTaskResult(_) => {
                 return Err(Lost::Maybe("it answers with a task, which nobody asked for".to_owned()));
@@ -301,7 +301,7 @@ impl Server {
             ServerResult::CustomResult(CustomResult(answer)) => Answered::read(answer),
             _ => None,
         };
-        read.ok_or_else(|| self.lost(ServiceError::UnexpectedResponse))
+        call_result.ok_or_else(|| self.lost(ServiceError::UnexpectedResponse))
     }
 
     fn lost(&self, error: ServiceError) -> Lost {
@@ -322,33 +322,33 @@ impl Server {
                     ErrorCode::METHOD_NOT_FOUND => FailureKind::NotFound,
                     _ => FailureKind::Failed,
                 };
-                let said = not_answered(&ServiceError::McpError(error), &self.start);
-                Lost::Never(self.failed(kind, &said))
+                let message = not_answered(&ServiceError::McpError(error), &self.start);
+                Lost::Never(self.failed(kind, &message))
             }
             ServiceError::TransportSend(error) => {
-                if let Some(words) = login::access_refused_message(&*error.error, &self.start) {
-                    return Lost::Never(self.unavailable(words).of_call());
+                if let Some(message) = login::access_refused_message(&*error.error, &self.start) {
+                    return Lost::Never(self.unavailable(message).of_call());
                 }
-                let words = of_transport(&*error.error, &self.start);
+                let message = of_transport(&*error.error, &self.start);
                 let sent = error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
                 match sent {
                     // A line that was not written completely is not a request.
-                    None => Lost::Unsent(words),
+                    None => Lost::Unsent(message),
                     Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
-                        let words = format!(
+                        let message = format!(
                             "its answer is longer than the {max_size} bytes that are accepted over HTTP in one piece"
                         );
-                        Lost::Untaken(Untaken::TooLongForOnePiece, words)
+                        Lost::Untaken(Untaken::TooLongForOnePiece, message)
                     }
                     Some(StreamableHttpError::Client(error)) if error.is_connect() => {
-                        Lost::Never(self.unavailable(words).of_call())
+                        Lost::Never(self.unavailable(message).of_call())
                     }
                     // Its tools may have changed: they are listed over the next connection, and compared, before the
                     // call is repeated.
-                    Some(StreamableHttpError::SessionExpired) => Lost::Unsent(words),
-                    Some(error) if is_refused(error) => Lost::Never(self.unavailable(words).of_call()),
-                    Some(StreamableHttpError::HttpStatus(error)) => Lost::Away(words, pause_wanted(error)),
-                    Some(_) => Lost::Maybe(words),
+                    Some(StreamableHttpError::SessionExpired) => Lost::Unsent(message),
+                    Some(error) if is_refused(error) => Lost::Never(self.unavailable(message).of_call()),
+                    Some(StreamableHttpError::HttpStatus(error)) => Lost::Away(message, pause_wanted(error)),
+                    Some(_) => Lost::Maybe(message),
                 }
             }
             ServiceError::TransportClosed => Lost::Maybe("it ended before it answered".to_owned()),
@@ -358,7 +358,7 @@ impl Server {
 
     /// Returns the connection, made again if it is gone.
     async fn connection(&self) -> Result<Arc<Connection>, McpError> {
-        let mut opened = {
+        let mut receiver = {
             let mut state = self.state();
             if state.is_closed {
                 return Err(self.unavailable("Folio is about to end".to_owned()));
@@ -371,52 +371,55 @@ impl Server {
                 _ => {
                     self.count_start(&mut state)?;
                     let opening = self.open();
-                    let opened = opening.opened.clone();
+                    let receiver = opening.opened.clone();
                     state.opening = Some(opening);
-                    opened
+                    receiver
                 }
             }
         };
-        let opened = opened.wait_for(Option::is_some).await.ok();
-        let opened = opened.and_then(|opened| opened.clone());
-        opened
+        let result = receiver.wait_for(Option::is_some).await.ok();
+        let result = result.and_then(|watched| watched.clone());
+        result
             .unwrap_or_else(|| Err("it was ended while it was being started".to_owned()))
             .map_err(|reason| self.unavailable(reason))
     }
 
     /// Begins to make a connection, which has the time of its settings, whoever waits for it.
     fn open(&self) -> Opening {
-        let (told, opened) = watch::channel(None);
+        let (sender, receiver) = watch::channel(None);
         let (start, state) = (Arc::clone(&self.start), Arc::downgrade(&self.state));
         let making = tokio::spawn(async move {
-            let opened = Connection::open(&start).await;
-            let opened = opened.map(|(connection, _)| Arc::new(connection));
+            let result = Connection::open(&start).await;
+            let result = result.map(|(connection, _)| Arc::new(connection));
             // If the server is gone, nobody needs the connection.
             let Some(state) = Weak::upgrade(&state) else { return };
-            let made = {
+            let opening = {
                 let mut state = locked(&state);
-                state.connection = opened.as_ref().ok().cloned();
+                state.connection = result.as_ref().ok().cloned();
                 state.opening.take()
             };
-            told.send_replace(Some(opened));
-            drop(made);
+            sender.send_replace(Some(result));
+            drop(opening);
         });
-        Opening { making, opened }
+        Opening {
+            making,
+            opened: receiver,
+        }
     }
 
     /// Counts a connection that is about to be made, or fails if there were too many.
     fn count_start(&self, state: &mut State) -> Result<(), McpError> {
-        let gone = state.connection.take();
+        let previous = state.connection.take();
         let now = Instant::now();
         while state
             .begun
             .front()
-            .is_some_and(|begun| now.duration_since(*begun) > WINDOW)
+            .is_some_and(|started_at| now.duration_since(*started_at) > WINDOW)
         {
             state.begun.pop_front();
         }
         // Servers forget sessions that were unused for a while. That does not count as an end of the server.
-        let is_forgotten = gone.is_some_and(|connection| connection.is_forgotten());
+        let is_forgotten = previous.is_some_and(|connection| connection.is_forgotten());
         if !is_forgotten && state.begun.len() >= STARTS_MAX {
             let minutes = WINDOW.as_secs() / 60;
             let reason =
@@ -475,11 +478,11 @@ impl Server {
         }
     }
 
-    fn failed(&self, kind: FailureKind, words: &str) -> ToolError {
+    fn failed(&self, kind: FailureKind, message: &str) -> ToolError {
         ToolError::new(
             kind,
             "mcp_call_failed",
-            format!("MCP server {}: {words}", self.start.name),
+            format!("MCP server {}: {message}", self.start.name),
         )
     }
 

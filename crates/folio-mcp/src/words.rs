@@ -93,8 +93,8 @@ pub(crate) fn not_answered(error: &ServiceError, server: &ToStart) -> String {
 
 /// Returns what became of a request on its way to a server or back.
 pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> String {
-    if let Some(words) = login::access_refused_message(error, server) {
-        return words;
+    if let Some(message) = login::access_refused_message(error, server) {
+        return message;
     }
     let Some(error) = causes(error).find_map(|cause| cause.downcast_ref::<StreamableHttpError<reqwest::Error>>())
     else {
@@ -106,12 +106,12 @@ pub(crate) fn of_transport(error: &(dyn Error + 'static), server: &ToStart) -> S
         StreamableHttpError::Client(error) if error.is_connect() => unreached(error, url),
         StreamableHttpError::Client(error) if error.is_timeout() => "it did not answer in time".to_owned(),
         StreamableHttpError::HttpStatus(error) => {
-            let wanted = pause_wanted(error).map_or_else(String::new, |pause| {
+            let pause_note = pause_wanted(error).map_or_else(String::new, |pause| {
                 format!(", and wants to be left alone for {} s", pause.as_secs())
             });
-            format!("it answers with HTTP {}{wanted}", error.status)
+            format!("it answers with HTTP {}{pause_note}", error.status)
         }
-        StreamableHttpError::UnexpectedServerResponse(said) => match status_in(said) {
+        StreamableHttpError::UnexpectedServerResponse(message) => match status_in(message) {
             Some(status @ 300..=399) => format!(
                 "it redirects to another address (HTTP {status}), which is not followed: put that address into `url`"
             ),
@@ -164,7 +164,7 @@ pub(crate) fn is_refused(error: &StreamableHttpError<reqwest::Error>) -> bool {
     let status = match error {
         StreamableHttpError::Auth(_) => return true,
         StreamableHttpError::HttpStatus(error) => Some(error.status),
-        StreamableHttpError::UnexpectedServerResponse(said) => status_in(said),
+        StreamableHttpError::UnexpectedServerResponse(message) => status_in(message),
         _ => None,
     };
     status.is_some_and(|status| (400..500).contains(&status) && status != 408)
@@ -189,21 +189,21 @@ fn pause_from(error: &HttpStatusError, now: Timestamp) -> Option<Duration> {
 
 /// Returns the HTTP status from the library's text for an answer that is not a message; the library puts it nowhere
 /// else.
-fn status_in(said: &str) -> Option<u16> {
-    said.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
+fn status_in(message: &str) -> Option<u16> {
+    message.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
 }
 
 /// Returns what a server says about a refused request.
 fn refusal(error: &ErrorData) -> String {
     match one_line(&error.message) {
-        said if said.is_empty() => format!("error {} without a message", error.code.0),
-        said => format!("{said} ({})", error.code.0),
+        message if message.is_empty() => format!("error {} without a message", error.code.0),
+        message => format!("{message} ({})", error.code.0),
     }
 }
 
 /// Returns foreign text in one line of bounded length.
-pub(crate) fn one_line(words: &str) -> String {
-    short_line(words, WORDS_CHARS)
+pub(crate) fn one_line(text: &str) -> String {
+    short_line(text, WORDS_CHARS)
 }
 
 /// Returns why a login failed.

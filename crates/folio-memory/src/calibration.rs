@@ -87,7 +87,7 @@ impl Calibration {
             .rows
             .entry((fields.source.tool.clone(), type_name.clone()))
             .or_default();
-        let hit = match outcome {
+        let outcome_value = match outcome {
             Outcome::Confirmed => 1.0,
             Outcome::Refuted => 0.0,
         };
@@ -100,7 +100,7 @@ impl Calibration {
         }
         bin.0 += 1;
         bin.2 += stated;
-        row.squares += (stated - hit).powi(2);
+        row.squares += (stated - outcome_value).powi(2);
         row.stated += stated;
     }
 
@@ -118,11 +118,11 @@ impl Calibration {
                 brier: sums.squares / marked,
                 mean_stated: sums.stated / marked,
                 bins: bins
-                    .map(|(index, (marked, confirmed, stated))| Bin {
+                    .map(|(index, (marked, confirmed, stated_sum))| Bin {
                         from: f64::from(u32::try_from(index).unwrap_or(0)) / 10.0,
                         marked: *marked,
                         confirmed: *confirmed,
-                        mean_stated: stated / count(*marked),
+                        mean_stated: stated_sum / count(*marked),
                         share_confirmed: count(*confirmed) / count(*marked),
                     })
                     .collect(),

@@ -6,14 +6,14 @@ use std::collections::HashSet;
 /// id only.
 pub fn make_ids_unique<'i>(ids: impl IntoIterator<Item = &'i mut String>) {
     let ids: Vec<&mut String> = ids.into_iter().collect();
-    let mut taken: HashSet<String> = ids.iter().map(|id| (**id).clone()).collect();
-    let mut named = HashSet::with_capacity(ids.len());
+    let mut used_ids: HashSet<String> = ids.iter().map(|id| (**id).clone()).collect();
+    let mut assigned_ids = HashSet::with_capacity(ids.len());
     for (id, first) in ids.into_iter().zip(1_usize..) {
-        if id.is_empty() || !named.insert(id.clone()) {
-            let mut free = (first..).map(|number| format!("call_{number}"));
-            if let Some(own) = free.find(|own| taken.insert(own.clone())) {
-                named.insert(own.clone());
-                *id = own;
+        if id.is_empty() || !assigned_ids.insert(id.clone()) {
+            let mut candidates = (first..).map(|number| format!("call_{number}"));
+            if let Some(new_id) = candidates.find(|new_id| used_ids.insert(new_id.clone())) {
+                assigned_ids.insert(new_id.clone());
+                *id = new_id;
             }
         }
     }

@@ -26,13 +26,13 @@ pub fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'stat
 /// repeated.
 #[must_use]
 pub fn with_causes(error: &(dyn Error + 'static)) -> String {
-    causes(error).skip(1).fold(error.to_string(), |mut words, cause| {
-        let more = cause.to_string();
-        if !words.contains(&more) {
-            words.push_str(": ");
-            words.push_str(&more);
+    causes(error).skip(1).fold(error.to_string(), |mut message, cause| {
+        let cause_text = cause.to_string();
+        if !message.contains(&cause_text) {
+            message.push_str(": ");
+            message.push_str(&cause_text);
         }
-        words
+        message
     })
 }
 

@@ -295,8 +295,8 @@ impl EntryFields {
         let mut statuses = changes
             .iter()
             .filter(|change| matches!(change, FieldChange::Status(_) | FieldChange::Restored(_)));
-        if let (Some(FieldChange::Status(only)), None) = (statuses.next(), statuses.next())
-            && *only != self.status
+        if let (Some(FieldChange::Status(new_status)), None) = (statuses.next(), statuses.next())
+            && *new_status != self.status
         {
             return false;
         }

@@ -1,22 +1,22 @@
 //! Counts of things in words: `1 file`, `2 files`.
 
-/// Returns `count` with the noun `one` in singular or plural: `1 file`, `2 entries`.
+/// Returns `count` with the noun `noun` in singular or plural: `1 file`, `2 entries`.
 #[must_use]
-pub fn counted(count: u64, one: &str) -> String {
-    format!("{count} {}", noun_for_count(count, one))
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{count} {}", noun_for_count(count, noun))
 }
 
-/// Returns the noun `one` in the number that `count` requires: `entry`, `entries`.
+/// Returns the noun `noun` in the number that `count` requires: `entry`, `entries`.
 #[must_use]
-pub fn noun_for_count(count: u64, one: &str) -> String {
-    let before_y = one
+pub fn noun_for_count(count: u64, noun: &str) -> String {
+    let before_y = noun
         .strip_suffix('y')
         .filter(|rest| !rest.ends_with(['a', 'e', 'o', 'u']));
     match before_y {
-        _ if count == 1 => one.to_owned(),
+        _ if count == 1 => noun.to_owned(),
         Some(rest) => format!("{rest}ies"),
-        None if one.ends_with("ch") || one.ends_with('x') => format!("{one}es"),
-        None => format!("{one}s"),
+        None if noun.ends_with("ch") || noun.ends_with('x') => format!("{noun}es"),
+        None => format!("{noun}s"),
     }
 }
 

@@ -19,10 +19,10 @@ pub fn cut(text: &str, chars: usize) -> String {
     if fits(text, chars) {
         return text.to_owned();
     }
-    let Some(room) = chars.checked_sub(1) else {
+    let Some(max_chars) = chars.checked_sub(1) else {
         return String::new();
     };
-    let end = text.char_indices().nth(room).map_or(text.len(), |(at, _)| at);
+    let end = text.char_indices().nth(max_chars).map_or(text.len(), |(at, _)| at);
     let boundaries = text.grapheme_indices(true).map(|(at, _)| at);
     let end = boundaries.take_while(|at| *at <= end).last().unwrap_or(0);
     let mut kept = text[..end].trim_end().to_owned();

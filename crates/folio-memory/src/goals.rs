@@ -54,8 +54,9 @@ pub fn reference_keys(goal: &Entry) -> Vec<Value> {
         EntryKind::PendingAction => ACTION_PATH,
         _ => GOAL_PATH,
     };
-    let own = at_path(goal.fields.context.as_ref(), path).cloned();
-    own.into_iter()
+    let context_value = at_path(goal.fields.context.as_ref(), path).cloned();
+    context_value
+        .into_iter()
         .chain([json!(goal.handle.to_string()), json!(goal.id.to_string())])
         .collect()
 }
@@ -103,10 +104,10 @@ pub fn progress(linked: &[Entry], now: Timestamp) -> Progress {
 /// and unchanged while one is outstanding. An expired confirmation ([`answer_state`]) does not answer.
 #[must_use]
 pub fn settle_action(action: &Entry, confirmations: &[Entry], now: Timestamp) -> Option<Vec<FieldChange>> {
-    let answered = |entry: &&Entry| matches!(answer_state(entry, now), State::Settled | State::Archived);
+    let is_answered = |entry: &&Entry| matches!(answer_state(entry, now), State::Settled | State::Archived);
     if action.state(now) != State::Live
         || confirmations.is_empty()
-        || !confirmations.iter().all(|entry| answered(&entry))
+        || !confirmations.iter().all(|entry| is_answered(&entry))
     {
         return None;
     }
@@ -137,7 +138,7 @@ pub struct Proposal {
 /// Proposes goals from `entries`: live ones with a confidence of at least 0.9 that belong to no goal yet.
 #[must_use]
 pub fn proposals(entries: &[Entry], now: Timestamp) -> Vec<Proposal> {
-    let sure = entries.iter().filter_map(|entry| {
+    let candidates = entries.iter().filter_map(|entry| {
         let fields = &entry.fields;
         let confidence = fields.confidence?.value();
         let fits = entry.kind == EntryKind::Observation
@@ -154,7 +155,7 @@ pub fn proposals(entries: &[Entry], now: Timestamp) -> Vec<Proposal> {
             confidence,
         })
     });
-    sure.collect()
+    candidates.collect()
 }
 
 #[cfg(test)]

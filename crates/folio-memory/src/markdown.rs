@@ -167,8 +167,9 @@ fn begins_with_heading(body: &str, title: &str) -> bool {
 
 /// The note below a text of which only the beginning is shown (M7.3.29).
 fn rest_of(entry: &Entry) -> Option<String> {
-    let (whole, shown) = (entry.fields.body_ref.as_ref()?.bytes, entry.fields.body.len());
-    (whole > shown as u64).then(|| format!("[the first {shown} of {whole} bytes of {}]", entry.handle))
+    let (total_bytes, shown_bytes) = (entry.fields.body_ref.as_ref()?.bytes, entry.fields.body.len());
+    (total_bytes > shown_bytes as u64)
+        .then(|| format!("[the first {shown_bytes} of {total_bytes} bytes of {}]", entry.handle))
 }
 
 /// The structured parts of a log block: the name of each list and its items, as paragraphs. The name of the first list

@@ -82,8 +82,8 @@ fn whole(number: &Number) -> Option<i64> {
         clippy::cast_possible_truncation,
         reason = "it is whole and in the range in which a double is exact"
     )]
-    let whole = (value.fract() == 0.0 && value.abs() <= WHOLE_MAX).then_some(value as i64);
-    whole
+    let integer = (value.fract() == 0.0 && value.abs() <= WHOLE_MAX).then_some(value as i64);
+    integer
 }
 
 /// The position after the string that begins at `at`.

@@ -173,17 +173,17 @@ pub fn read(bytes: &[u8], part: &Part, max_bytes: usize) -> PartRead {
 pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<usize> {
     // Room for one more character, which shows whether there is more, and for the rest of a character in which the part
     // may begin.
-    let room = max_bytes as u64 + 4 + INSIDE_MAX;
-    let mut ends = 0_u64;
+    let max_window = max_bytes as u64 + 4 + INSIDE_MAX;
+    let mut piece_end = 0_u64;
     let mut lines = 0_u64;
     let (mut first, mut last) = (None, body.len());
     let mut after_first = 0_u64;
     for (index, piece) in body.iter().enumerate() {
-        let begins = ends;
-        ends += piece.bytes;
+        let piece_start = piece_end;
+        piece_end += piece.bytes;
         lines += piece.newlines;
         let holds_start = match part {
-            Part::Bytes { from, .. } => ends > *from,
+            Part::Bytes { from, .. } => piece_end > *from,
             Part::Lines { from, .. } => lines + 1 >= *from,
             Part::Search { .. } => true,
         };
@@ -196,10 +196,10 @@ pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<us
             // The character that contains the first byte may end in the next piece, and then the part begins there.
             Part::Bytes { from, to } => {
                 // So may the last one.
-                let end = to.saturating_add(INSIDE_MAX).min(from.saturating_add(room));
-                ends >= end.max(from.saturating_add(INSIDE_MAX)) && begins <= *to
+                let end = to.saturating_add(INSIDE_MAX).min(from.saturating_add(max_window));
+                piece_end >= end.max(from.saturating_add(INSIDE_MAX)) && piece_start <= *to
             }
-            Part::Lines { .. } => after_first >= room,
+            Part::Lines { .. } => after_first >= max_window,
             Part::Search { .. } => false,
         };
         if is_enough {
@@ -215,13 +215,13 @@ pub fn pieces_for(body: &[BodyPiece], part: &Part, max_bytes: usize) -> Range<us
 /// the piece before it. `None` if no line break ends that line.
 #[must_use]
 pub fn piece_with_end_of(body: &[BodyPiece], line: u64) -> Option<(usize, u64)> {
-    let mut before = 0_u64;
+    let mut lines_before = 0_u64;
     for (index, piece) in body.iter().enumerate() {
-        let ends = before + piece.newlines;
-        if line <= ends {
-            return Some((index, line.saturating_sub(before).saturating_sub(1)));
+        let lines_after = lines_before + piece.newlines;
+        if line <= lines_after {
+            return Some((index, line.saturating_sub(lines_before).saturating_sub(1)));
         }
-        before = ends;
+        lines_before = lines_after;
     }
     None
 }
@@ -244,53 +244,60 @@ pub fn start_of(body: &BodyRef, pieces: &Range<usize>) -> (u64, u64) {
 #[must_use]
 pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
     let bytes = window.bytes;
-    let within = |at: u64| usize::try_from(at.saturating_sub(window.at)).map_or(bytes.len(), |at| at.min(bytes.len()));
+    let offset_of =
+        |at: u64| usize::try_from(at.saturating_sub(window.at)).map_or(bytes.len(), |at| at.min(bytes.len()));
     let (start, end, last_line) = match part {
         // Nothing is requested, so no character has to be completed.
-        Part::Bytes { from, to } if to <= from => (within(*from), within(*from), None),
+        Part::Bytes { from, to } if to <= from => (offset_of(*from), offset_of(*from), None),
         Part::Bytes { from, to } => {
-            let end = character_start(bytes, within(*to));
-            (character_start(bytes, within(*from)).min(end), end, None)
+            let end = character_start(bytes, offset_of(*to));
+            (character_start(bytes, offset_of(*from)).min(end), end, None)
         }
         Part::Lines { from, to } => {
             let start = line_start(bytes, from.saturating_sub(window.newlines_before));
             let end = match to.checked_sub(*from) {
-                Some(more) => start + line_start(&bytes[start..], more.saturating_add(2)),
+                Some(line_span) => start + line_start(&bytes[start..], line_span.saturating_add(2)),
                 None => start,
             };
             (start, end, Some(*to))
         }
         Part::Search { .. } => (0, 0, None),
     };
-    let (whole, from_line) = (
+    let (requested, from_line) = (
         &bytes[start..end.max(start)],
         window.newlines_before + newlines(&bytes[..start]) + 1,
     );
     let from = window.at + start as u64;
-    if whole.len() <= max_bytes {
+    if requested.len() <= max_bytes {
         return Passage {
-            bytes: whole.to_vec(),
+            bytes: requested.to_vec(),
             from,
-            to: from + whole.len() as u64,
+            to: from + requested.len() as u64,
             from_line,
             next: None,
         };
     }
-    let kept = &whole[..max_bytes];
+    let kept = &requested[..max_bytes];
     let len = match kept.iter().rposition(|byte| *byte == b'\n') {
         Some(at) => at + 1,
         // At least one character, or continuing would never end.
         None => match whole_characters(kept) {
-            0 => 1 + whole[1..].iter().take(3).take_while(|byte| is_inside(**byte)).count(),
+            0 => {
+                1 + requested[1..]
+                    .iter()
+                    .take(3)
+                    .take_while(|byte| is_inside(**byte))
+                    .count()
+            }
             len => len,
         },
     };
     let to = from + len as u64;
     // The one character that was requested may be longer than `max_bytes`.
-    let is_whole = matches!(part, Part::Bytes { to: wanted, .. } if to >= *wanted);
+    let is_whole = matches!(part, Part::Bytes { to: requested_to, .. } if to >= *requested_to);
     let next = match last_line {
-        Some(last) if whole[..len].ends_with(b"\n") => Part::Lines {
-            from: from_line + newlines(&whole[..len]),
+        Some(last) if requested[..len].ends_with(b"\n") => Part::Lines {
+            from: from_line + newlines(&requested[..len]),
             to: last,
         },
         _ if end < bytes.len() => Part::Bytes {
@@ -304,7 +311,7 @@ pub fn cut_out(window: Window<'_>, part: &Part, max_bytes: usize) -> Passage {
         Some(_) => Part::Bytes { from: to, to: u64::MAX },
     };
     Passage {
-        bytes: whole[..len].to_vec(),
+        bytes: requested[..len].to_vec(),
         from,
         to,
         from_line,
@@ -373,9 +380,9 @@ impl Search {
     }
 
     fn look(&mut self, line: &[u8]) {
-        let begins = self.at;
+        let start = self.at;
         self.at += line.len() as u64;
-        if begins < self.from {
+        if start < self.from {
             return;
         }
         let line = String::from_utf8_lossy(line);
@@ -397,7 +404,7 @@ impl Search {
             self.room = self.room.saturating_sub(cost);
             self.found.matches.push(FoundLine { line: self.line, text });
         } else {
-            self.found.next = Some(begins);
+            self.found.next = Some(start);
         }
     }
 }
@@ -441,16 +448,16 @@ fn character_start(bytes: &[u8], from: usize) -> usize {
 #[must_use]
 pub fn whole_characters(bytes: &[u8]) -> usize {
     // A character has at most four bytes, so an incomplete one has at most three.
-    for back in 1..=bytes.len().min(3) {
-        let at = bytes.len() - back;
-        let wanted = match bytes[at] {
+    for from_end in 1..=bytes.len().min(3) {
+        let at = bytes.len() - from_end;
+        let char_len = match bytes[at] {
             byte if is_inside(byte) => continue,
             0xf0..=0xf7 => 4,
             0xe0..=0xef => 3,
             0xc0..=0xdf => 2,
             _ => 1,
         };
-        return if wanted > back { at } else { bytes.len() };
+        return if char_len > from_end { at } else { bytes.len() };
     }
     bytes.len()
 }

@@ -141,12 +141,12 @@ impl EntryQuery {
             && self.tags.iter().all(|tag| fields.tags.contains(tag))
             && (self.tags_any.is_empty() || any(&self.tags_any))
             && !any(&self.tags_none)
-            && self.context.iter().all(|(path, wanted)| {
-                at_path(fields.context.as_ref(), path).is_some_and(|kept| equal_json(kept, wanted))
+            && self.context.iter().all(|(path, expected)| {
+                at_path(fields.context.as_ref(), path).is_some_and(|kept| equal_json(kept, expected))
             })
             && self
                 .min_confidence
-                .is_none_or(|least| fields.confidence.is_some_and(|c| c.value() >= least))
+                .is_none_or(|minimum| fields.confidence.is_some_and(|c| c.value() >= minimum))
             && self.pinned.is_none_or(|pinned| fields.pin_rank.is_some() == pinned)
             && self.since.is_none_or(|seq| entry.updated_seq > seq)
             && self.as_of.is_none_or(|seq| entry.created_seq <= seq)

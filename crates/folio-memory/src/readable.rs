@@ -28,7 +28,7 @@ pub fn readable(json: &[u8]) -> Cow<'_, [u8]> {
 /// If it cannot be parsed even then.
 pub fn read<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(json).or_else(|error| match readable(json) {
-        Cow::Owned(mended) => serde_json::from_slice(&mended),
+        Cow::Owned(repaired) => serde_json::from_slice(&repaired),
         Cow::Borrowed(_) => Err(error),
     })
 }

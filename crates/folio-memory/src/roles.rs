@@ -160,13 +160,13 @@ pub fn reach(role: Role, operation: Operation) -> Reach {
 /// The operation that `changes` of `entry` by `actor` amount to.
 #[must_use]
 pub fn operation_of(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Operation {
-    let only = |wanted: fn(&FieldChange) -> bool| changes.iter().all(wanted);
-    let own = is_own(actor, entry);
+    let only = |predicate: fn(&FieldChange) -> bool| changes.iter().all(predicate);
+    let is_own_entry = is_own(actor, entry);
     if let Some(operation) = operation_whoever(changes) {
         operation
-    } else if own && only(settles) {
+    } else if is_own_entry && only(settles) {
         Operation::SettleOwn
-    } else if own {
+    } else if is_own_entry {
         Operation::PatchOwn
     } else if only(|change| settles(change) || is_about_status(change)) {
         Operation::SetStatusOfOthers
@@ -177,7 +177,7 @@ pub fn operation_of(actor: &Actor, entry: &Entry, changes: &[FieldChange]) -> Op
 
 /// The operation that `changes` amount to if it is the same for every entry's author.
 fn operation_whoever(changes: &[FieldChange]) -> Option<Operation> {
-    let has = |wanted: fn(&FieldChange) -> bool| changes.iter().any(wanted);
+    let has = |predicate: fn(&FieldChange) -> bool| changes.iter().any(predicate);
     if has(|change| matches!(change, FieldChange::Restored(_))) {
         Some(Operation::Restore)
     } else if has(|change| matches!(change, FieldChange::Status(Status::Archived))) {
@@ -215,7 +215,7 @@ fn belongs_to(operation: Operation, change: &FieldChange) -> bool {
     }
 }
 
-/// Checks that `actor` may make each of `changes` of `entry`. `within` says whether the entry is within the actor's own
+/// Checks that `actor` may make each of `changes` of `entry`. `is_in_scope` says whether the entry is within the actor's own
 /// scope for an operation.
 ///
 /// # Errors
@@ -224,13 +224,13 @@ fn belongs_to(operation: Operation, change: &FieldChange) -> bool {
 pub fn may_patch(
     actor: &Actor,
     entry: &Entry,
-    within: impl Fn(Operation) -> bool,
+    is_in_scope: impl Fn(Operation) -> bool,
     changes: &[FieldChange],
 ) -> Result<(), Denied> {
     let mut left = changes.to_vec();
     loop {
         let operation = operation_of(actor, entry, &left);
-        check_permission(actor, operation, within(operation), &entry.handle.to_string())?;
+        check_permission(actor, operation, is_in_scope(operation), &entry.handle.to_string())?;
         // A change that belongs to another operation needs that permission as well.
         left.retain(|change| !belongs_to(operation, change));
         if left.is_empty() {
@@ -279,21 +279,21 @@ pub fn is_in_own_scope(actor: &Actor, entry: &Entry) -> bool {
     }
 }
 
-/// Checks that `actor` may carry out `operation` on `what`. `within` says whether that is within the actor's own scope.
+/// Checks that `actor` may carry out `operation` on `subject`. `is_in_scope` says whether that is within the actor's own scope.
 ///
 /// # Errors
 ///
 /// The operation that is not allowed, and who may carry it out.
-pub fn check_permission(actor: &Actor, operation: Operation, within: bool, what: &str) -> Result<(), Denied> {
+pub fn check_permission(actor: &Actor, operation: Operation, is_in_scope: bool, subject: &str) -> Result<(), Denied> {
     match reach(actor.role, operation) {
         Reach::Yes => return Ok(()),
-        Reach::Within if within => return Ok(()),
+        Reach::Within if is_in_scope => return Ok(()),
         Reach::Within | Reach::No => {}
     }
     Err(Denied {
         role: actor.role,
         operation,
-        what: what.to_owned(),
+        what: subject.to_owned(),
     })
 }
 
@@ -354,14 +354,14 @@ impl Denied {
     /// The other roles that may carry out the operation anywhere.
     #[must_use]
     pub fn who_may(&self) -> Vec<Role> {
-        let may = |role: &Role| *role != self.role && reach(*role, self.operation) == Reach::Yes;
-        Role::ALL.into_iter().filter(may).collect()
+        let is_permitted = |role: &Role| *role != self.role && reach(*role, self.operation) == Reach::Yes;
+        Role::ALL.into_iter().filter(is_permitted).collect()
     }
 }
 
 impl fmt::Display for Denied {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let who: Vec<_> = self.who_may().into_iter().map(Role::as_str).collect();
+        let permitted_roles: Vec<_> = self.who_may().into_iter().map(Role::as_str).collect();
         write!(
             f,
             "{} {} may not {} {}",
@@ -374,9 +374,9 @@ impl fmt::Display for Denied {
             self.operation.as_str(),
             self.what,
         )?;
-        match who.as_slice() {
+        match permitted_roles.as_slice() {
             [] => Ok(()),
-            who => write!(f, "; {} may", who.join(", ")),
+            permitted_roles => write!(f, "; {} may", permitted_roles.join(", ")),
         }
     }
 }

@@ -69,13 +69,13 @@ fn has_no_word(key: &str) -> bool {
 
 /// The term for a value at `path`, whose keys are already joined with dots.
 fn term_at(path: &str, value: &Value) -> Option<String> {
-    let written = match value {
+    let value_text = match value {
         Value::Array(_) | Value::Object(_) => return None,
         // One number that can be written in two ways: zero with and without a sign.
         Value::Number(number) if number.as_f64() == Some(0.0) && number.is_f64() => "0.0".to_owned(),
         value => value.to_string(),
     };
-    let term = format!("{MARK}{path}{MARK}{written}");
+    let term = format!("{MARK}{path}{MARK}{value_text}");
     if term.len() <= WORD_MAX {
         return Some(term);
     }
@@ -83,17 +83,17 @@ fn term_at(path: &str, value: &Value) -> Option<String> {
     Some(format!("{MARK}{MARK}{digest}"))
 }
 
-/// Adds the terms of the values in `value`, which stands at `path`, until there are `enough`.
-fn walk(value: &Value, path: &mut String, terms: &mut Vec<String>, enough: usize) {
+/// Adds the terms of the values in `value`, which stands at `path`, until there are `max_terms`.
+fn walk(value: &Value, path: &mut String, terms: &mut Vec<String>, max_terms: usize) {
     let Value::Object(map) = value else {
         // A context that is not an object has no paths.
-        if !path.is_empty() && terms.len() < enough {
+        if !path.is_empty() && terms.len() < max_terms {
             terms.extend(term_at(path, value));
         }
         return;
     };
     for (key, inner) in map {
-        if has_no_word(key) || terms.len() >= enough {
+        if has_no_word(key) || terms.len() >= max_terms {
             continue;
         }
         let length = path.len();
@@ -101,7 +101,7 @@ fn walk(value: &Value, path: &mut String, terms: &mut Vec<String>, enough: usize
             path.push('.');
         }
         path.push_str(key);
-        walk(inner, path, terms, enough);
+        walk(inner, path, terms, max_terms);
         path.truncate(length);
     }
 }

@@ -190,12 +190,12 @@ impl TraceNote {
         if warnings.is_empty() {
             return self;
         }
-        let said: Vec<Value> = warnings
+        let warning_values: Vec<Value> = warnings
             .iter()
             .map(|warning| serde_json::json!({"code": warning.code, "given": warning.given, "used": warning.used}))
             .collect();
         self.with_status(WARNING)
-            .with_detail(serde_json::json!({ "warnings": said }))
+            .with_detail(serde_json::json!({ "warnings": warning_values }))
     }
 }
 

@@ -126,10 +126,10 @@ impl Line {
     ///
     /// `line_malformed` with the reason; `transfer_unknown` for the first line of a newer format.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let malformed = |why: String| Invalid::new("line_malformed", "line", why);
+        let malformed = |reason: String| Invalid::new("line_malformed", "line", reason);
         // A line that could not be read is passed on as a JSON string with the reason.
-        if let Ok(why) = serde_json::from_str::<String>(text) {
-            return Err(malformed(why));
+        if let Ok(reason) = serde_json::from_str::<String>(text) {
+            return Err(malformed(reason));
         }
         let line = serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         match line {

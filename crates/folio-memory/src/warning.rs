@@ -76,8 +76,8 @@ impl Warning {
     /// The given and the used value for people, a text without quotes. `None` if nothing was given or nothing differs.
     #[must_use]
     pub fn values(&self) -> Option<(String, String)> {
-        let told = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        Some((told(&self.given), told(&self.used))).filter(|(given, used)| !given.is_empty() && given != used)
+        let as_text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        Some((as_text(&self.given), as_text(&self.used))).filter(|(given, used)| !given.is_empty() && given != used)
     }
 }
 

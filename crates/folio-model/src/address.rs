@@ -170,8 +170,8 @@ impl FromStr for ModelAddress {
         }
         let name = parts.name.ok_or_else(|| error("there is no ':' before the name"))?;
         let base_url = parts.base_url.map(str::to_owned);
-        let fine = !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control());
-        if !fine {
+        let is_valid = !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control());
+        if !is_valid {
             return Err(error("the name is empty or has white space"));
         }
         Ok(Self {

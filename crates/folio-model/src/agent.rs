@@ -66,7 +66,7 @@ impl AgentProgram {
     /// Why `prompt` cannot be its last argument, if it is passed that way.
     fn no_argument(&self, prompt: &str) -> Option<String> {
         let is_argument = self.settings.prompt == AgentPrompt::Argument && self.settings.form != AgentForm::Acp;
-        let why = if !is_argument {
+        let reason = if !is_argument {
             return None;
         } else if prompt.len() > ARGUMENT_BYTES_MAX {
             let bytes = prompt.len();
@@ -76,7 +76,7 @@ impl AgentProgram {
         } else {
             return None;
         };
-        Some(format!("{why}: `prompt = \"stdin\"` lets it read the task"))
+        Some(format!("{reason}: `prompt = \"stdin\"` lets it read the task"))
     }
 
     /// The program to start, and the text for its standard input.
@@ -128,10 +128,10 @@ impl Model for AgentProgram {
             return Err(self.error(ModelErrorKind::Invalid, "there is no folder that it may work in"));
         };
         let task = prompt::of(request);
-        if let Some(why) = self.no_argument(&task) {
+        if let Some(reason) = self.no_argument(&task) {
             // What it did and answered stays, although it cannot be told what is wrong with its answer.
-            let answered = last_answer(request).ok_or_else(|| self.error(ModelErrorKind::Invalid, why))?;
-            return Ok(unasked(answered));
+            let answer = last_answer(request).ok_or_else(|| self.error(ModelErrorKind::Invalid, reason))?;
+            return Ok(unasked(answer));
         }
         let (program, input) = self.start(task, folder)?;
         if place.session.is_some() && self.settings.form != AgentForm::Acp {
@@ -141,8 +141,8 @@ impl Model for AgentProgram {
         let limits = self.settings.limits();
         if self.settings.form == AgentForm::Acp {
             let required = prompt::required_of(request);
-            let talked = acp::converse(&program, input, required, &self.settings, limits, place).await;
-            let said = talked.map_err(
+            let result = acp::converse(&program, input, required, &self.settings, limits, place).await;
+            let conversation = result.map_err(
                 |acp::NotDone {
                      failed: (kind, message),
                      usage,
@@ -151,31 +151,31 @@ impl Model for AgentProgram {
                     self.error(kind, message).costing(usage)
                 },
             )?;
-            pieces(Delta::Text(said.text.clone()));
+            pieces(Delta::Text(conversation.text.clone()));
             return Ok(Reply {
-                text: said.text,
+                text: conversation.text,
                 tool_calls: Vec::new(),
-                stop: said.stop,
-                usage: said.usage.map(|usage| with_tokens(usage, request)),
+                stop: conversation.stop,
+                usage: conversation.usage.map(|usage| with_tokens(usage, request)),
             });
         }
         let (mut output, mut errors) = (Whole::new(self.settings.output_bytes()), Tail::new(ERROR_BYTES));
         let input = Some(input.into_bytes());
-        let ran = folio_process::run(&program, input, limits, &place.stop, &mut output, &mut errors).await;
-        let finished = ran.map_err(|error| {
+        let result = folio_process::run(&program, input, limits, &place.stop, &mut output, &mut errors).await;
+        let finished = result.map_err(|error| {
             let (kind, message) = acp::not_started(&error);
             self.error(kind, message)
         })?;
         let (output, errors) = (output.bytes, errors.bytes());
         let last = last_line(errors).or_else(|| last_line(&output));
-        let said = folio_process::printed(None, last.as_deref());
+        let last_output = folio_process::printed(None, last.as_deref());
         let unknown = |message: String| Err(self.error(ModelErrorKind::Unknown, message));
         match finished.ended {
             Ended::ByItself => {}
             Ended::Cancelled => return unknown("it was stopped".to_owned()),
             Ended::TimedOut => {
                 let seconds = limits.time.as_secs();
-                return unknown(format!("it took longer than {seconds} s and was ended{said}"));
+                return unknown(format!("it took longer than {seconds} s and was ended{last_output}"));
             }
             Ended::Stopped => {
                 let bytes = self.settings.output_bytes();
@@ -184,19 +184,19 @@ impl Model for AgentProgram {
         }
         let Some(code) = finished.exit_code() else {
             let signal = finished.signal().unwrap_or_default();
-            return unknown(format!("it was ended by signal {signal}{said}"));
+            return unknown(format!("it was ended by signal {signal}{last_output}"));
         };
-        let heard = self.settings.form.read(&output);
-        let usage = heard.usage.map(|usage| with_tokens(usage, request));
-        let ended = (code != 0).then(|| format!("it ended with exit code {code}{said}"));
+        let parsed = self.settings.form.read(&output);
+        let usage = parsed.usage.map(|usage| with_tokens(usage, request));
+        let ended = (code != 0).then(|| format!("it ended with exit code {code}{last_output}"));
         // Its own error message is more useful than the exit code.
-        if let Some(problem) = heard.problem.or(ended) {
-            let kind = self.settings.form.kind_of(code, heard.is_unauthorised);
+        if let Some(problem) = parsed.problem.or(ended) {
+            let kind = self.settings.form.kind_of(code, parsed.is_unauthorised);
             return Err(self.error(kind, problem).costing(usage));
         }
-        let Some(text) = heard.text else {
+        let Some(text) = parsed.text else {
             let message = format!(
-                "its output contains no answer in the form {}{said}",
+                "its output contains no answer in the form {}{last_output}",
                 self.settings.form.as_str()
             );
             return Err(self.error(ModelErrorKind::Failed, message).costing(usage));
@@ -213,8 +213,8 @@ impl Model for AgentProgram {
 
 /// Its last answer from earlier requests, if there is one.
 fn last_answer(request: &Request) -> Option<&str> {
-    let said = request.messages.iter().rev();
-    let mut answers = said.filter(|message| message.speaker == Speaker::Assistant && !message.text.is_empty());
+    let messages = request.messages.iter().rev();
+    let mut answers = messages.filter(|message| message.speaker == Speaker::Assistant && !message.text.is_empty());
     answers.next().map(|message| message.text.as_str())
 }
 

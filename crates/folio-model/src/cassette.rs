@@ -114,8 +114,8 @@ impl Cassette {
             ..error(e.to_string())
         })?;
         let mut bytes = Vec::new();
-        let read = file.take(BYTES_MAX + 1).read_to_end(&mut bytes);
-        read.map_err(|e| error(e.to_string()))?;
+        let read_result = file.take(BYTES_MAX + 1).read_to_end(&mut bytes);
+        read_result.map_err(|e| error(e.to_string()))?;
         if bytes.len() as u64 > BYTES_MAX {
             return Err(error(format!("it has more than {BYTES_MAX} bytes")));
         }
@@ -207,11 +207,14 @@ impl Cassette {
 
     /// Adds `reply` as the next one to `request`.
     fn add(&mut self, request: &Request, reply: Reply) {
-        let asked = asked(request);
-        let take = self.takes.entry(hash(&asked.to_string())).or_insert_with(|| Take {
-            request: asked,
-            replies: Vec::new(),
-        });
+        let request_json = asked(request);
+        let take = self
+            .takes
+            .entry(hash(&request_json.to_string()))
+            .or_insert_with(|| Take {
+                request: request_json,
+                replies: Vec::new(),
+            });
         take.replies.push(reply);
     }
 }
@@ -322,10 +325,10 @@ impl ReplayingModel {
         }
     }
 
-    fn not_recorded(&self, asked: &Value) -> ModelError {
+    fn not_recorded(&self, request_json: &Value) -> ModelError {
         let takes = self.cassette.takes.iter();
         let nearest = takes
-            .map(|(key, take)| (difference::between(&take.request, asked), key))
+            .map(|(key, take)| (difference::between(&take.request, request_json), key))
             .min_by_key(|(difference, _)| (difference.count, difference.chars));
         let message = match nearest {
             None => "nothing is recorded".to_owned(),
@@ -342,10 +345,10 @@ impl ReplayingModel {
 #[async_trait]
 impl Model for ReplayingModel {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
-        let asked = asked(request);
-        let key = hash(&asked.to_string());
+        let request_json = asked(request);
+        let key = hash(&request_json.to_string());
         let Some(take) = self.cassette.takes.get(&key) else {
-            return Err(self.not_recorded(&asked));
+            return Err(self.not_recorded(&request_json));
         };
         let at = {
             let mut used = locked(&self.used);

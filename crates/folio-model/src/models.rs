@@ -107,13 +107,13 @@ impl ModelSettings {
     #[must_use]
     pub fn options(&self, mut keys: ModelKeys, key: Option<Secret>, proxy: Option<String>) -> ModelOptions {
         if key.is_some() {
-            let place = match (&self.model.base_url, self.model.provider) {
+            let slot = match (&self.model.base_url, self.model.provider) {
                 (Some(_), _) | (None, Provider::Ollama | Provider::Scripted | Provider::Agent) => &mut keys.own,
                 (None, Provider::Anthropic) => &mut keys.anthropic,
                 (None, Provider::OpenAi | Provider::OpenAiResponses) => &mut keys.openai,
                 (None, Provider::Gemini) => &mut keys.gemini,
             };
-            *place = key;
+            *slot = key;
         }
         ModelOptions {
             keys,

@@ -82,10 +82,10 @@ impl Prices {
             ("gemini", written.gemini),
             ("ollama", written.ollama),
         ] {
-            let named = table
+            let entries = table
                 .into_iter()
                 .map(|(name, price)| ((provider.to_owned(), name), price));
-            prices.named.extend(named);
+            prices.named.extend(entries);
         }
         Ok(prices)
     }
@@ -113,8 +113,8 @@ impl Prices {
             Provider::Anthropic | Provider::Gemini | Provider::Ollama => address.provider,
             Provider::Scripted | Provider::Agent => return None,
         };
-        let named = |name: &str| self.named.get(&(provider.as_str().to_owned(), name.to_owned()));
-        named(&address.name).or_else(|| named(without_date(&address.name)?))
+        let price_of = |name: &str| self.named.get(&(provider.as_str().to_owned(), name.to_owned()));
+        price_of(&address.name).or_else(|| price_of(without_date(&address.name)?))
     }
 }
 

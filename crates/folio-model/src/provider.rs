@@ -121,9 +121,9 @@ fn seconds(count: u32) -> Duration {
 #[async_trait]
 impl Model for ProviderModel {
     async fn reply(&self, request: &Request, pieces: &mut (dyn FnMut(Delta) + Send)) -> Result<Reply, ModelError> {
-        let whole = seconds(self.patience.whole_s);
-        let asked = tokio::time::timeout(whole, Box::pin(self.ask(request, pieces))).await;
-        asked.unwrap_or_else(|_| Err(self.failures(request).too_slow_to_end()))
+        let time_limit = seconds(self.patience.whole_s);
+        let result = tokio::time::timeout(time_limit, Box::pin(self.ask(request, pieces))).await;
+        result.unwrap_or_else(|_| Err(self.failures(request).too_slow_to_end()))
     }
 }
 /// A client builder without redirects and proxies; `is_plain` means without TLS.

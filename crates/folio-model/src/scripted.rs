@@ -165,7 +165,7 @@ impl State {
 
     fn nothing_answers(&self, request: &Request) -> String {
         let last = request.messages.last().map_or("", |message| message.text.as_str());
-        let told = cut(last, TOLD_MAX);
+        let last_message = cut(last, TOLD_MAX);
         let left = self.unused(|cue, used| match cue.uses {
             Uses::Times(times) => used < times,
             Uses::Always => true,
@@ -176,7 +176,7 @@ impl State {
             listed(&left)
         };
         format!(
-            "no cue of the script answers {told:?}, asked of the {}; left in it: {left}",
+            "no cue of the script answers {last_message:?}, asked of the {}; left in it: {left}",
             request.role
         )
     }
@@ -220,8 +220,8 @@ impl Model for ScriptedModel {
 
     fn left_over(&self) -> Vec<String> {
         let unused = self.finish().err().map(|unused| unused.0);
-        let named = |cue| format!("{}: {cue}", self.name);
-        unused.into_iter().flatten().map(named).collect()
+        let labelled = |cue| format!("{}: {cue}", self.name);
+        unused.into_iter().flatten().map(labelled).collect()
     }
 }
 

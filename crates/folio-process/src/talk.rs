@@ -25,15 +25,15 @@ pub const LINE_CHARS: usize = 200;
 /// What a program printed, to be appended to an error: the last line of its output that was not a message, and the last
 /// line of its standard error, if there are any.
 #[must_use]
-pub fn printed(stray: Option<&str>, last_error: Option<&str>) -> String {
-    let line = |about: &str, line: Option<&str>| {
+pub fn printed(stray_line: Option<&str>, last_error: Option<&str>) -> String {
+    let describe = |label: &str, line: Option<&str>| {
         line.map_or_else(String::new, |line| {
             let line: String = line.chars().take(LINE_CHARS).collect();
-            format!("; {about}: {line}")
+            format!("; {label}: {line}")
         })
     };
-    let stray = line("it printed to its output, where only messages belong", stray);
-    stray + &line("its last line", last_error)
+    let output_note = describe("it printed to its output, where only messages belong", stray_line);
+    output_note + &describe("its last line", last_error)
 }
 
 /// A running program. Dropping it kills it with all that it started.

@@ -42,30 +42,30 @@ impl Admin {
     }
 
     /// Registers the workers at `workers` with Restate, retrying until Restate has talked to one of them: a cluster
-    /// that has just started refuses for some seconds. `said` is called whenever the problem differs from the previous
+    /// that has just started refuses for some seconds. `report` is called whenever the problem differs from the previous
     /// one.
     ///
     /// Workers at the same address are one deployment, so calls that are under way there go on. Restate keeps sending
     /// calls that began at another address to that address. Therefore deployments of workers at other addresses are
     /// redirected here, and forgotten as soon as no calls are left there. Any worker can drive any run.
-    pub(crate) async fn register<S: Fn(&str)>(&self, workers: &str, said: &S) {
+    pub(crate) async fn register<S: Fn(&str)>(&self, workers: &str, report: &S) {
         let mut last = String::new();
-        while let Err(wrong) = self.register_once(workers).await {
-            if wrong != last {
-                said(&format!(
-                    "the worker is not registered with Restate at {} yet: {wrong}",
+        while let Err(problem) = self.register_once(workers).await {
+            if problem != last {
+                report(&format!(
+                    "the worker is not registered with Restate at {} yet: {problem}",
                     self.place
                 ));
-                last = wrong;
+                last = problem;
             }
             tokio::time::sleep(AGAIN_AFTER).await;
         }
     }
 
-    /// Checks every `pause` until Restate calls no workers any more, because somebody made it forget them. `said` is
+    /// Checks every `pause` until Restate calls no workers any more, because somebody made it forget them. `report` is
     /// called when it calls other workers than those at `workers`; these are not replaced, since they would do the same
     /// in turn.
-    pub(crate) async fn until_forgotten<S: Fn(&str)>(&self, workers: &str, pause: Duration, said: &S) {
+    pub(crate) async fn until_forgotten<S: Fn(&str)>(&self, workers: &str, pause: Duration, report: &S) {
         let mut last = Known::Here;
         loop {
             tokio::time::sleep(pause).await;
@@ -73,14 +73,14 @@ impl Admin {
             let Ok(known) = self.known(workers).await else { continue };
             match &known {
                 Known::Nowhere => {
-                    said(&format!("the workers were removed from Restate at {}", self.place));
+                    report(&format!("the workers were removed from Restate at {}", self.place));
                     return;
                 }
-                Known::Elsewhere(other) if known != last => said(&format!(
+                Known::Elsewhere(other) if known != last => report(&format!(
                     "Restate at {} now calls workers at {other} and no longer this one; restart this worker to have it called",
                     self.place
                 )),
-                Known::Here if known != last => said(&format!("takes runs at {workers} again")),
+                Known::Here if known != last => report(&format!("takes runs at {workers} again")),
                 Known::Here | Known::Elsewhere(_) => {}
             }
             last = known;
@@ -94,8 +94,8 @@ impl Admin {
             .as_array()
             .ok_or_else(|| "its answer has no list of deployments".to_owned())?;
         let mut others = Known::Nowhere;
-        for one in all.iter().filter(|one| has_runs(one)) {
-            let address = one["uri"].as_str().unwrap_or_default();
+        for deployment in all.iter().filter(|deployment| has_runs(deployment)) {
+            let address = deployment["uri"].as_str().unwrap_or_default();
             if is_same(address, workers) {
                 return Ok(Known::Here);
             }
@@ -107,19 +107,19 @@ impl Admin {
     async fn register_once(&self, workers: &str) -> Result<(), String> {
         // Forced, because an older worker may have registered fewer handlers.
         let deployment = json!({"uri": workers, "force": true});
-        let told = self.ask(Method::POST, &["deployments"], Some(&deployment)).await?;
-        let own = told["id"].as_str().unwrap_or_default();
+        let response = self.ask(Method::POST, &["deployments"], Some(&deployment)).await?;
+        let own_id = response["id"].as_str().unwrap_or_default();
         let known = self.ask(Method::GET, &["deployments"], None).await?;
         let others = known["deployments"]
             .as_array()
             .into_iter()
             .flatten()
             .filter(|other| has_runs(other))
-            .filter_map(|other| other["id"].as_str().filter(|id| *id != own));
+            .filter_map(|other| other["id"].as_str().filter(|id| *id != own_id));
         for other in others {
             if self.is_called(other).await? {
-                let here = json!({"uri": workers});
-                self.ask(Method::PATCH, &["deployments", other], Some(&here)).await?;
+                let update = json!({"uri": workers});
+                self.ask(Method::PATCH, &["deployments", other], Some(&update)).await?;
             } else {
                 self.forget(other).await?;
             }
@@ -144,29 +144,31 @@ impl Admin {
     /// Makes Restate forget the deployment `id`.
     async fn forget(&self, id: &str) -> Result<(), String> {
         let address = format!("{}?force=true", self.place.below(&["deployments", id]));
-        let gone = self.client.delete(address);
-        self.answer(gone).await.map(drop)
+        let request = self.client.delete(address);
+        self.answer(request).await.map(drop)
     }
 
-    async fn ask(&self, how: Method, what: &[&str], body: Option<&Value>) -> Result<Value, String> {
-        let mut asked = self
+    async fn ask(&self, method: Method, path: &[&str], body: Option<&Value>) -> Result<Value, String> {
+        let mut request = self
             .client
-            .request(how, self.place.below(what))
+            .request(method, self.place.below(path))
             .header("accept", "application/json");
         if let Some(body) = body {
-            asked = asked.header("content-type", "application/json").body(body.to_string());
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_string());
         }
-        self.answer(asked).await
+        self.answer(request).await
     }
 
     /// The JSON of an answer; null if it is not JSON.
-    async fn answer(&self, asked: RequestBuilder) -> Result<Value, String> {
-        match asked.send().await {
-            Ok(answer) if answer.status().is_success() => {
-                let text = answer.text().await.map_err(|error| with_causes(&error))?;
+    async fn answer(&self, request: RequestBuilder) -> Result<Value, String> {
+        match request.send().await {
+            Ok(response) if response.status().is_success() => {
+                let text = response.text().await.map_err(|error| with_causes(&error))?;
                 Ok(serde_json::from_str(&text).unwrap_or_default())
             }
-            Ok(answer) => Err(format!("it answers {}", answer.status())),
+            Ok(response) => Err(format!("it answers {}", response.status())),
             Err(error) => Err(with_causes(&error)),
         }
     }
@@ -180,8 +182,9 @@ fn has_runs(deployment: &Value) -> bool {
 
 /// Whether the address `known` is the one that Restate was given as `told`: it may write it in another form.
 fn is_same(known: &str, told: &str) -> bool {
-    let plain = |address: &str| reqwest::Url::parse(address).map(|url| url.as_str().trim_end_matches('/').to_owned());
-    matches!((plain(known), plain(told)), (Ok(known), Ok(told)) if known == told)
+    let normalise =
+        |address: &str| reqwest::Url::parse(address).map(|url| url.as_str().trim_end_matches('/').to_owned());
+    matches!((normalise(known), normalise(told)), (Ok(known), Ok(told)) if known == told)
 }
 
 #[cfg(test)]

@@ -90,38 +90,38 @@ impl Drives {
     /// Drives a run until it has ended or waits; if it is driven here already, waits for that.
     pub(crate) fn drive(self: &Arc<Self>, key: &RunKey) -> Shared<BoxFuture<'static, Drove>> {
         let mut under_way = self.under_way.lock();
-        if let Some(driven) = under_way.get(&key.run) {
-            return driven.clone();
+        if let Some(running) = under_way.get(&key.run) {
+            return running.clone();
         }
         let (drives, key, run) = (Arc::clone(self), key.clone(), key.run);
         let task = tokio::spawn(async move {
-            let driven = drives.drive_in_place(&key).await;
+            let outcome = drives.drive_in_place(&key).await;
             let mut under_way = drives.under_way.lock();
             under_way.remove(&run);
-            driven.map_err(Arc::new)
+            outcome.map_err(Arc::new)
         });
         let forgets = Arc::clone(self);
-        let driven = async move {
-            task.await.unwrap_or_else(|broken| {
+        let future = async move {
+            task.await.unwrap_or_else(|join_error| {
                 let mut under_way = forgets.under_way.lock();
                 under_way.remove(&run);
-                Err(Arc::new(NotDriven::Broke(broken)))
+                Err(Arc::new(NotDriven::Broke(join_error)))
             })
         };
-        let driven = driven.boxed().shared();
-        under_way.insert(run, driven.clone());
-        driven
+        let future = future.boxed().shared();
+        under_way.insert(run, future.clone());
+        future
     }
 
     async fn drive_in_place(&self, key: &RunKey) -> Result<Driven, NotDriven> {
         // The semaphore is never closed.
-        let place = tokio::time::timeout(PASSED_ON_AFTER, self.places.acquire()).await;
-        let Ok(_place) = place else {
+        let permit = tokio::time::timeout(PASSED_ON_AFTER, self.places.acquire()).await;
+        let Ok(_place) = permit else {
             return Err(NotDriven::Busy);
         };
         let runner = self.runner(key).await.map_err(NotDriven::Failed)?;
-        let driven = runner.drive_while_due(key.run, self.patience).await;
-        driven.map_err(NotDriven::Failed)
+        let outcome = runner.drive_while_due(key.run, self.patience).await;
+        outcome.map_err(NotDriven::Failed)
     }
 
     /// Begins nothing more, and waits until nothing is under way.
@@ -135,8 +135,8 @@ impl Drives {
             let under_way = self.under_way.lock();
             under_way.values().cloned().collect()
         };
-        for driven in left {
-            let _over = driven.await;
+        for running in left {
+            let _over = running.await;
         }
     }
 

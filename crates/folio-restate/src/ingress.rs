@@ -55,17 +55,17 @@ impl Ingress {
     /// any more.
     pub(crate) async fn asked_after(&self, call: &Call, run: RunId) -> Result<Fate, RunnerError> {
         let address = self.place.below(&["restate", "invocation", &call.0, "output"]);
-        let asked = self.client.get(address).send().await;
-        let answer = asked.map_err(|error| self.unreached(error))?;
-        match answer.status().as_u16() {
+        let sent = self.client.get(address).send().await;
+        let response = sent.map_err(|error| self.unreached(error))?;
+        match response.status().as_u16() {
             NOT_READY => Ok(Fate::Open),
             // No answer about the call: Restate is starting, is overloaded, or cannot be reached by the proxy before
             // it.
             429 | 502..=504 => Ok(Fate::Open),
             // A worker that does not have the run names the run; Restate names the call.
             NO_SUCH_RUN => {
-                let said = answer.text().await.map_err(|error| self.unreached(error))?;
-                Ok(if said.contains(&run.to_string()) {
+                let body = response.text().await.map_err(|error| self.unreached(error))?;
+                Ok(if body.contains(&run.to_string()) {
                     Fate::Refused {
                         at: self.place.to_string(),
                         reason: "the worker that was called has no such run: it uses another store".to_owned(),
@@ -93,21 +93,21 @@ impl Ingress {
     /// Submits `key`. The same `request` starts only one call as long as Restate remembers it (a day).
     pub(crate) async fn hand_in(&self, key: &RunKey, request: &str) -> Result<HandedIn, RunnerError> {
         let address = self.place.below(&[SERVICE, &key.to_string(), HANDLER, "send"]);
-        let asked = self.client.post(address).header("idempotency-key", request).send();
-        let answer = asked.await.map_err(|error| self.unreached(error))?;
-        let status = answer.status();
+        let sending = self.client.post(address).header("idempotency-key", request).send();
+        let response = sending.await.map_err(|error| self.unreached(error))?;
+        let status = response.status();
         if status.is_success() {
-            let taken: Value = answer.json().await.map_err(|error| self.unreached(error))?;
-            let call = taken["invocationId"].as_str();
-            let call = call.ok_or_else(|| self.failed(format!("its answer has no invocation id: {taken}")))?;
+            let accepted: Value = response.json().await.map_err(|error| self.unreached(error))?;
+            let call = accepted["invocationId"].as_str();
+            let call = call.ok_or_else(|| self.failed(format!("its answer has no invocation id: {accepted}")))?;
             return Ok(HandedIn::Taken(Call(call.to_owned())));
         }
         if status == reqwest::StatusCode::NOT_FOUND {
             return Ok(HandedIn::NoWorkerKnown);
         }
-        let said = answer.text().await.unwrap_or_default();
-        let said: String = said.chars().take(ANSWER_CHARS).collect();
-        Err(self.failed(format!("it answers {status}: {said}")))
+        let body = response.text().await.unwrap_or_default();
+        let body: String = body.chars().take(ANSWER_CHARS).collect();
+        Err(self.failed(format!("it answers {status}: {body}")))
     }
 }
 

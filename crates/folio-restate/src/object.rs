@@ -52,7 +52,7 @@ impl RunObject {
         let key: RunKey = ctx
             .key()
             .parse()
-            .map_err(|wrong: String| TerminalError::new_with_code(400, wrong))?;
+            .map_err(|reason: String| TerminalError::new_with_code(400, reason))?;
         match self.drives.drive(&key).await {
             Ok(Driven::Ended(result)) => Ok(format!("ended: {}", result.status)),
             Ok(Driven::Waits { until: None, .. }) => Ok("waits".to_owned()),
@@ -88,19 +88,19 @@ impl RunObject {
             NotDriven::Busy => {
                 return HandlerError::from("this worker already drives as many runs as it may".to_owned());
             }
-            NotDriven::Broke(broken) => {
-                return HandlerError::from(format!("the task that drove the run failed: {broken}"));
+            NotDriven::Broke(join_error) => {
+                return HandlerError::from(format!("the task that drove the run failed: {join_error}"));
             }
             NotDriven::Failed(error) => error,
         };
         match error {
             RunnerError::Store(store @ StoreError::NotFound { what: "run", .. }) => {
-                let told = format!(
+                let notice = format!(
                     "the store of this worker has no run {key} ({store}): it was submitted by a process that uses another store"
                 );
                 // Of very many messages at once some may be dropped; and if nobody receives them, this worker is
                 // ending.
-                let _told = self.says.try_send(told);
+                let _told = self.says.try_send(notice);
                 TerminalError::new_with_code(NO_SUCH_RUN, store.to_string()).into()
             }
             // A newer worker may be called next time. The run was not changed here.

@@ -92,11 +92,11 @@ impl FromStr for RunKey {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let wrong = || format!("{text:?} does not name a run: it must have the form SPACE/RUN");
-        let (space, run) = text.rsplit_once('/').ok_or_else(wrong)?;
+        let invalid = || format!("{text:?} does not name a run: it must have the form SPACE/RUN");
+        let (space, run) = text.rsplit_once('/').ok_or_else(invalid)?;
         Ok(Self {
-            space: SpaceName::parse(space).map_err(|_| wrong())?,
-            run: run.parse().map_err(|_| wrong())?,
+            space: SpaceName::parse(space).map_err(|_| invalid())?,
+            run: run.parse().map_err(|_| invalid())?,
         })
     }
 }

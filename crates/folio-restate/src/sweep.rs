@@ -69,15 +69,15 @@ enum ToDo {
 
 impl Sweep {
     /// Makes a pass every `pause`, until Restate turns out to know of no worker: it is new, or has lost its data.
-    /// `said` is called whenever the problem differs from the previous one, and when there is none any more; `reached`
+    /// `report` is called whenever the problem differs from the previous one, and when there is none any more; `public_address`
     /// is the address that Restate would have to call. Returns whether Restate took anything before.
     pub(crate) async fn go_on<S: Fn(&str)>(
         &mut self,
         drives: &Arc<Drives>,
         ingress: &Ingress,
-        reached: &str,
+        public_address: &str,
         pause: Duration,
-        said: &S,
+        report: &S,
     ) -> bool {
         self.took = false;
         let mut again = tokio::time::interval(pause);
@@ -94,25 +94,25 @@ impl Sweep {
                 Ok(Looked::NoWorkerKnown) => {
                     // What Restate took before is lost.
                     self.handed_in.clear();
-                    let wrong = format!("it knows of no worker; register {reached} with it (--restate-admin)");
-                    self.report_problem(with_causes(&ingress.failed(wrong)), said);
+                    let problem = format!("it knows of no worker; register {public_address} with it (--restate-admin)");
+                    self.report_problem(with_causes(&ingress.failed(problem)), report);
                     return self.took;
                 }
                 Ok(Looked::Through) if self.wrong.is_empty() => {}
                 Ok(Looked::Through) => {
-                    said("runs that nobody drives are submitted again");
+                    report("runs that nobody drives are submitted again");
                     self.wrong.clear();
                 }
                 // A store or an ingress that cannot be reached is asked again.
-                Err(error) => self.report_problem(with_causes(&error), said),
+                Err(error) => self.report_problem(with_causes(&error), report),
             }
         }
     }
 
-    fn report_problem<S: Fn(&str)>(&mut self, wrong: String, said: &S) {
-        if wrong != self.wrong {
-            said(&format!("runs that nobody drives are not submitted: {wrong}"));
-            self.wrong = wrong;
+    fn report_problem<S: Fn(&str)>(&mut self, problem: String, report: &S) {
+        if problem != self.wrong {
+            report(&format!("runs that nobody drives are not submitted: {problem}"));
+            self.wrong = problem;
         }
     }
 
@@ -174,8 +174,8 @@ impl Sweep {
         let before = self.seen.insert(row.id, row.head);
         match self.handed_in.get_mut(&row.id) {
             Some(request) if request.head == row.head => match &mut request.open {
-                Some(looks) if *looks + 1 < ASKED_AFTER => {
-                    *looks += 1;
+                Some(look_count) if *look_count + 1 < ASKED_AFTER => {
+                    *look_count += 1;
                     ToDo::Nothing
                 }
                 Some(_) => ToDo::AskAfter(request.call.clone()),

@@ -138,14 +138,14 @@ impl Worker {
         if address.ip().is_unspecified() && options.admin.is_some() && options.advertise.is_none() {
             return Err(WorkerError::NoAddress { address });
         }
-        let bound = |source| WorkerError::Bind { address, source };
+        let bind_error = |source| WorkerError::Bind { address, source };
         let ingress = Ingress::at(options.ingress.clone())?;
-        let unreachable = |place: &Place, reason| RunnerError::Dispatch {
+        let dispatch_error = |place: &Place, reason| RunnerError::Dispatch {
             at: place.to_string(),
             reason,
         };
         let admin = match &options.admin {
-            Some(place) => Some(Admin::at(place.clone()).map_err(|reason| unreachable(place, reason))?),
+            Some(place) => Some(Admin::at(place.clone()).map_err(|reason| dispatch_error(place, reason))?),
             None => None,
         };
         let drives = Arc::new(Drives::new(folio, registry, runner, options.patience, options.runs));
@@ -159,8 +159,8 @@ impl Worker {
                 .identity_key(key)
                 .map_err(|error| WorkerError::Identity(error.to_string()))?;
         }
-        let listener = listen::bind(address).map_err(bound)?;
-        let address = listener.local_addr().map_err(bound)?;
+        let listener = listen::bind(address).map_err(bind_error)?;
+        let address = listener.local_addr().map_err(bind_error)?;
         Ok(Self {
             listener,
             address,
@@ -180,9 +180,9 @@ impl Worker {
     }
 
     /// Works until `end`; then begins nothing more, and releases its runs as soon as what is under way has ended.
-    /// `said` is called with messages for people.
-    pub async fn run(mut self, end: impl Future<Output = ()>, said: impl Fn(&str)) {
-        let reached = match &self.options.advertise {
+    /// `report` is called with messages for people.
+    pub async fn run(mut self, end: impl Future<Output = ()>, report: impl Fn(&str)) {
+        let public_address = match &self.options.advertise {
             Some(place) => place.to_string(),
             None => format!("http://{}", self.address),
         };
@@ -204,21 +204,21 @@ impl Worker {
                     .as_ref()
                     .filter(|_| unknown == 1 || unknown.is_multiple_of(LOOKS_UNTIL_ASKED))
                 {
-                    admin.register(&reached, &said).await;
+                    admin.register(&public_address, &report).await;
                 }
                 if unknown == 0 {
-                    said(&format!("takes runs at {reached}"));
+                    report(&format!("takes runs at {public_address}"));
                 }
                 let look_every = self.options.look_every;
                 let ask_every = look_every * LOOKS_UNTIL_ASKED;
                 let forgotten = async {
                     match &self.admin {
-                        Some(admin) => admin.until_forgotten(&reached, ask_every, &said).await,
+                        Some(admin) => admin.until_forgotten(&public_address, ask_every, &report).await,
                         None => std::future::pending::<()>().await,
                     }
                 };
                 tokio::select! {
-                    took = sweep.go_on(&self.drives, &self.ingress, &reached, look_every, &said) => {
+                    took = sweep.go_on(&self.drives, &self.ingress, &public_address, look_every, &report) => {
                         unknown = if took { 1 } else { unknown + 1 };
                     }
                     () = forgotten => {
@@ -233,7 +233,7 @@ impl Worker {
         let telling = async {
             // Ends when no handler is left that could send messages.
             while let Some(text) = self.said.recv().await {
-                said(&text);
+                report(&text);
             }
             std::future::pending::<()>().await;
         };

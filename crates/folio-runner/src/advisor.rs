@@ -83,11 +83,11 @@ impl ModelAdvisor {
         if reply.stop == StopCause::Refusal {
             return Err("the model refused".to_owned());
         }
-        let said = repair::object(&reply.text, required)?;
-        if said.ended.is_some() {
+        let repaired = repair::object(&reply.text, required)?;
+        if repaired.ended.is_some() {
             return Err("its answer was cut off".to_owned());
         }
-        Ok(said.value)
+        Ok(repaired.value)
     }
 }
 
@@ -121,18 +121,18 @@ impl Advisor for ModelAdvisor {
             #[serde(default)]
             question: Option<String>,
         }
-        let said = self.ask(BEFORE, text, schema, &["urgency"]).await?;
-        let said: Said = serde_json::from_value(said).map_err(|error| error.to_string())?;
+        let value = self.ask(BEFORE, text, schema, &["urgency"]).await?;
+        let answer: Said = serde_json::from_value(value).map_err(|error| error.to_string())?;
         Ok(Advice {
-            urgency: said.urgency,
-            why: said.why,
-            question: said.question,
+            urgency: answer.urgency,
+            why: answer.why,
+            question: answer.question,
         })
     }
 
     async fn after(&self, after: &After) -> Result<Vec<String>, String> {
-        let begun = &after.turn.begun;
-        let text = told(&begun.input, &after.touched, begun.decisions.iter());
+        let turn = &after.turn.begun;
+        let text = told(&turn.input, &after.touched, turn.decisions.iter());
         let schema = json!({
             "type": "object",
             "required": ["left"],
@@ -143,9 +143,9 @@ impl Advisor for ModelAdvisor {
         struct Said {
             left: Vec<String>,
         }
-        let said = self.ask(AFTER, text, schema, &["left"]).await?;
-        let said: Said = serde_json::from_value(said).map_err(|error| error.to_string())?;
-        Ok(said.left)
+        let value = self.ask(AFTER, text, schema, &["left"]).await?;
+        let answer: Said = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        Ok(answer.left)
     }
 }
 
@@ -155,7 +155,7 @@ fn told<'a>(input: &str, entries: &[Entry], decisions: impl Iterator<Item = &'a 
     let input = cut(input, INPUT_CHARS);
     let lines: Vec<String> = entries.iter().map(line_of).collect();
     let lines = lines.join("\n");
-    let decided: Vec<String> = decisions
+    let decision_lines: Vec<String> = decisions
         .map(|decision| {
             format!(
                 "{}: {} {}",
@@ -165,10 +165,14 @@ fn told<'a>(input: &str, entries: &[Entry], decisions: impl Iterator<Item = &'a 
             )
         })
         .collect();
-    let decided = decided.join("\n");
-    let tag = tag_around("advisor", &[&input, &lines, &decided]);
+    let decision_text = decision_lines.join("\n");
+    let tag = tag_around("advisor", &[&input, &lines, &decision_text]);
     let mut text = String::new();
-    for (name, part) in [("Input", &input), ("Memory", &lines), ("Decided by rules", &decided)] {
+    for (name, part) in [
+        ("Input", &input),
+        ("Memory", &lines),
+        ("Decided by rules", &decision_text),
+    ] {
         if !part.trim().is_empty() {
             let _ = writeln!(text, "# {name}\n<{tag}>\n{part}\n</{tag}>");
         }
@@ -179,11 +183,11 @@ fn told<'a>(input: &str, entries: &[Entry], decisions: impl Iterator<Item = &'a 
 fn line_of(entry: &Entry) -> String {
     let fields = &entry.fields;
     let kind = fields.type_name.clone().unwrap_or_else(|| entry.kind.to_string());
-    let said: Vec<&str> = fields
+    let words: Vec<&str> = fields
         .title
         .split_whitespace()
         .chain(fields.body.split_whitespace())
         .collect();
-    let said = cut(&said.join(" "), ENTRY_CHARS);
-    format!("- {} {kind} ({}): {said}", entry.handle, fields.status)
+    let excerpt = cut(&words.join(" "), ENTRY_CHARS);
+    format!("- {} {kind} ({}): {excerpt}", entry.handle, fields.status)
 }

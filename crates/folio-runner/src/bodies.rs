@@ -24,33 +24,33 @@ pub(crate) struct Bodies {
 }
 
 impl Bodies {
-    /// The outputs of a run in `workspace`, of which not much more than `most` bytes are kept in memory.
-    pub(crate) fn of(workspace: &Workspace, most: Option<usize>) -> Self {
+    /// The outputs of a run in `workspace`, of which not much more than `max_bytes` bytes are kept in memory.
+    pub(crate) fn of(workspace: &Workspace, max_bytes: Option<usize>) -> Self {
         Self {
             workspace: workspace.clone(),
-            most: most.unwrap_or(AT_HAND_BYTES),
+            most: max_bytes.unwrap_or(AT_HAND_BYTES),
             unwritten: HashSet::new(),
         }
     }
 
-    /// Returns what `look` sees in `run` once all outputs that it reads are loaded. It does without outputs that no
+    /// Returns what `read` sees in `run` once all outputs that it reads are loaded. It does without outputs that no
     /// longer exist.
-    pub(crate) async fn with_outputs_loaded<T>(&self, run: &Run, look: impl Fn(&Run) -> T) -> Result<T, RunnerError> {
-        let mut gone = HashSet::new();
+    pub(crate) async fn with_outputs_loaded<T>(&self, run: &Run, read: impl Fn(&Run) -> T) -> Result<T, RunnerError> {
+        let mut missing = HashSet::new();
         // Requests that were made before have nobody waiting for them.
         drop(run.lacking());
         loop {
-            let seen = look(run);
-            let mut lacking = run.lacking();
-            lacking.retain(|hash| !gone.contains(hash));
-            if lacking.is_empty() {
-                return Ok(seen);
+            let result = read(run);
+            let mut hashes = run.lacking();
+            hashes.retain(|hash| !missing.contains(hash));
+            if hashes.is_empty() {
+                return Ok(result);
             }
-            drop(seen);
-            for hash in lacking {
+            drop(result);
+            for hash in hashes {
                 match self.found(&hash).await? {
                     Some(value) => run.supply(&hash, Arc::new(value)),
-                    None => drop(gone.insert(hash)),
+                    None => drop(missing.insert(hash)),
                 }
             }
         }

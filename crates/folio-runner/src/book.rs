@@ -41,11 +41,11 @@ impl ScratchSource for RunBook {
             tokens: &Estimate,
             idempotency_key: Some(request.request_id.clone()),
         };
-        let called = self
+        let result = self
             .workspace
             .call_scratch_tool(&caller, &request.tool, &request.args)
             .await;
-        let mut answer = called.map_err(tool_error)?;
+        let mut answer = result.map_err(tool_error)?;
         match &mut answer.structured {
             Value::Object(fields) => drop(fields.insert("text".to_owned(), json!(answer.text))),
             other => *other = json!({"text": answer.text}),

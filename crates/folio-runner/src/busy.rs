@@ -54,12 +54,12 @@ impl Busy {
 
 impl BusyRun {
     /// Notes whether the run only waits from now on.
-    pub(crate) fn set_waiting(&self, waits: bool) {
-        if self.waits.swap(waits, Ordering::AcqRel) == waits {
+    pub(crate) fn set_waiting(&self, is_waiting: bool) {
+        if self.waits.swap(is_waiting, Ordering::AcqRel) == is_waiting {
             return;
         }
         for count in self.count.counts() {
-            if waits {
+            if is_waiting {
                 count.fetch_sub(1, Ordering::AcqRel);
             } else {
                 count.fetch_add(1, Ordering::AcqRel);

@@ -80,18 +80,21 @@ impl ModelSetting {
     }
 
     /// The model that takes its place in a replay.
-    fn played(&self, replies: &Arc<ReplayingModel>, shown: &BTreeMap<String, Shown>) -> RunnerModel {
+    fn played(&self, replies: &Arc<ReplayingModel>, shown_by_tool: &BTreeMap<String, Shown>) -> RunnerModel {
         let mut model = RunnerModel::new(&self.name, Arc::clone(replies) as _);
         if self.is_program {
             model.model = Arc::new(PlayedProgram {
                 replies: Arc::clone(replies),
-                shown: shown.get(&model.worker_name()).cloned().unwrap_or_default(),
+                shown: shown_by_tool.get(&model.worker_name()).cloned().unwrap_or_default(),
             });
         }
         model.window = self.window;
         model.answer_tokens = self.answer_tokens;
         model.price = self.price;
-        model.fallback = self.fallback.as_ref().map(|next| Box::new(next.played(replies, shown)));
+        model.fallback = self
+            .fallback
+            .as_ref()
+            .map(|next| Box::new(next.played(replies, shown_by_tool)));
         model
     }
 }
@@ -122,12 +125,12 @@ impl Shown {
 
     /// Collects from `events` what was shown for each agent, by its name.
     fn in_journal(events: &[(Timestamp, Event)]) -> BTreeMap<String, Self> {
-        let asked = events.iter().filter_map(|(_, event)| match event {
+        let approvals = events.iter().filter_map(|(_, event)| match event {
             Event::ApprovalAsked { approval, .. } if approval.tool.starts_with(AGENT) => Some(approval),
             _ => None,
         });
-        let shown = asked.filter_map(|approval| Some((approval.tool.clone(), Self::of(&approval.args)?)));
-        shown.collect()
+        let entries = approvals.filter_map(|approval| Some((approval.tool.clone(), Self::of(&approval.args)?)));
+        entries.collect()
     }
 }
 
@@ -175,7 +178,12 @@ impl Recording {
             executors: models
                 .executors
                 .iter()
-                .map(|(name, named)| (name.clone(), (ModelSetting::of(&named.model), named.about.clone())))
+                .map(|(name, executor)| {
+                    (
+                        name.clone(),
+                        (ModelSetting::of(&executor.model), executor.about.clone()),
+                    )
+                })
                 .collect(),
             human: models.human.clone(),
         };
@@ -287,11 +295,11 @@ impl Runner {
         let journal = workspace.store().journal(workspace.space(), id, Seq(0)).await?;
         let Tape { cassette, setting } = tape;
         let replies = Arc::new(ReplayingModel::new(cassette));
-        let shown = Shown::in_journal(&journal.events);
-        let played = |model: &ModelSetting| model.played(&replies, &shown);
-        let named = setting.executors.iter().map(|(name, (model, about))| {
+        let shown_by_tool = Shown::in_journal(&journal.events);
+        let play = |model: &ModelSetting| model.played(&replies, &shown_by_tool);
+        let executors = setting.executors.iter().map(|(name, (model, about))| {
             let executor = RunnerExecutor {
-                model: played(model),
+                model: play(model),
                 about: about.clone(),
             };
             (name.clone(), executor)
@@ -299,11 +307,11 @@ impl Runner {
         let mut walk = Walk {
             workspace,
             models: RunnerModels {
-                executor: played(&setting.executor),
-                judge: played(&setting.judge),
-                executors: named.collect(),
+                executor: play(&setting.executor),
+                judge: play(&setting.judge),
+                executors: executors.collect(),
                 human: setting.human.clone(),
-                ..RunnerModels::one(played(&setting.planner))
+                ..RunnerModels::one(play(&setting.planner))
             },
             run: Run::new(id, Arc::clone(self.templates())),
             bodies: self.bodies(),
@@ -338,12 +346,12 @@ impl Walk<'_> {
     /// Collects what is due.
     async fn look(&mut self, now: Timestamp) -> Result<(), RunnerError> {
         self.follows.clear();
-        let due = self
+        let actions = self
             .bodies
             .with_outputs_loaded(&self.run, |run| run.due(now, usize::MAX))
             .await?;
         self.bodies.evict_excess(&self.run);
-        for action in due {
+        for action in actions {
             match action {
                 Action::Ask(ask) => {
                     let forms = self.due.entry((ask.node, ask.call)).or_default();
@@ -390,8 +398,8 @@ impl Walk<'_> {
                 self.found.answers += 1;
                 match self.answered(*node, now, Duration::from_micros(*duration_us)).await? {
                     None => {}
-                    Some(Err(why)) => self.differs(*node, &format!("call {call}: {why}")),
-                    Some(Ok(answered)) if answered.as_ref() == Some(event) => {}
+                    Some(Err(reason)) => self.differs(*node, &format!("call {call}: {reason}")),
+                    Some(Ok(expected)) if expected.as_ref() == Some(event) => {}
                     Some(Ok(_)) => self.differs(*node, &format!("call {call} has another answer")),
                 }
             }
@@ -403,8 +411,8 @@ impl Walk<'_> {
             | Event::Wants { node, .. }
                 if !self.follows.contains(event) =>
             {
-                let what = format!("something else follows from its answer: {}", event.name());
-                self.differs(*node, &what);
+                let message = format!("something else follows from its answer: {}", event.name());
+                self.differs(*node, &message);
             }
             _ => {}
         }
@@ -417,33 +425,33 @@ impl Walk<'_> {
         &mut self,
         node: NodeId,
         now: Timestamp,
-        took: Duration,
+        duration: Duration,
     ) -> Result<Option<Result<Option<Event>, String>>, RunnerError> {
         let Some(forms) = self.asked.remove(&node) else {
             return Ok(None);
         };
-        let mut why = None;
+        let mut reason = None;
         for form in forms.into_iter().rev() {
             let model = self.models.asked_by(&form);
             match model.model.reply(&request_of(form), &mut |_| {}).await {
                 Ok(reply) => {
                     let answer = answer_of(reply, model);
-                    let answered = |run: &Run| run.model_answered(node, answer.clone(), took, now);
-                    let mut event = self.bodies.with_outputs_loaded(&self.run, answered).await?;
+                    let make_event = |run: &Run| run.model_answered(node, answer.clone(), duration, now);
+                    let mut event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
                     if let Some(event) = &mut event {
                         self.workspace.clean_event(event);
                     }
                     return Ok(Some(Ok(event)));
                 }
-                Err(error) => why = why.or(Some(error.message)),
+                Err(error) => reason = reason.or(Some(error.message)),
             }
         }
-        Ok(why.map(Err))
+        Ok(reason.map(Err))
     }
 
-    fn differs(&mut self, node: NodeId, what: &str) {
+    fn differs(&mut self, node: NodeId, detail: &str) {
         let path = self.run.node(node).map_or("", |view| view.path);
         let path = if path.is_empty() { "run" } else { path };
-        self.found.differences.push(format!("{path}: {what}"));
+        self.found.differences.push(format!("{path}: {detail}"));
     }
 }

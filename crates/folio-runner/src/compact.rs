@@ -90,21 +90,21 @@ impl Compaction {
         cancel: CancellationToken,
     ) -> Result<CompactionResult, WorkspaceError> {
         let node = self.action.node;
-        let became = tokio::select! {
+        let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => Became::Stopped,
-            done = self.put_away() => match done {
-                Ok(done) => Became::Done(done),
+            result = self.put_away() => match result {
+                Ok(compaction) => Became::Done(compaction),
                 Err(error) if matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Corrupt) => return Err(error),
                 Err(error) => Became::Failed(error.to_string()),
             },
         };
-        Ok(CompactionResult { node, became })
+        Ok(CompactionResult { node, became: outcome })
     }
 
     async fn put_away(self) -> Result<Done, WorkspaceError> {
         let compactor = self.compactor;
-        let how = Offload {
+        let options = Offload {
             window_tokens: self.action.window,
             keep_last: 0,
             summary_tokens: self.action.summary_tokens,
@@ -119,7 +119,7 @@ impl Compaction {
         let list: Vec<Value> = self.action.messages.iter().map(in_common_form).collect();
         let offloaded = self
             .workspace
-            .offload(&self.actor, &self.thread, &Value::Array(list), &how)
+            .offload(&self.actor, &self.thread, &Value::Array(list), &options)
             .await?;
         let stands_for = offloaded
             .messages
@@ -144,28 +144,30 @@ impl Compaction {
 impl CompactionResult {
     /// The note for the trace if it failed, with the reason.
     pub(crate) fn note(&self, at: Timestamp, actor: &Actor) -> Option<TraceNote> {
-        let Became::Failed(why) = &self.became else { return None };
+        let Became::Failed(reason) = &self.became else {
+            return None;
+        };
         let note = TraceNote::new(at, actor, "history", "offload").with_status(FAILED);
         Some(TraceNote {
             node: Some(self.node.to_string()),
-            ..note.with_detail(json!({ "error": why }))
+            ..note.with_detail(json!({ "error": reason }))
         })
     }
 
     /// The event that records it in `run`; `None` if nothing follows.
     pub(crate) fn event(self, run: &Run) -> Option<Event> {
         let node = self.node;
-        let done = match self.became {
-            Became::Done(done) => done,
+        let compaction = match self.became {
+            Became::Done(compaction) => compaction,
             Became::Stopped => return run.compaction_stopped(node),
             Became::Failed(_) => return run.compaction_failed(node),
         };
         Some(Event::Compacted {
             node,
-            pieces: done.pieces,
-            text: done.text,
-            book: done.book,
-            spent: done.spent,
+            pieces: compaction.pieces,
+            text: compaction.text,
+            book: compaction.book,
+            spent: compaction.spent,
         })
     }
 }

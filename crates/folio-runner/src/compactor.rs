@@ -76,15 +76,15 @@ impl ModelCompactor {
 
     /// The first request: as much of the end of the conversation as half of the window holds, and where the rest is.
     async fn opening(&self, desk: &Desk) -> Result<Vec<Message>, String> {
-        let words = |error: folio_store::WorkspaceError| error.to_string();
+        let to_text = |error: folio_store::WorkspaceError| error.to_string();
         let block = desk.block();
-        let [messages_at, book_at] = desk.paths().await.map_err(words)?;
-        let [summary, next] = desk.found().await.map_err(words)?;
-        let said = desk.said(block.from, block.to).await.map_err(words)?;
+        let [messages_at, book_at] = desk.paths().await.map_err(to_text)?;
+        let [summary, next] = desk.found().await.map_err(to_text)?;
+        let conversation = desk.said(block.from, block.to).await.map_err(to_text)?;
         let tokens = for_model(&self.asked.model.name);
         let mut left = u64::from(self.asked.model.window) / 2;
         let mut lines: Vec<String> = Vec::new();
-        for (number, message) in said.messages.iter().rev() {
+        for (number, message) in conversation.messages.iter().rev() {
             let line = cut(&format!("{number}: {message}"), MESSAGE_CHARS);
             let Some(rest) = left.checked_sub(u64::from(tokens.count(&line))) else {
                 break;
@@ -93,18 +93,18 @@ impl ModelCompactor {
             lines.push(line);
         }
         lines.reverse();
-        let shown = lines.join("\n");
-        let tag = tag_around("compactor", &[&shown]);
+        let transcript = lines.join("\n");
+        let tag = tag_around("compactor", &[&transcript]);
         let mut text = String::new();
-        let not_shown = said.messages.len() - lines.len();
+        let omitted_count = conversation.messages.len() - lines.len();
         let _ = writeln!(text, "# Conversation messages {} to {}", block.from, block.to);
-        if not_shown > 0 {
+        if omitted_count > 0 {
             let _ = writeln!(
                 text,
-                "The first {not_shown} messages are not shown; read them, one per line, from {messages_at}."
+                "The first {omitted_count} messages are not shown; read them, one per line, from {messages_at}."
             );
         }
-        let _ = writeln!(text, "<{tag}>\n{shown}\n</{tag}>");
+        let _ = writeln!(text, "<{tag}>\n{transcript}\n</{tag}>");
         let _ = writeln!(
             text,
             "# Found in them without a model\n<{tag}>\n{}\nNext:\n{next}\n</{tag}>",
@@ -127,7 +127,7 @@ impl ModelCompactor {
         let Some(path) = call.args.get("path").and_then(Value::as_str) else {
             return "read needs a path".to_owned();
         };
-        let line = |key: &str, usual| call.args.get(key).and_then(Value::as_u64).unwrap_or(usual);
+        let line = |key: &str, default| call.args.get(key).and_then(Value::as_u64).unwrap_or(default);
         let (from, to) = (line("from_line", 1).max(1), line("to_line", u64::MAX));
         if to < from {
             return format!("to_line {to} is before from_line {from}");
@@ -167,24 +167,24 @@ impl Compactor for ModelCompactor {
             if reply.stop == StopCause::Refusal {
                 return Err("the model refused".to_owned());
             }
-            if let Some(done) = reply.tool_calls.iter().find(|call| call.tool == "done") {
-                return read_summary(&done.args);
+            if let Some(done_call) = reply.tool_calls.iter().find(|call| call.tool == "done") {
+                return read_summary(&done_call.args);
             }
             if reply.tool_calls.is_empty() {
-                let said = repair::object(&reply.text, &["summary"])?;
-                if said.ended.is_some() {
+                let repaired = repair::object(&reply.text, &["summary"])?;
+                if repaired.ended.is_some() {
                     return Err("its summary was cut off".to_owned());
                 }
-                return read_summary(&said.value);
+                return read_summary(&repaired.value);
             }
-            let answers = reply.tool_calls.clone();
+            let calls = reply.tool_calls.clone();
             messages.push(Message {
                 speaker: Speaker::Assistant,
                 text: reply.text,
                 tool_calls: reply.tool_calls,
                 answers: None,
             });
-            for call in answers {
+            for call in calls {
                 let text = self.answer(desk, &call).await;
                 messages.push(Message {
                     answers: Some(call.id),
@@ -200,8 +200,8 @@ impl Compactor for ModelCompactor {
 /// space.
 fn key_of(desk: &Desk, round: u64, messages: &[Message]) -> String {
     let (handle, round) = (desk.block().handle.to_string(), round.to_string());
-    let said = serde_json::to_string(messages).unwrap_or_default();
-    let key = EntryId::derived(&["compact", &handle, &round, &said]);
+    let json = serde_json::to_string(messages).unwrap_or_default();
+    let key = EntryId::derived(&["compact", &handle, &round, &json]);
     format!("compact/{key}")
 }
 
@@ -240,12 +240,12 @@ fn tools(is_last: bool) -> Vec<ToolDescription> {
 }
 
 /// A summary from a model's answer, or why it is not one.
-fn read_summary(said: &Value) -> Result<Compacted, String> {
-    let summary = said.get("summary").and_then(Value::as_str).unwrap_or_default().trim();
+fn read_summary(value: &Value) -> Result<Compacted, String> {
+    let summary = value.get("summary").and_then(Value::as_str).unwrap_or_default().trim();
     if summary.is_empty() {
         return Err("its summary is missing".to_owned());
     }
-    let actions = match said.get("next_actions") {
+    let actions = match value.get("next_actions") {
         None | Some(Value::Null) => Vec::new(),
         Some(Value::Array(items)) => items.clone(),
         Some(_) => return Err("its next_actions must be a list".to_owned()),

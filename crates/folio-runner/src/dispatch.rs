@@ -103,8 +103,8 @@ impl Until {
             Self::Ended => None,
             Self::Idle(patience) | Self::IdleOrAsked(patience) => Some(patience),
             Self::Asked(patience) => {
-                let asks = !run.questions().is_empty() || !run.pending_approvals().is_empty();
-                Some(patience).filter(|_| asks)
+                let has_requests = !run.questions().is_empty() || !run.pending_approvals().is_empty();
+                Some(patience).filter(|_| has_requests)
             }
         }
     }
@@ -175,13 +175,13 @@ impl Runner {
         };
         let workspace = self.workspace();
         let mut now = self.hand_over(&**others, run).await?;
-        let followed = self.shared.others.follow(workspace, run, now.head);
+        let follower = self.shared.others.follow(workspace, run, now.head);
         let refused = self.wait_for_refusal(&**others, run, now.head);
         let ended = async {
             while !now.has_ended() {
-                followed.wait_for_foreign_write().await;
+                follower.wait_for_foreign_write().await;
                 now = workspace.store().run(workspace.space(), Ref::Id(run)).await?;
-                followed.set_head(now.head);
+                follower.set_head(now.head);
             }
             Ok(())
         };
@@ -210,7 +210,7 @@ impl Runner {
     async fn wait_for_refusal(&self, others: &dyn Dispatch, run: RunId, head: Seq) -> RunnerError {
         let workspace = self.workspace();
         let mut pause = ASKED_AFTER;
-        let mut times = 0;
+        let mut refusal_count = 0;
         loop {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(ASKED_AFTER_MAX);
@@ -224,13 +224,13 @@ impl Runner {
             };
             match fate {
                 Ok(Fate::Refused { at, reason }) => {
-                    times += 1;
-                    if times == REFUSED_MAX {
+                    refusal_count += 1;
+                    if refusal_count == REFUSED_MAX {
                         return RunnerError::Dispatch { at, reason };
                     }
                 }
                 Ok(Fate::Taken) => return std::future::pending().await,
-                Ok(Fate::Open) => times = 0,
+                Ok(Fate::Open) => refusal_count = 0,
                 // If nobody can be asked now, ask again later.
                 Err(_) => {}
             }
@@ -245,11 +245,11 @@ impl Runner {
         let refused = self.wait_for_refusal(others, run, handed_over.head);
         tokio::pin!(refused);
         loop {
-            let news = tokio::select! {
-                news = watch.next() => news?,
+            let events = tokio::select! {
+                events = watch.next() => events?,
                 error = &mut refused => return Err(error),
             };
-            if news.is_none() {
+            if events.is_none() {
                 break;
             }
         }

@@ -202,13 +202,13 @@ impl Drive {
         let has_person = is_answered && !grants::is_unattended(&run);
         let prefer = Preferences::of(&shared.workspace).await?;
         let allowed_tools = grants::allowed_tools_of(&run);
-        let followed = shared.others.follow(&shared.workspace, id, head);
+        let follower = shared.others.follow(&shared.workspace, id, head);
         let bodies = Bodies::of(&shared.workspace, shared.options.outputs_at_hand);
         let mut drive = Self {
             shared,
             run,
             bodies,
-            followed,
+            followed: follower,
             fence,
             context,
             memory,
@@ -254,8 +254,8 @@ impl Drive {
             run.set_approval_policy(Some(grants::asks_first(registry, run)));
         }
         run.set_written_elsewhere(Some(self.locks.elsewhere()));
-        let looking = registry.clone();
-        run.set_read_only_tools(Some(Arc::new(move |tool| grants::only_looks(&looking, tool))));
+        let tool_registry = registry.clone();
+        run.set_read_only_tools(Some(Arc::new(move |tool| grants::only_looks(&tool_registry, tool))));
         run.set_declared_writes(Some(grants::writes_of(registry, &self.context, &shared.workspace, run)));
         if let Some(models) = &shared.options.models {
             run.equip(
@@ -285,20 +285,22 @@ impl Drive {
     /// run does more than wait.
     pub(crate) async fn run(mut self, busy: Option<&BusyRun>) -> Result<Driven, RunnerError> {
         self.tell_observer();
-        let followed = Arc::clone(&self.followed);
+        let follower = Arc::clone(&self.followed);
         let leaving = self.shared.leaving.clone();
-        let mut done: Vec<Done> = Vec::new();
+        let mut outcomes: Vec<Done> = Vec::new();
         let mut calls = Calls::default();
         let locks = self.locks.locks();
         loop {
             // From here on no release of a lock by another run is missed.
-            let mut given_back = pin!(locks.given_back());
-            given_back.as_mut().enable();
+            let mut lock_released = pin!(locks.given_back());
+            lock_released.as_mut().enable();
             calls.take_up(&mut self.begun);
-            calls.poll_alongside(pin!(self.step(std::mem::take(&mut done)))).await?;
+            calls
+                .poll_alongside(pin!(self.step(std::mem::take(&mut outcomes))))
+                .await?;
             calls.take_up(&mut self.begun);
-            let waits = self.locks.take_waited();
-            self.report_held_up(waits);
+            let is_waiting = self.locks.take_waited();
+            self.report_held_up(is_waiting);
             let is_durable = self.pending_writes.is_durable();
             if let Some(result) = self.run.result().filter(|_| is_durable) {
                 let calling_off = &mut self.calling_off.0;
@@ -318,7 +320,7 @@ impl Drive {
                 return Err(RunnerError::Leaving);
             }
             // What becomes due soon is waited for here.
-            let (is_idle, is_over) = (is_idle && !waits, is_over && !waits);
+            let (is_idle, is_over) = (is_idle && !is_waiting, is_over && !is_waiting);
             if let Some(busy) = busy {
                 busy.set_waiting(is_idle && wake.is_none_or(|wake| wake > SOON));
             }
@@ -330,68 +332,68 @@ impl Drive {
                 biased;
                 (writing, written) = self.pending_writes.wait_for_write() => calls.poll_alongside(pin!(self.handle_write_result(writing, written))).await?,
                 // What was begun continues even while no more outcomes can be taken in.
-                Some(first) = calls.next(has_room) => done.push(first?),
+                Some(first) = calls.next(has_room) => outcomes.push(first?),
                 Some(question) = self.questions.recv() => question.answer(&self.run, &self.pending_writes),
-                () = followed.wait_for_foreign_write(), if is_durable => calls.poll_alongside(pin!(self.catch_up())).await?,
-                () = &mut given_back, if waits => {}
+                () = follower.wait_for_foreign_write(), if is_durable => calls.poll_alongside(pin!(self.catch_up())).await?,
+                () = &mut lock_released, if is_waiting => {}
                 Some(_told) = self.calling_off.0.join_next() => {}
                 () = wait_until(&self.time, &self.shared.workspace, until.unwrap_or(Timestamp::MAX)), if until.is_some() && has_room => {}
                 () = tokio::time::sleep(patience.unwrap_or(Duration::MAX)), if patience.is_some() => {
-                    return Ok(Driven::Waits { until, head: followed.head() });
+                    return Ok(Driven::Waits { until, head: follower.head() });
                 }
                 () = leaving.cancelled(), if !leaving.is_cancelled() => {}
             }
             // Whatever else has ended meanwhile goes into the same commit.
-            let mut replied: usize = done.iter().map(Done::replied).sum();
-            let mut answers = done.iter().filter(|done| matches!(done, Done::Asked(..))).count();
+            let mut reply_count: usize = outcomes.iter().map(Done::replied).sum();
+            let mut answer_count = outcomes.iter().filter(|done| matches!(done, Done::Asked(..))).count();
             while has_room
-                && replied < REPLIES_AT_ONCE
-                && answers < ANSWERS_AT_ONCE
+                && reply_count < REPLIES_AT_ONCE
+                && answer_count < ANSWERS_AT_ONCE
                 && let Some(Some(more)) = futures_util::FutureExt::now_or_never(calls.next(true))
             {
                 let more = more?;
-                replied += more.replied();
-                answers += usize::from(matches!(more, Done::Asked(..)));
-                done.push(more);
+                reply_count += more.replied();
+                answer_count += usize::from(matches!(more, Done::Asked(..)));
+                outcomes.push(more);
             }
         }
     }
 
     /// Takes a step as soon as fewer than [`STEPPING_MAX`] runs are taking one.
-    async fn step(&mut self, done: Vec<Done>) -> Result<(), RunnerError> {
+    async fn step(&mut self, outcomes: Vec<Done>) -> Result<(), RunnerError> {
         let shared = Arc::clone(&self.shared);
         let _place = shared.stepping.acquire().await;
-        self.apply_and_write(done).await
+        self.apply_and_write(outcomes).await
     }
 
     /// Applies outcomes and all that follows, has it written, and begins what may begin.
-    async fn apply_and_write(&mut self, mut done: Vec<Done>) -> Result<(), RunnerError> {
+    async fn apply_and_write(&mut self, mut outcomes: Vec<Done>) -> Result<(), RunnerError> {
         // A call that was begun ahead may no longer be due.
-        let is_owed = |performed: &Performed, batch| {
-            let begun = self.under_way.calls.get(&performed.node);
-            begun.is_some_and(|begun| begun.batch == batch)
+        let is_expected = |performed: &Performed, batch| {
+            let begun_call = self.under_way.calls.get(&performed.node);
+            begun_call.is_some_and(|call| call.batch == batch)
         };
-        done.retain(|done| !matches!(done, Done::Call(performed, batch) if !is_owed(performed, *batch)));
-        for done in &mut done {
-            if let Done::Call(performed, ..) = done {
+        outcomes.retain(|done| !matches!(done, Done::Call(performed, batch) if !is_expected(performed, *batch)));
+        for outcome in &mut outcomes {
+            if let Done::Call(performed, ..) = outcome {
                 appends::resolve_pages(&self.shared.workspace, self.run.id(), performed).await?;
             }
         }
-        self.conclude_all(done).await?;
+        self.conclude_all(outcomes).await?;
         loop {
-            let outside = self.derive().await?;
+            let actions = self.derive().await?;
             self.under_way.stop_checks(&self.run);
             self.observe_ended().await?;
             self.begin_ahead();
             // A task may be briefed before the events that make it due are durable, if these change nothing in memory
             // but the run's own pages: then both go into one commit.
-            let only_tells = outside.load.is_empty() && outside.compact.is_empty() && outside.verify.is_empty();
+            let is_briefing_only = actions.load.is_empty() && actions.compact.is_empty() && actions.verify.is_empty();
             if (self.pending_writes.may_write()
                 || !self.pending_writes.batch.is_empty() && self.pending_writes.has_room())
                 && !self.pending_writes.has_calls()
-                && only_tells
-                && !outside.brief.is_empty()
-                && self.brief_all(&outside.brief).await?
+                && is_briefing_only
+                && !actions.brief.is_empty()
+                && self.brief_all(&actions.brief).await?
             {
                 continue;
             }
@@ -407,38 +409,38 @@ impl Drive {
             if !self.pending_writes.is_durable() {
                 return Ok(());
             }
-            for check in outside.verify {
+            for check in actions.verify {
                 self.begin_checking(check, None);
             }
-            if outside.load.is_empty() && outside.brief.is_empty() && outside.compact.is_empty() {
+            if actions.load.is_empty() && actions.brief.is_empty() && actions.compact.is_empty() {
                 return Ok(());
             }
-            for hash in outside.load {
+            for hash in actions.load {
                 let value = self.bodies.read(&hash).await?;
                 self.run.supply(&hash, Arc::new(value));
             }
-            if !self.brief_all(&outside.brief).await? {
+            if !self.brief_all(&actions.brief).await? {
                 // Everything is durable, so the pages can be read.
                 self.pages = None;
-                self.brief_all(&outside.brief).await?;
+                self.brief_all(&actions.brief).await?;
             }
-            for action in outside.compact {
+            for action in actions.compact {
                 self.compact(action).await?;
             }
         }
     }
 
     async fn conclude_all(&mut self, all: Vec<Done>) -> Result<(), RunnerError> {
-        for mut done in all {
+        for mut outcome in all {
             // Nobody waits for the session any more, and its program ends.
-            if let Done::Session(begun, _) = &done
-                && self.session_began(begun).is_none()
+            if let Done::Session(session, _) = &outcome
+                && self.session_began(session).is_none()
             {
-                self.under_way.calls.remove(&begun.ask.0);
+                self.under_way.calls.remove(&session.ask.0);
                 continue;
             }
-            self.conclude(&mut done).await?;
-            self.pending_writes.keep(done);
+            self.conclude(&mut outcome).await?;
+            self.pending_writes.keep(outcome);
         }
         Ok(())
     }
@@ -455,7 +457,7 @@ impl Drive {
         let concurrency = self.concurrency();
         let registry = &self.shared.registry;
         let prefer = self.prefer.as_ref();
-        let outside = derive(
+        let actions = derive(
             (&mut self.run, &mut self.bodies),
             registry,
             &self.under_way,
@@ -466,7 +468,7 @@ impl Drive {
         )
         .await?;
         self.bodies.evict_excess(&self.run);
-        Ok(outside)
+        Ok(actions)
     }
 
     /// Applies how a call or a check ended. An outcome that was overtaken by a cancellation still counts: it did
@@ -481,18 +483,20 @@ impl Drive {
                 // Outputs that criteria and rules read may have been dropped while the call was under way.
                 let counted = self.memory.counted(&performed.outcome, &performed.writes);
                 let outcome = counted.as_ref().unwrap_or(&performed.outcome);
-                let concluded = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
-                let mut event = self.bodies.with_outputs_loaded(&self.run, concluded).await?;
+                let make_event = |run: &Run| run.conclude(node, outcome.clone(), performed.duration, now);
+                let mut event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
                 self.shared.workspace.clean_event(&mut event);
-                let ruled = |run: &Run| match &event {
+                let check_rules = |run: &Run| match &event {
                     Event::Finished { result, .. } => ruled(run, node, result),
                     _ => (Vec::new(), Vec::new()),
                 };
-                let (ruled, problems) = self.bodies.with_outputs_loaded(&self.run, ruled).await?;
+                let (rule_observations, problems) = self.bodies.with_outputs_loaded(&self.run, check_rules).await?;
                 let writes = performed.writes.clone();
-                let taken = self.memory.take_in(&self.run, node, writes, ruled, problems);
-                self.pending_writes.batch.notes.extend(taken.notes);
-                let recorded = self.record_with(now, event, taken.changes).await;
+                let intake = self
+                    .memory
+                    .take_in(&self.run, node, writes, rule_observations, problems);
+                self.pending_writes.batch.notes.extend(intake.notes);
+                let recorded = self.record_with(now, event, intake.changes).await;
                 self.locks.follow(&self.run);
                 recorded
             }
@@ -500,17 +504,17 @@ impl Drive {
                 let ended = &**ended;
                 let (node, _) = ended.ask;
                 self.under_way.calls.remove(&node);
-                let answered = |run: &Run| run.model_answered(node, ended.answer.clone(), ended.duration, now);
-                let event = self.bodies.with_outputs_loaded(&self.run, answered).await?;
+                let make_event = |run: &Run| run.model_answered(node, ended.answer.clone(), ended.duration, now);
+                let event = self.bodies.with_outputs_loaded(&self.run, make_event).await?;
                 self.record_any(event).await
             }
-            Done::Session(begun, _) => {
-                let event = self.session_began(begun);
+            Done::Session(session, _) => {
+                let event = self.session_began(session);
                 self.record_any(event).await
             }
-            Done::PutAway(put, _) => {
-                self.under_way.calls.remove(&put.node);
-                self.put_away_ended(put.as_ref().clone()).await
+            Done::PutAway(compaction, _) => {
+                self.under_way.calls.remove(&compaction.node);
+                self.put_away_ended(compaction.as_ref().clone()).await
             }
             Done::Checked(node, batch, found) => {
                 let (node, found) = (&*node, &*found);
@@ -525,9 +529,9 @@ impl Drive {
         }
     }
 
-    fn session_began(&self, begun: &SessionBegun) -> Option<Event> {
-        let (node, call) = begun.ask;
-        self.run.session_began(node, call, &begun.new.id)
+    fn session_began(&self, session: &SessionBegun) -> Option<Event> {
+        let (node, call) = session.ask;
+        self.run.session_began(node, call, &session.new.id)
     }
 
     /// Applies `event`, cleaned of what the space does not want stored, and has it written.

@@ -71,7 +71,7 @@ impl Granted {
             name if name == grants::HTTP_GET && self.may_ask_hosts => true,
             name => self.has_person || tool.approval == Approval::Never || grants::allows_tool(&self.tools, name),
         };
-        let how = (self.plan, self.judging);
-        models.equipment(registry, may_call, self.has_person, how, &policy.scratchbook)
+        let modes = (self.plan, self.judging);
+        models.equipment(registry, may_call, self.has_person, modes, &policy.scratchbook)
     }
 }

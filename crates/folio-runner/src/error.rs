@@ -185,11 +185,11 @@ impl RunnerError {
 /// What is missing, in words: "the tool a.b, and the executors x, y".
 fn missing(tools: &[String], executors: &[String]) -> String {
     let kinds = [("tool", tools), ("executor", executors)].into_iter();
-    let named = kinds.filter(|(_, names)| !names.is_empty()).map(|(kind, names)| {
+    let phrases = kinds.filter(|(_, names)| !names.is_empty()).map(|(kind, names)| {
         let plural = if names.len() == 1 { "" } else { "s" };
         format!("the {kind}{plural} {}", names.join(", "))
     });
-    named.collect::<Vec<_>>().join(" and ")
+    phrases.collect::<Vec<_>>().join(" and ")
 }
 
 impl From<WorkspaceError> for RunnerError {

@@ -127,7 +127,7 @@ impl Folds {
         if watch.bytes() > BYTES_MAX {
             return;
         }
-        let mut gone = Vec::new();
+        let mut evicted = Vec::new();
         {
             let mut kept = self.kept.lock();
             let (space, run) = (watch.space(), watch.run().id());
@@ -135,13 +135,13 @@ impl Folds {
                 if kept[at].lineage == lineage && kept[at].watch.head() >= watch.head() {
                     return;
                 }
-                gone.push(kept.remove(at));
+                evicted.push(kept.remove(at));
             }
             let mut bytes = watch.bytes() + kept.iter().map(|kept| kept.watch.bytes()).sum::<usize>();
             while bytes > BYTES_MAX {
                 let oldest = kept.remove(0);
                 bytes -= oldest.watch.bytes();
-                gone.push(oldest);
+                evicted.push(oldest);
             }
             kept.push(Kept {
                 watch,
@@ -150,7 +150,7 @@ impl Folds {
             });
         }
         // Dropping a large run takes a while, so it happens without the lock.
-        drop(gone);
+        drop(evicted);
         if let Ok(runtime) = Handle::try_current()
             && !self.is_tidied.swap(true, Ordering::AcqRel)
         {
@@ -162,14 +162,14 @@ impl Folds {
     fn let_go(&self) -> bool {
         let mut kept = self.kept.lock();
         let old = kept.iter().take_while(|kept| kept.since.elapsed() >= KEPT_FOR).count();
-        let gone: Vec<Kept> = kept.drain(..old).collect();
+        let evicted: Vec<Kept> = kept.drain(..old).collect();
         let is_left = !kept.is_empty();
         if !is_left {
             // The next `put` starts a new task.
             self.is_tidied.store(false, Ordering::Release);
         }
         drop(kept);
-        drop(gone);
+        drop(evicted);
         is_left
     }
 }

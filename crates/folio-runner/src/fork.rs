@@ -77,7 +77,7 @@ impl Runner {
             Event::RunStarted { goal, .. } => goal.clone(),
             _ => String::new(),
         };
-        let (actor, turn, begins) = self.turn_of(actor, thread, &goal, id).await?;
+        let (actor, turn, turn_change) = self.turn_of(actor, thread, &goal, id).await?;
         if is_beyond_usual {
             // The person allowed it for the run that they saw.
             person(&actor)?;
@@ -101,7 +101,7 @@ impl Runner {
         let telling = Telling {
             source,
             forking: ForkBuilder::new(moment, id, first, now),
-            begins,
+            begins: turn_change,
             title: Some(title),
             key: self.key(),
             actor: actor.clone().in_run(id),
@@ -140,7 +140,7 @@ impl Runner {
         let mut search = ForkSearch::new(source, at, self.templates());
         loop {
             let mut first = None;
-            let mut then = FolderAtMoment::of(folder.clone());
+            let mut folder_state = FolderAtMoment::of(folder.clone());
             let mut journal = InParts::of(self.workspace(), source);
             'parts: while let Some(events) = journal.next().await? {
                 for (at, event) in events {
@@ -149,9 +149,9 @@ impl Runner {
                         break 'parts;
                     }
                     if is_later {
-                        then.later(at, &event);
+                        folder_state.later(at, &event);
                     } else {
-                        then.before(&event);
+                        folder_state.before(&event);
                         first = first.or(Some(event));
                     }
                 }
@@ -164,7 +164,7 @@ impl Runner {
                         is_beyond_usual: grants::are_beyond_usual(&moment.run),
                         moment: *moment,
                         first,
-                        then,
+                        then: folder_state,
                     });
                 }
             }
@@ -174,10 +174,10 @@ impl Runner {
     /// Writes the rewritten journal.
     async fn record(&self, telling: Telling) -> Result<CommittedParts, RunnerError> {
         let workspace = self.written_to();
-        let (giving, parts) = in_parts();
-        let (told, written) = tokio::join!(telling.tell(self, giving), workspace.commit_parts(parts));
+        let (sender, parts) = in_parts();
+        let (sent, written) = tokio::join!(telling.tell(self, sender), workspace.commit_parts(parts));
         // The writer only knows that no more came.
-        told?;
+        sent?;
         Ok(written?)
     }
 }
@@ -197,7 +197,7 @@ struct Telling {
 
 impl Telling {
     /// Sends the rewritten journal in commits of limited size, until the receiver wants no more.
-    async fn tell(mut self, runner: &Runner, giving: Giving) -> Result<(), RunnerError> {
+    async fn tell(mut self, runner: &Runner, sender: Giving) -> Result<(), RunnerError> {
         let workspace = runner.workspace();
         let run = self.forking.run().id();
         let unreadable = |source| RunnerError::Journal { run, source };
@@ -211,19 +211,19 @@ impl Telling {
                 if self.forking.is_over() {
                     break;
                 }
-                let Some(told) = self.forking.rewrite_event(at, &event).map_err(unreadable)? else {
+                let Some(rewritten) = self.forking.rewrite_event(at, &event).map_err(unreadable)? else {
                     continue;
                 };
                 let writes = bodies
-                    .with_outputs_loaded(self.forking.run(), |run| projection::changes(run, &told))
+                    .with_outputs_loaded(self.forking.run(), |run| projection::changes(run, &rewritten))
                     .await?;
                 bodies.evict_excess(self.forking.run());
-                bytes += usize::try_from(told.bytes()).unwrap_or(usize::MAX) + writes.len() * CHANGE;
-                events.push(told);
+                bytes += usize::try_from(rewritten.bytes()).unwrap_or(usize::MAX) + writes.len() * CHANGE;
+                events.push(rewritten);
                 changes.extend(writes);
                 if bytes >= JOURNAL_PART_BYTES {
                     let commit = self.commit(workspace, std::mem::take(&mut events), std::mem::take(&mut changes));
-                    if !giving.give(commit).await {
+                    if !sender.give(commit).await {
                         return Ok(());
                     }
                     bytes = 0;
@@ -236,8 +236,8 @@ impl Telling {
             changes.extend(projection::changes(self.forking.run(), &paused));
             events.push(paused);
         }
-        if events.is_empty() || giving.give(self.commit(workspace, events, changes)).await {
-            giving.end().await;
+        if events.is_empty() || sender.give(self.commit(workspace, events, changes)).await {
+            sender.end().await;
         }
         Ok(())
     }

@@ -41,9 +41,9 @@ pub(crate) fn roots_of(run: &Run) -> Result<Roots, RunnerError> {
         } else {
             path
         };
-        let shown = folder.display().to_string();
+        let folder_text = folder.display().to_string();
         Root::open(name, &folder, Access::Read).map_err(|error| RunnerError::Folder {
-            path: shown,
+            path: folder_text,
             reason: with_causes(&error),
         })
     });
@@ -145,7 +145,7 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> ApprovalPolicy {
     let (registry, shell, hosts) = (registry.clone(), shell_of(run), hosts_of(run));
     let allowed = allowed_tools_of(run);
     Arc::new(move |tool, args| {
-        let asks = registry
+        let needs_approval = registry
             .get(tool)
             .is_some_and(|tool| tool.spec().approval == Approval::UnlessAllowed);
         // An agent program may do what commands may, so what allows a command allows the program. An agent on another
@@ -155,10 +155,10 @@ pub(crate) fn asks_first(registry: &Registry, run: &Run) -> ApprovalPolicy {
         let is_allowed = (is_command && shell.allows(args))
             || (tool == HTTP_GET && hosts.allows_call(args))
             || allows_tool(&allowed, tool);
-        match (asks || is_agent) && !is_allowed {
+        match (needs_approval || is_agent) && !is_allowed {
             // Allowing the tool allows only public hosts (decision 0078).
             true if tool == HTTP_GET && !HostList::everywhere().allows_call(args) => RequiredApproval::ItsOwn,
-            asks => asks.into(),
+            is_required => is_required.into(),
         }
     })
 }
@@ -169,20 +169,24 @@ pub(crate) fn writes_of(registry: &Registry, context: &ToolContext, workspace: &
     let node = NodeId::root(run.id());
     Arc::new(move |tool, args| {
         // A tool that panics here does so again when it is called, and its call fails then.
-        let named = |tool: &Arc<dyn Tool>| caught_now(|| tool.resources(args, &context)).ok();
-        let Some(writes) = registry.get(tool).and_then(named).filter(|names| !names.is_empty()) else {
+        let name_resources = |tool: &Arc<dyn Tool>| caught_now(|| tool.resources(args, &context)).ok();
+        let Some(writes) = registry
+            .get(tool)
+            .and_then(name_resources)
+            .filter(|names| !names.is_empty())
+        else {
             return Vec::new();
         };
         let call = String::new();
-        let mut begun = Event::Started {
+        let mut event = Event::Started {
             node,
             attempt: 1,
             call,
             writes,
             limits: None,
         };
-        workspace.clean_event(&mut begun);
-        match begun {
+        workspace.clean_event(&mut event);
+        match event {
             Event::Started { writes, .. } => writes,
             _ => Vec::new(),
         }
@@ -210,7 +214,7 @@ pub(crate) fn judging_of(run: &Run) -> Judging {
 fn said<T: Default + DeserializeOwned>(run: &Run, key: &str) -> T {
     run.variable()
         .get(key)
-        .and_then(|said| T::deserialize(said).ok())
+        .and_then(|value| T::deserialize(value).ok())
         .unwrap_or_default()
 }
 

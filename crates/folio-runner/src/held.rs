@@ -161,8 +161,8 @@ impl Claim {
     pub(crate) async fn give_up(mut self) {
         self.stands(Standing::Passing);
         let workspace = &self.shared.workspace;
-        let given_up = workspace.store().release_run(workspace.space(), self.run, self.fence);
-        if given_up.await.is_err() {
+        let release = workspace.store().release_run(workspace.space(), self.run, self.fence);
+        if release.await.is_err() {
             self.shared.held.note_not_given_up(self.run, self.fence);
         }
         self.hold = None;

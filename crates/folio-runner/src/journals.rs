@@ -53,8 +53,8 @@ pub async fn check_journals(store: &Arc<dyn Store>, found: &mut Checkup) -> Resu
             }
         }
     }
-    let looked_at = format!("the journals of {}, each from its first event", counted(runs, "run"));
-    found.checked.push(looked_at);
+    let summary = format!("the journals of {}, each from its first event", counted(runs, "run"));
+    found.checked.push(summary);
     Ok(())
 }
 

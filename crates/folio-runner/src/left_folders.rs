@@ -62,15 +62,15 @@ pub async fn left_folders(
     let mut left = Vec::new();
     for (run, path) in marks_in(folders) {
         let Some(mark) = read(&path) else { continue };
-        let Ok(of) = SpaceName::parse(&mark.space) else {
+        let Ok(mark_space) = SpaceName::parse(&mark.space) else {
             continue;
         };
         let at = folio_memory::Timestamp::from_nanos(mark.at);
-        let is_meant = mark.store == store.location() && space.is_none_or(|space| *space == of);
-        if !is_meant || now.since(at) < LEFT_AFTER {
+        let is_ours = mark.store == store.location() && space.is_none_or(|space| *space == mark_space);
+        if !is_ours || now.since(at) < LEFT_AFTER {
             continue;
         }
-        match store.run(&of, Ref::Id(run)).await {
+        match store.run(&mark_space, Ref::Id(run)).await {
             // The run was recorded, but the process ended before it removed the mark.
             Ok(_) => std::fs::remove_file(&path).unwrap_or_default(),
             Err(error) if error.kind() == ErrorKind::NotFound => left.push(LeftFolder {

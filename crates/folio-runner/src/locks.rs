@@ -87,11 +87,11 @@ impl Locks {
 
     /// The first lock of a run other than `run` that conflicts with one of `names`, here or, as far as the store said,
     /// elsewhere.
-    fn met(&self, taken: &BTreeMap<String, Vec<RunId>>, run: RunId, names: &[String]) -> Option<HeldUp> {
+    fn met(&self, locked: &BTreeMap<String, Vec<RunId>>, run: RunId, names: &[String]) -> Option<HeldUp> {
         let elsewhere = self.elsewhere();
         names
             .iter()
-            .find_map(|name| conflicting_lock(taken, run, name).or_else(|| conflicting_lock(&elsewhere, run, name)))
+            .find_map(|name| conflicting_lock(locked, run, name).or_else(|| conflicting_lock(&elsewhere, run, name)))
     }
 
     /// Notes that `run`, which another process drives, has `name`, until it commits something after `head`, or for two
@@ -108,11 +108,11 @@ impl Locks {
         let (locks, workspace) = (Arc::clone(self), workspace.clone());
         tokio::spawn(async move {
             // Store errors surface at the next commit of a driver.
-            let told = tokio::time::timeout(ELSEWHERE_FOR, wait_for_commit(&workspace, run, head));
-            told.await.unwrap_or_default();
+            let wait = tokio::time::timeout(ELSEWHERE_FOR, wait_for_commit(&workspace, run, head));
+            wait.await.unwrap_or_default();
             let mut elsewhere = locks.elsewhere();
             if let Some(runs) = elsewhere.get_mut(&name) {
-                runs.retain(|had| *had != run);
+                runs.retain(|owner| *owner != run);
             }
             elsewhere.retain(|_, runs| !runs.is_empty());
             drop(elsewhere);
@@ -137,7 +137,7 @@ async fn wait_for_commit(workspace: &Workspace, run: RunId, head: Seq) {
 }
 
 /// The lock of a run other than `run` on `name`, on something that contains it, or on something inside it.
-fn conflicting_lock(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> Option<HeldUp> {
+fn conflicting_lock(locked: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str) -> Option<HeldUp> {
     let others = |name: &str, owners: &[RunId]| {
         let by = owners.iter().copied().find(|owner| *owner != run)?;
         Some(HeldUp {
@@ -145,12 +145,12 @@ fn conflicting_lock(taken: &BTreeMap<String, Vec<RunId>>, run: RunId, name: &str
             by,
         })
     };
-    let mut around = std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0));
-    let below = format!("{name}/");
-    around.find_map(|at| others(at, taken.get(at)?)).or_else(|| {
-        let inside = taken.range(below.clone()..);
-        let mut inside = inside.take_while(|(name, _)| name.starts_with(&below));
-        inside.find_map(|(name, owners)| others(name, owners))
+    let mut ancestors = std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0));
+    let prefix = format!("{name}/");
+    ancestors.find_map(|at| others(at, locked.get(at)?)).or_else(|| {
+        let descendants = locked.range(prefix.clone()..);
+        let mut descendants = descendants.take_while(|(name, _)| name.starts_with(&prefix));
+        descendants.find_map(|(name, owners)| others(name, owners))
     })
 }
 
@@ -162,7 +162,7 @@ impl RunLocks {
             .into_iter()
             .map(|(name, _)| name.to_owned())
             .collect();
-        let own = Self {
+        let run_locks = Self {
             locks: Arc::clone(locks),
             run: run.id(),
             names: Mutex::default(),
@@ -172,25 +172,25 @@ impl RunLocks {
             met: Arc::default(),
         };
         for name in written {
-            own.take(&[name]);
+            run_locks.take(&[name]);
         }
-        own.take_waited();
-        own
+        run_locks.take_waited();
+        run_locks
     }
 
     /// Tells the engine whether calls of other runs have conflicting names: then the call waits, and so does the driver
     /// of the run.
     pub(crate) fn elsewhere(&self) -> WrittenElsewhere {
-        let (locks, run, waits) = (Arc::clone(&self.locks), self.run, Arc::clone(&self.waits));
-        let last = Arc::clone(&self.met);
+        let (locks, run, wait_flag) = (Arc::clone(&self.locks), self.run, Arc::clone(&self.waits));
+        let last_conflict = Arc::clone(&self.met);
         Arc::new(move |names| {
-            let met = locks.met(&locks.taken(), run, names);
-            let is_met = met.is_some();
-            if is_met {
-                waits.store(true, Ordering::Relaxed);
-                *last.lock() = met;
+            let conflict = locks.met(&locks.taken(), run, names);
+            let is_blocked = conflict.is_some();
+            if is_blocked {
+                wait_flag.store(true, Ordering::Relaxed);
+                *last_conflict.lock() = conflict;
             }
-            is_met
+            is_blocked
         })
     }
 
@@ -204,17 +204,17 @@ impl RunLocks {
         if names.is_empty() {
             return true;
         }
-        let mut own = self.names();
-        let mut taken = self.locks.taken();
-        if let Some(met) = self.locks.met(&taken, self.run, names) {
+        let mut owned = self.names();
+        let mut locked = self.locks.taken();
+        if let Some(conflict) = self.locks.met(&locked, self.run, names) {
             self.waits.store(true, Ordering::Relaxed);
-            *self.met.lock() = Some(met);
+            *self.met.lock() = Some(conflict);
             return false;
         }
         for name in names {
-            if !own.contains(name) {
-                taken.entry(name.clone()).or_default().push(self.run);
-                own.push(name.clone());
+            if !owned.contains(name) {
+                locked.entry(name.clone()).or_default().push(self.run);
+                owned.push(name.clone());
             }
         }
         true
@@ -228,13 +228,14 @@ impl RunLocks {
         }
         let written = run.held_resource_names();
         let stored = self.stored();
-        let is_had = |name: &String| {
-            written.iter().any(|(had, _)| had == name) || stored.as_ref().is_some_and(|stored| stored.contains(name))
+        let is_held = |name: &String| {
+            written.iter().any(|(written_name, _)| written_name == name)
+                || stored.as_ref().is_some_and(|stored| stored.contains(name))
         };
-        let had: Vec<String> = names.iter().filter(|name| is_had(name)).cloned().collect();
+        let held: Vec<String> = names.iter().filter(|name| is_held(name)).cloned().collect();
         drop(stored);
-        if had.len() != names.len() {
-            self.replace(&mut names, had);
+        if held.len() != names.len() {
+            self.replace(&mut names, held);
         }
     }
 
@@ -247,10 +248,12 @@ impl RunLocks {
             return None;
         }
         let written = run.held_resource_names();
-        let had = names.iter().filter(|name| written.iter().any(|(had, _)| had == name));
-        let mut had: Vec<String> = had.cloned().collect();
-        had.sort_unstable();
-        (stored.as_ref() != Some(&had)).then_some(had)
+        let held = names
+            .iter()
+            .filter(|name| written.iter().any(|(written_name, _)| written_name == name));
+        let mut held: Vec<String> = held.cloned().collect();
+        held.sort_unstable();
+        (stored.as_ref() != Some(&held)).then_some(held)
     }
 
     /// Notes that the store knows that `run` has `names`, and releases what is no longer written.
@@ -263,28 +266,28 @@ impl RunLocks {
     /// writes it. `head` was the last commit of the space at that time.
     pub(crate) fn note_refusal(&self, workspace: &Workspace, name: &str, other: RunId, head: Seq) {
         let mut names = self.names();
-        let met = BTreeMap::from([(name.to_owned(), vec![other])]);
-        let had = names
+        let conflicts = BTreeMap::from([(name.to_owned(), vec![other])]);
+        let kept = names
             .iter()
-            .filter(|had| conflicting_lock(&met, self.run, had).is_none())
+            .filter(|held_name| conflicting_lock(&conflicts, self.run, held_name).is_none())
             .cloned()
             .collect();
         self.locks.note_elsewhere(workspace, name.to_owned(), other, head);
-        self.replace(&mut names, had);
+        self.replace(&mut names, kept);
     }
 
     fn replace(&self, names: &mut Vec<String>, by: Vec<String>) {
-        let mut taken = self.locks.taken();
+        let mut locked = self.locks.taken();
         for name in std::mem::replace(names, by) {
-            if let Some(owners) = taken.get_mut(&name) {
+            if let Some(owners) = locked.get_mut(&name) {
                 owners.retain(|owner| *owner != self.run);
             }
         }
-        taken.retain(|_, owners| !owners.is_empty());
+        locked.retain(|_, owners| !owners.is_empty());
         for name in names.iter() {
-            taken.entry(name.clone()).or_default().push(self.run);
+            locked.entry(name.clone()).or_default().push(self.run);
         }
-        drop(taken);
+        drop(locked);
         self.locks.given_back.notify_waiters();
     }
 

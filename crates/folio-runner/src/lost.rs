@@ -32,7 +32,7 @@ impl LostCalls {
             return None;
         }
         let family = || call.tool.rsplit_once('.').map(|(family, _)| format!("{family}.*"));
-        let said = self.0.get(&call.tool).or_else(|| self.0.get(&family()?));
-        said.copied()
+        let setting = self.0.get(&call.tool).or_else(|| self.0.get(&family()?));
+        setting.copied()
     }
 }

@@ -75,31 +75,31 @@ impl MemoryWriter {
         run: &Run,
         node: NodeId,
         writes: Writes,
-        ruled: Vec<Value>,
+        rule_observations: Vec<Value>,
         problems: Vec<String>,
     ) -> TakenIn {
         let now = self.workspace.now();
-        let mut taken = TakenIn::default();
+        let mut intake = TakenIn::default();
         let mut rejected: Vec<Rejection> = Vec::new();
         // The same rules as for every other tool's answer: manifests, limits, an item that occurs in two arrays
         // (M7.3.23, 24).
         let manifest = self.policy.manifests.of(&writes.tool);
-        let told = [
+        let tool_writes = [
             (Channel::ScratchPageWrites, writes.scratch_page_writes),
             (Channel::MemoryWrites, writes.memory_writes),
         ];
-        let mut said = vec![(Channel::Observations, Value::Array(writes.observations))];
-        for (channel, items) in told {
+        let mut channels = vec![(Channel::Observations, Value::Array(writes.observations))];
+        for (channel, items) in tool_writes {
             if writes.has_failed {
                 let message = "the call failed, so what it was told to write is not written";
                 rejected.extend((0..items.len()).map(|index| Rejection::new(channel, index, "call_failed", message)));
             } else {
-                said.push((channel, Value::Array(items)));
+                channels.push((channel, Value::Array(items)));
             }
         }
-        said.push((Channel::Observe, Value::Array(ruled)));
-        let said: Vec<_> = said.iter().map(|(channel, items)| (*channel, items)).collect();
-        let sifted = sift(&said, &manifest);
+        channels.push((Channel::Observe, Value::Array(rule_observations)));
+        let channels: Vec<_> = channels.iter().map(|(channel, items)| (*channel, items)).collect();
+        let sifted = sift(&channels, &manifest);
         rejected.extend(sifted.rejected);
         let call = Call {
             run,
@@ -115,7 +115,7 @@ impl MemoryWriter {
                 Ok(draft) => {
                     let (page, fields) = draft.page;
                     pages.entry(page).or_insert(fields);
-                    taken.changes.extend(draft.registers);
+                    intake.changes.extend(draft.registers);
                     let note = |warning| {
                         self.note(
                             &call,
@@ -127,21 +127,21 @@ impl MemoryWriter {
                             }),
                         )
                     };
-                    taken
+                    intake
                         .notes
                         .extend(draft.warnings.into_iter().map(note).map(|note| TraceNote {
                             entry: Some(draft.new.id),
                             entry_type: draft.new.fields.type_name.clone(),
                             ..note
                         }));
-                    taken.changes.push(Change::AddEntry(Box::new(draft.new)));
+                    intake.changes.push(Change::AddEntry(Box::new(draft.new)));
                 }
                 Err(invalid) => rejected.push(Rejection::of(channel, index, &invalid)),
             }
         }
         let pages = pages.into_iter();
         let pages = pages.map(|(id, fields)| Change::EnsurePage(Box::new(NewPage { id, fields })));
-        taken.changes.splice(0..0, pages);
+        intake.changes.splice(0..0, pages);
         let mut lines = problems;
         lines.extend(
             rejected
@@ -149,16 +149,16 @@ impl MemoryWriter {
                 .map(|one| format!("{}[{}]: {}", one.channel, one.index, one.message)),
         );
         let notes = rejected.iter().map(|one| self.note(&call, REJECTED, json!(one)));
-        taken.notes.extend(notes);
+        intake.notes.extend(notes);
         for append in writes.page_appends.into_iter().filter(|_| !writes.has_failed) {
-            self.append(run, node, append, now, &mut taken.changes, &mut lines);
+            self.append(run, node, append, now, &mut intake.changes, &mut lines);
         }
         if !lines.is_empty() {
             let page = projection::branch_page(run, node);
             let block = self.log(page, run, node, "Rejected", lines.join("\n"), Vec::new(), now);
-            taken.changes.push(block);
+            intake.changes.push(block);
         }
-        taken
+        intake
     }
 
     /// The observations of a call that will be refused, with the reasons: the space may not have their type, for
@@ -189,24 +189,24 @@ impl MemoryWriter {
         let CallOutcome::Answered(answer) = outcome else {
             return None;
         };
-        let given = writes.observations.len() as u64;
-        let told = answer.output.get("count").and_then(Value::as_u64);
-        if writes.tool != OBSERVE || writes.has_failed || told != Some(given) {
+        let given_count = writes.observations.len() as u64;
+        let reported_count = answer.output.get("count").and_then(Value::as_u64);
+        if writes.tool != OBSERVE || writes.has_failed || reported_count != Some(given_count) {
             return None;
         }
         let refused = self.refused(writes);
         let first = refused.first()?;
-        let why = |one: &Rejection| format!("item {}: {}", one.index + 1, one.message);
-        let mut rejected: Vec<String> = refused.iter().take(REFUSED_MAX).map(why).collect();
+        let describe = |rejection: &Rejection| format!("item {}: {}", rejection.index + 1, rejection.message);
+        let mut rejected: Vec<String> = refused.iter().take(REFUSED_MAX).map(describe).collect();
         if refused.len() > REFUSED_MAX {
             rejected.push(format!("and {} more", refused.len() - REFUSED_MAX));
         }
-        let count = given.saturating_sub(refused.len() as u64);
+        let count = given_count.saturating_sub(refused.len() as u64);
         let notes = format!(
             "{}; {} rejected, {}",
             counted(count, "observation"),
             refused.len(),
-            why(first)
+            describe(first)
         );
         Some(CallOutcome::Answered(CallAnswer {
             output: Arc::new(json!({"count": count, "rejected": rejected})),
@@ -258,7 +258,7 @@ impl MemoryWriter {
                 });
             }
         };
-        let asked = Bound::of(&input);
+        let input_bound = Bound::of(&input);
         // An `observe:` rule speaks for the author of the plan.
         let is_ruled = proposed.channel == Channel::Observe;
         let role = if is_ruled { Role::Human } else { Role::Tool };
@@ -274,7 +274,7 @@ impl MemoryWriter {
         if !is_ruled {
             let name = draft.fields.type_name.as_deref().unwrap_or_default();
             let ttl = self.policy.types().get(name).and_then(|known| known.default_ttl);
-            let bound = call.manifest.bound(&mut draft.fields, &asked, ttl, call.now);
+            let bound = call.manifest.bound(&mut draft.fields, &input_bound, ttl, call.now);
             draft.warnings.extend(bound);
         }
         let registers = draft.registers.map(|as_type| Change::RegisterType {

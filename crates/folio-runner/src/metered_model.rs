@@ -69,11 +69,11 @@ impl MeteredModel {
     pub(crate) async fn ask(&self, request: &Request) -> Result<Reply, String> {
         let mut model = &self.model;
         loop {
-            let answered = self.ask_one(model, request).await;
-            let is_answer = answered.as_ref().is_ok_and(|reply| reply.stop != StopCause::Refusal);
+            let result = self.ask_one(model, request).await;
+            let is_answer = result.as_ref().is_ok_and(|reply| reply.stop != StopCause::Refusal);
             match &model.fallback {
                 Some(next) if !is_answer && next.model.worker().is_none() => model = next,
-                _ => return answered.map_err(|error| error.to_string()),
+                _ => return result.map_err(|error| error.to_string()),
             }
         }
     }
@@ -85,9 +85,9 @@ impl MeteredModel {
             counted.unknown += 1;
         });
         let mut unheard = |_| {};
-        let answered = reply_of(&model.name, model.model.reply(request, &mut unheard)).await;
-        settle_place(place, &answered);
-        let used = match &answered {
+        let result = reply_of(&model.name, model.model.reply(request, &mut unheard)).await;
+        settle_place(place, &result);
+        let used = match &result {
             Ok(reply) => reply.usage.as_ref().map(|usage| cost_of(usage, model)),
             Err(error) => match &error.used {
                 UsedUp::Known(usage) => Some(cost_of(usage, model)),
@@ -101,7 +101,7 @@ impl MeteredModel {
                 counted.unknown -= 1;
             });
         }
-        answered
+        result
     }
 
     fn counted(&self) -> Counted {
@@ -141,12 +141,12 @@ pub(crate) fn message(speaker: Speaker, text: String) -> Message {
     }
 }
 
-/// The name of a tag around `parts` for `what`. It is derived from all of the content, so nothing inside can contain
+/// The name of a tag around `parts` for `purpose`. It is derived from all of the content, so nothing inside can contain
 /// it.
-pub(crate) fn tag_around(what: &str, parts: &[&str]) -> String {
-    let all: Vec<&str> = std::iter::once(what).chain(parts.iter().copied()).collect();
-    let made = EntryId::derived(&all).to_string().to_lowercase();
-    format!("data-{}", &made[made.len() - 10..])
+pub(crate) fn tag_around(purpose: &str, parts: &[&str]) -> String {
+    let all: Vec<&str> = std::iter::once(purpose).chain(parts.iter().copied()).collect();
+    let hash = EntryId::derived(&all).to_string().to_lowercase();
+    format!("data-{}", &hash[hash.len() - 10..])
 }
 
 #[cfg(test)]

@@ -141,10 +141,10 @@ impl RunnerModel {
         self
     }
 
-    /// The model that is asked after the first `passed` in the chain of fallbacks did not help, or the last one.
-    fn after(&self, passed: u32) -> &Self {
+    /// The model that is asked after the first `skip_count` in the chain of fallbacks did not help, or the last one.
+    fn after(&self, skip_count: u32) -> &Self {
         let mut model = self;
-        for _ in 0..passed {
+        for _ in 0..skip_count {
             match &model.fallback {
                 Some(next) if next.model.worker().is_none() => model = next,
                 _ => break,
@@ -177,7 +177,7 @@ impl RunnerModel {
         quiet_max: Duration,
         all: Option<&Arc<Places>>,
     ) -> Result<(places::Place, [Option<places::Place>; 2]), Duration> {
-        let own = match &self.own_places {
+        let own_place = match &self.own_places {
             Some(places) => Some(places.take().await),
             None => None,
         };
@@ -186,7 +186,7 @@ impl RunnerModel {
             Some(places) => Some(places.take().await),
             None => None,
         };
-        Ok((of_provider, [own, of_all]))
+        Ok((of_provider, [own_place, of_all]))
     }
 
     /// The provider: its address without the name of the model.
@@ -222,11 +222,11 @@ impl RunnerModel {
         }
     }
 
-    /// Calls `each` for the model and all of its fallbacks.
-    fn for_each_in_chain(&mut self, each: &mut dyn FnMut(&mut Self)) {
-        each(self);
+    /// Calls `visit` for the model and all of its fallbacks.
+    fn for_each_in_chain(&mut self, visit: &mut dyn FnMut(&mut Self)) {
+        visit(self);
         if let Some(next) = &mut self.fallback {
-            next.for_each_in_chain(each);
+            next.for_each_in_chain(visit);
         }
     }
 }
@@ -284,26 +284,26 @@ impl RunnerModels {
             if let Some(other) = first.iter().find(of_provider) {
                 model.places = Arc::clone(&other.places);
             }
-            let most = |model: &RunnerModel| model.own_places.as_ref().map(|places| places.most());
-            let of_model = |other: &&RunnerModel| other.name == model.name && most(other) == most(model);
+            let limit_of = |model: &RunnerModel| model.own_places.as_ref().map(|places| places.most());
+            let of_model = |other: &&RunnerModel| other.name == model.name && limit_of(other) == limit_of(model);
             if let Some(other) = first.iter().find(of_model) {
                 model.own_places.clone_from(&other.own_places);
             }
             first.push(model.clone());
         };
         self.each(&mut share);
-        for beside in [&mut self.compactor, &mut self.advisor].into_iter().flatten() {
-            beside.for_each_in_chain(&mut share);
+        for helper in [&mut self.compactor, &mut self.advisor].into_iter().flatten() {
+            helper.for_each_in_chain(&mut share);
         }
         self
     }
 
-    /// Calls `each` for every model except the compactor and the advisor, fallbacks included.
-    pub(crate) fn each(&mut self, each: &mut dyn FnMut(&mut RunnerModel)) {
+    /// Calls `visit` for every model except the compactor and the advisor, fallbacks included.
+    pub(crate) fn each(&mut self, visit: &mut dyn FnMut(&mut RunnerModel)) {
         let roles = [&mut self.planner, &mut self.executor, &mut self.judge];
-        let named = self.executors.values_mut().map(|named| &mut named.model);
-        for model in roles.into_iter().chain(named) {
-            model.for_each_in_chain(each);
+        let executors = self.executors.values_mut().map(|executor| &mut executor.model);
+        for model in roles.into_iter().chain(executors) {
+            model.for_each_in_chain(visit);
         }
     }
 
@@ -313,8 +313,8 @@ impl RunnerModels {
         let (mut all, mut lines) = (self.clone(), Vec::new());
         let mut collect = |model: &mut RunnerModel| lines.extend(model.model.left_over());
         all.each(&mut collect);
-        for beside in [&mut all.compactor, &mut all.advisor].into_iter().flatten() {
-            beside.for_each_in_chain(&mut collect);
+        for helper in [&mut all.compactor, &mut all.advisor].into_iter().flatten() {
+            helper.for_each_in_chain(&mut collect);
         }
         lines.sort();
         lines.dedup();
@@ -332,31 +332,33 @@ impl RunnerModels {
 
     /// The model that is asked `ask`.
     pub(crate) fn asked_by(&self, ask: &AskAction) -> &RunnerModel {
-        let named = ask.executor.as_ref().and_then(|name| self.executors.get(name));
-        let usual = named.map_or_else(|| self.of(ask.purpose.role()), |named| &named.model);
-        usual.after(ask.skipped_models)
+        let executor = ask.executor.as_ref().and_then(|name| self.executors.get(name));
+        let model = executor.map_or_else(|| self.of(ask.purpose.role()), |executor| &executor.model);
+        model.after(ask.skipped_models)
     }
 
     /// The address of the model that is asked for `node` of `run` now.
     pub(crate) fn asked_for(&self, run: &Run, node: NodeId, purpose: Purpose) -> Option<&str> {
-        let (named, passed) = run.next_assignee(node)?;
-        let usual = match purpose.role() {
-            ModelRole::Executor => self.executor_named(named),
+        let (executor_name, skip_count) = run.next_assignee(node)?;
+        let model = match purpose.role() {
+            ModelRole::Executor => self.executor_named(executor_name),
             role => self.of(role),
         };
-        Some(&usual.after(passed).name)
+        Some(&model.after(skip_count).name)
     }
 
     /// The executor called `name`, or the default one.
     pub(crate) fn executor_named(&self, name: Option<&str>) -> &RunnerModel {
-        let named = name.and_then(|name| self.executors.get(name));
-        named.map_or(&self.executor, |named| &named.model)
+        let executor = name.and_then(|name| self.executors.get(name));
+        executor.map_or(&self.executor, |executor| &executor.model)
     }
 
     /// The longest time limit of all models. Each enforces its own limit.
     fn longest(&self) -> Duration {
-        let named = self.executors.values().map(|named| &named.model);
-        let all = [&self.planner, &self.executor, &self.judge].into_iter().chain(named);
+        let executors = self.executors.values().map(|executor| &executor.model);
+        let all = [&self.planner, &self.executor, &self.judge]
+            .into_iter()
+            .chain(executors);
         all.map(RunnerModel::longest).max().unwrap_or(TIMEOUT)
     }
 
@@ -372,12 +374,12 @@ impl RunnerModels {
         book: &ScratchbookPolicy,
     ) -> Equipment {
         // Without scratchbooks their tools are not offered (seed 003, A4).
-        let is_there = |name: &str| book.enabled || !name.starts_with("scratch_");
-        let short = definitions();
+        let is_enabled = |name: &str| book.enabled || !name.starts_with("scratch_");
+        let scratch_tools = definitions();
         let offers = registry
             .specs()
-            .filter(|spec| is_there(&spec.name) && may_call(spec))
-            .map(|spec| offer_of(spec, &short));
+            .filter(|spec| is_enabled(&spec.name) && may_call(spec))
+            .map(|spec| offer_of(spec, &scratch_tools));
         Equipment {
             planner: self.planner.spec(),
             executor: self.executor.spec(),
@@ -409,11 +411,11 @@ fn named_executor((name, named): (&String, &RunnerExecutor)) -> (String, NamedEx
     (name.clone(), executor)
 }
 
-/// A tool as it is offered to a model. For the tools of the scratchbook, whose definitions are `short`, that is the
+/// A tool as it is offered to a model. For the tools of the scratchbook, whose definitions are `scratch_tools`, that is the
 /// short form that every agent gets: people read more (7.8).
-fn offer_of(spec: &ToolSpec, short: &[Definition]) -> ToolOffer {
-    let (description, args_schema) = match short.iter().find(|short| short.name == spec.name) {
-        Some(short) => (short.description.to_owned(), short.schema.clone()),
+fn offer_of(spec: &ToolSpec, scratch_tools: &[Definition]) -> ToolOffer {
+    let (description, args_schema) = match scratch_tools.iter().find(|definition| definition.name == spec.name) {
+        Some(definition) => (definition.description.to_owned(), definition.schema.clone()),
         None => (spec.description.clone(), spec.args_schema()),
     };
     ToolOffer {

@@ -16,8 +16,8 @@ use crate::watch::Watch;
 
 /// Is told which runs this process drives, to follow them beside their drivers.
 pub trait Observer: Debug + Send + Sync {
-    /// This process drives a run from now on; `beside` says for how long. Must return at once.
-    fn drive_started(&self, beside: DriveFollower);
+    /// This process drives a run from now on; `follower` says for how long. Must return at once.
+    fn drive_started(&self, follower: DriveFollower);
 
     /// How many things could not be reported; `None` if that is not known.
     fn unreported_count(&self) -> Option<u64> {
@@ -104,7 +104,7 @@ impl DriveFollower {
             return Ok(false);
         }
         let models = self.models.as_ref();
-        let each = |run: &Run, at: Timestamp, event: &Event| {
+        let visit = |run: &Run, at: Timestamp, event: &Event| {
             let model = match event {
                 Event::Asked { node, purpose, .. } => models.and_then(|models| models.asked_for(run, *node, *purpose)),
                 _ => None,
@@ -121,7 +121,7 @@ impl DriveFollower {
         // it yet.
         let heads = &self.heads;
         let has_to_end = || !is_of_this_drive || heads.has_changed().is_err();
-        self.watch.part_until(until, has_to_end, each).await?;
+        self.watch.part_until(until, has_to_end, visit).await?;
         Ok(true)
     }
 }

@@ -54,21 +54,21 @@ pub(crate) struct Followed {
 impl JournalWatcher {
     /// Watches the journal of `run`, which ends at `head`, until the returned value is dropped.
     pub(crate) fn follow(self: &Arc<Self>, workspace: &Workspace, run: RunId, head: Seq) -> Arc<Followed> {
-        let followed = Arc::new(Followed {
+        let follower = Arc::new(Followed {
             from: head,
             head: watch::Sender::new(head),
             ring: Notify::new(),
         });
-        let mut looked_after = self.looked_after();
-        let same = looked_after.driven.entry(run).or_default();
-        same.push(Arc::downgrade(&followed));
+        let mut state = self.looked_after();
+        let followers = state.driven.entry(run).or_default();
+        followers.push(Arc::downgrade(&follower));
         self.has_new.store(true, Ordering::Release);
-        if looked_after.task.as_ref().is_none_or(JoinHandle::is_finished) {
-            let looking = watch_journals(Arc::clone(self), workspace.clone(), head);
-            looked_after.task = Some(tokio::spawn(looking));
+        if state.task.as_ref().is_none_or(JoinHandle::is_finished) {
+            let watcher = watch_journals(Arc::clone(self), workspace.clone(), head);
+            state.task = Some(tokio::spawn(watcher));
         }
-        drop(looked_after);
-        followed
+        drop(state);
+        follower
     }
 
     fn looked_after(&self) -> MutexGuard<'_, LookedAfter> {
@@ -80,20 +80,20 @@ impl JournalWatcher {
     /// A missed notification only costs time: every commit checks.
     async fn notify_foreign_writes(&self, workspace: &Workspace) -> Result<(), StoreError> {
         let driven: HashMap<RunId, Vec<Arc<Followed>>> = {
-            let looked_after = self.looked_after();
-            let followed = looked_after
+            let state = self.looked_after();
+            let entries = state
                 .driven
                 .iter()
-                .map(|(run, followed)| (*run, followed.iter().filter_map(Weak::upgrade).collect()));
-            followed.collect()
+                .map(|(run, followers)| (*run, followers.iter().filter_map(Weak::upgrade).collect()));
+            entries.collect()
         };
         let heads = workspace
             .store()
             .run_heads(workspace.space(), driven.keys().copied().collect());
         for (run, head) in heads.await? {
-            for followed in driven.get(&run).into_iter().flatten() {
-                if head > followed.head() {
-                    followed.ring.notify_one();
+            for follower in driven.get(&run).into_iter().flatten() {
+                if head > follower.head() {
+                    follower.ring.notify_one();
                 }
             }
         }
@@ -113,20 +113,20 @@ async fn watch_journals(others: Arc<JournalWatcher>, workspace: Workspace, mut s
             seen = Seq(0);
         }
         {
-            let mut looked_after = others.looked_after();
-            looked_after.driven.retain(|_, same| {
-                same.retain(|followed| followed.strong_count() > 0);
-                !same.is_empty()
+            let mut state = others.looked_after();
+            state.driven.retain(|_, followers| {
+                followers.retain(|follower| follower.strong_count() > 0);
+                !followers.is_empty()
             });
-            if looked_after.driven.is_empty() {
+            if state.driven.is_empty() {
                 // The next run starts a new task.
-                looked_after.task = None;
+                state.task = None;
                 return;
             }
         }
         // Store errors surface at the next commit of a driver.
-        let grown = tokio::time::timeout(LOOK_AGAIN, workspace.store().wait(workspace.space(), seen)).await;
-        if let Ok(Ok(head)) = grown {
+        let wait_result = tokio::time::timeout(LOOK_AGAIN, workspace.store().wait(workspace.space(), seen)).await;
+        if let Ok(Ok(head)) = wait_result {
             seen = head;
         } else if !others.has_new.load(Ordering::Acquire) {
             continue;

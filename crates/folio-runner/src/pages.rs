@@ -72,25 +72,25 @@ impl RunPages {
         };
         // The pages are listed in the order in which they were made.
         executors.sort_by_key(|page| is_settled(&page.fields.status));
-        let left_out = executors.split_off(executors.len().min(PAGES));
+        let omitted = executors.split_off(executors.len().min(PAGES));
         executors.sort_by_key(|page| page.handle);
         let pages = std::iter::once(main).chain(executors).collect();
         let tails = workspace.tails(pages, TAIL).await?;
-        let told = tails
+        let entries = tails
             .iter()
             .map(|page| (page.page.id, PageLines::for_planner(&page.page, &page.tail)));
-        let (ids, lines) = told.unzip();
-        let mut told = Self {
+        let (ids, lines) = entries.unzip();
+        let mut run_pages = Self {
             mark,
             ids,
             lines,
             settled: usize::try_from(older).unwrap_or(usize::MAX),
             unsettled: HashMap::new(),
         };
-        for page in left_out {
-            told.leave_out(page.id, &page.fields.status);
+        for page in omitted {
+            run_pages.leave_out(page.id, &page.fields.status);
         }
-        Ok(Some(told))
+        Ok(Some(run_pages))
     }
 
     /// The pages of a new `run` as `changes`, its first ones, are about to make them. `None` if the store keeps no mark
@@ -151,12 +151,12 @@ impl RunPages {
             }
             Change::PatchEntry { entry, fields, .. } => {
                 // A status is not shown, but archived entries are no longer described.
-                let stays = |field: &FieldChange| match field {
+                let is_kept = |field: &FieldChange| match field {
                     FieldChange::Status(status) => *status != Status::Archived,
                     FieldChange::Phase(_) => true,
                     _ => false,
                 };
-                if !fields.iter().all(stays) && self.lines.iter().any(|lines| lines.has_entry(*entry)) {
+                if !fields.iter().all(is_kept) && self.lines.iter().any(|lines| lines.has_entry(*entry)) {
                     return Err(HasToBeRead);
                 }
             }
@@ -205,8 +205,8 @@ impl RunPages {
             return;
         }
         let executors = &self.lines[1..];
-        let gone = 1 + executors.iter().position(PageLines::is_settled).unwrap_or(0);
-        let (id, lines) = (self.ids.remove(gone), self.lines.remove(gone));
+        let index = 1 + executors.iter().position(PageLines::is_settled).unwrap_or(0);
+        let (id, lines) = (self.ids.remove(index), self.lines.remove(index));
         self.leave_out(id, lines.status());
     }
 

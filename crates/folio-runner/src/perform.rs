@@ -65,7 +65,8 @@ pub(crate) async fn call(
     };
     let is_guarded = |tool: &Arc<dyn Tool>| tool.spec().effect == Effect::Guarded;
     // For such a tool, only the tool itself knows what became of the first attempt.
-    let begun = (action.again && registry.get(&action.tool).is_some_and(is_guarded)).then(|| Box::new(action.clone()));
+    let retried_action =
+        (action.again && registry.get(&action.tool).is_some_and(is_guarded)).then(|| Box::new(action.clone()));
     let run = caller.run.map(|run| run.to_string()).unwrap_or_default();
     let request = ToolRequest {
         // The same after a crash: the node identifies the logical call (E9.12).
@@ -78,27 +79,27 @@ pub(crate) async fn call(
         scratch_page_context,
     };
     let timeout = action.timeout.unwrap_or(TIMEOUT_DEFAULT);
-    let became = match begun {
+    let earlier_outcome = match retried_action {
         None => None,
-        Some(begun) => {
+        Some(retried_action) => {
             // A tool that ignores the request to stop does not block anybody.
-            let given_up = async {
+            let cancelled = async {
                 context.cancel.cancelled().await;
                 tokio::time::sleep(GRACE).await;
             };
             let reconciled = tokio::select! {
                 biased;
                 reconciled = tokio::time::timeout(timeout, registry.reconcile(&request, &context)) => reconciled.ok(),
-                () = given_up => None,
+                () = cancelled => None,
             };
             match reconciled.unwrap_or(Reconciled::Unknown) {
                 Reconciled::NotExecuted => None,
                 Reconciled::Completed(response) => Some(outcome_of(*response, &request.tool, &registry)),
-                Reconciled::Unknown => Some((CallOutcome::Lost(begun), Writes::default())),
+                Reconciled::Unknown => Some((CallOutcome::Lost(retried_action), Writes::default())),
             }
         }
     };
-    let (outcome, writes) = match became {
+    let (outcome, writes) = match earlier_outcome {
         Some(ended) => ended,
         None => made(&registry, &context, &request, timeout).await,
     };
@@ -131,11 +132,11 @@ async fn made(
             Effect::Pure | Effect::Read | Effect::Idempotent => failed(timed_out(&request.tool, timeout)),
             Effect::Guarded => {
                 // The reconciliation must not use the token that was cancelled.
-                let asking = ToolContext {
+                let reconcile_context = ToolContext {
                     cancel: CancellationToken::new(),
                     ..context.clone()
                 };
-                let reconciled = tokio::time::timeout(GRACE, registry.reconcile(request, &asking)).await;
+                let reconciled = tokio::time::timeout(GRACE, registry.reconcile(request, &reconcile_context)).await;
                 match reconciled.unwrap_or(Reconciled::Unknown) {
                     Reconciled::Completed(response) => outcome_of(*response, &request.tool, registry),
                     Reconciled::NotExecuted => failed(timed_out(&request.tool, timeout)),

@@ -39,12 +39,12 @@ pub(crate) struct Place {
 }
 
 impl Places {
-    /// Creates `most` places; at least one.
-    pub(crate) fn new(most: usize) -> Arc<Self> {
-        let most = most.max(1);
+    /// Creates `limit` places; at least one.
+    pub(crate) fn new(limit: usize) -> Arc<Self> {
+        let limit = limit.max(1);
         Arc::new(Self {
-            most,
-            free: Arc::new(Semaphore::new(most)),
+            most: limit,
+            free: Arc::new(Semaphore::new(limit)),
             slowed: Mutex::default(),
         })
     }
@@ -101,11 +101,11 @@ impl Place {
         drop(slowed.taken_out.pop());
     }
 
-    /// The provider reported a rate limit; it wants no requests for `wanted`, if it says so.
-    pub(crate) fn turned_away(self, wanted: Option<Duration>) {
+    /// The provider reported a rate limit; it wants no requests for `retry_after`, if it says so.
+    pub(crate) fn turned_away(self, retry_after: Option<Duration>) {
         let mut slowed = self.places.slowed.lock();
-        if let Some(wanted) = wanted {
-            let until = Instant::now() + wanted.min(QUIET_MAX);
+        if let Some(retry_after) = retry_after {
+            let until = Instant::now() + retry_after.min(QUIET_MAX);
             slowed.quiet_until = slowed.quiet_until.max(Some(until));
         }
         if slowed.taken_out.len() + 1 < self.places.most {

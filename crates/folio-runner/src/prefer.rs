@@ -42,19 +42,19 @@ impl Preferences {
     /// What is due in `run`, for at most `slots` places, questions to models included. Of the next calls, those that a
     /// confirmation needs come first.
     pub(crate) fn due(&self, run: &Run, slots: usize, now: Timestamp) -> Vec<Action> {
-        let due = run.due(now, slots);
+        let actions = run.due(now, slots);
         // If there is a place for all of them, the order does not matter.
-        if slots == 0 || due.iter().filter(|action| action.uses_call_slot()).count() < slots {
-            return due;
+        if slots == 0 || actions.iter().filter(|action| action.uses_call_slot()).count() < slots {
+            return actions;
         }
         self.first(run, run.due(now, slots.saturating_add(AMONG)), slots, now)
     }
 
-    fn first(&self, run: &Run, due: Vec<Action>, slots: usize, now: Timestamp) -> Vec<Action> {
+    fn first(&self, run: &Run, actions: Vec<Action>, slots: usize, now: Timestamp) -> Vec<Action> {
         let mut calls: Vec<Option<Box<CallAction>>> = Vec::new();
-        let mut ordered = Vec::with_capacity(due.len());
+        let mut ordered = Vec::with_capacity(actions.len());
         let mut free = slots;
-        for action in due {
+        for action in actions {
             match action {
                 Action::Call(call) => calls.push(Some(call)),
                 other if other.uses_call_slot() && free == 0 => {}
@@ -64,11 +64,11 @@ impl Preferences {
                 }
             }
         }
-        let about = |call: &CallAction| {
+        let describe = |call: &CallAction| {
             let path = run.node(call.node).map_or("", |node| node.path);
             format!("{path} {}", call.in_words())
         };
-        let texts: Vec<String> = calls.iter().flatten().map(|call| about(call)).collect();
+        let texts: Vec<String> = calls.iter().flatten().map(|call| describe(call)).collect();
         let order = self.orderer.prefer(&texts, &self.waiting, &self.types, now);
         let first = order.into_iter().take(free).filter_map(|index| calls[index].take());
         ordered.extend(first.map(Action::Call));

@@ -65,8 +65,9 @@ impl Runner {
         };
         let notes = workspace.trace(query).await?;
         let note = notes.iter().rfind(|note| note.operation == WAIT_FOR_RUN);
-        let told = note.filter(|note| note.at >= row.updated_at);
-        let Some(held_up) = told.and_then(|note| HeldUp::from_words(note.detail.as_ref()?["text"].as_str()?)) else {
+        let recent_note = note.filter(|note| note.at >= row.updated_at);
+        let Some(held_up) = recent_note.and_then(|note| HeldUp::from_words(note.detail.as_ref()?["text"].as_str()?))
+        else {
             return Ok(None);
         };
         let by = workspace.run(Ref::Id(held_up.by)).await?;
@@ -112,10 +113,10 @@ impl Runner {
         let mut query = RunQuery::running(AT_ONCE);
         let mut rows = Vec::new();
         loop {
-            let some = workspace.store().runs(workspace.space(), &query).await?;
-            let is_all = some.len() < AT_ONCE as usize;
-            query.before = some.last().map(|row| row.handle.0);
-            rows.extend(some.into_iter().filter(|row| !row.driven));
+            let batch = workspace.store().runs(workspace.space(), &query).await?;
+            let is_all = batch.len() < AT_ONCE as usize;
+            query.before = batch.last().map(|row| row.handle.0);
+            rows.extend(batch.into_iter().filter(|row| !row.driven));
             if is_all {
                 rows.reverse();
                 return Ok(rows);

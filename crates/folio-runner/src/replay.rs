@@ -61,22 +61,22 @@ impl Expected {
     /// The parts of an entry that differ from what was written. An archived status does not count, since people may
     /// archive an entry afterwards.
     fn differing(&self, kept: &EntryFields) -> Vec<&'static str> {
-        let begins = |text: &str| text.starts_with(&*kept.body);
-        let is_beginning = kept.body_ref.is_some() && self.beginning.as_deref().is_some_and(begins);
-        let mut differs = Vec::new();
+        let is_prefix = |text: &str| text.starts_with(&*kept.body);
+        let is_beginning = kept.body_ref.is_some() && self.beginning.as_deref().is_some_and(is_prefix);
+        let mut differences = Vec::new();
         if *self.title != *kept.title {
-            differs.push("title");
+            differences.push("title");
         }
         if self.body != hash_of(&kept.body) && !is_beginning {
-            differs.push("text");
+            differences.push("text");
         }
         if self.status != kept.status && kept.status != Status::Archived {
-            differs.push("status");
+            differences.push("status");
         }
         if self.parts != hash_of_parts(kept.parts.as_ref()) {
-            differs.push("list of parts");
+            differences.push("list of parts");
         }
-        differs
+        differences
     }
 }
 
@@ -194,8 +194,11 @@ impl<'r> ReplayedJournal<'r> {
                 .row
                 .push(format!("the row says {}, the journal {status}", row.status));
         }
-        let said = workspace.store().runs_so_far(workspace.space(), vec![id]).await?;
-        if said.first().is_some_and(|(_, said)| *said != self.run.summary()) {
+        let summaries = workspace.store().runs_so_far(workspace.space(), vec![id]).await?;
+        if summaries
+            .first()
+            .is_some_and(|(_, summary)| *summary != self.run.summary())
+        {
             let line = "what lists show differs from the journal: what it used up, whether it is paused, or how many answers it waits for";
             found.row.push(line.to_owned());
         }
@@ -224,9 +227,9 @@ impl<'r> ReplayedJournal<'r> {
                 // Erased entries have no content to compare.
                 Ok(kept) if kept.fields.erased.is_some() => continue,
                 Ok(kept) => {
-                    let differs = expected.differing(&kept.fields).into_iter();
-                    differs
-                        .map(|what| format!("entry {}: its {what} differs", kept.handle))
+                    let fields = expected.differing(&kept.fields).into_iter();
+                    fields
+                        .map(|field| format!("entry {}: its {field} differs", kept.handle))
                         .collect()
                 }
                 Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {

@@ -23,12 +23,12 @@ pub(crate) enum Requested {
 }
 
 impl Runner {
-    /// A runner for a request that may be repeated: what was recorded under the key of `asked` is not done a second
+    /// A runner for a request that may be repeated: what was recorded under the key of `key` is not done a second
     /// time, and a different request under the same key is refused with `KeyReused`.
     #[must_use]
-    pub fn asked_under(&self, asked: RequestKey) -> Self {
+    pub fn asked_under(&self, key: RequestKey) -> Self {
         Self {
-            asked: Some(Arc::new(asked)),
+            asked: Some(Arc::new(key)),
             ..self.clone()
         }
     }
@@ -43,7 +43,7 @@ impl Runner {
 
     /// The key under which the request is recorded.
     pub(crate) fn key(&self) -> Option<String> {
-        self.asked.as_ref().map(|asked| asked.key().to_owned())
+        self.asked.as_ref().map(|key| key.key().to_owned())
     }
 
     /// The workspace that the request is written to.
@@ -51,7 +51,7 @@ impl Runner {
         let workspace = &self.shared.workspace;
         match &self.asked {
             None => Cow::Borrowed(workspace),
-            Some(asked) => Cow::Owned(workspace.asked_under((**asked).clone())),
+            Some(key) => Cow::Owned(workspace.asked_under((**key).clone())),
         }
     }
 
@@ -62,7 +62,7 @@ impl Runner {
     /// `Store`: `KeyReused` if it was a different request.
     pub(crate) async fn was_asked(&self, by: &Actor) -> Result<bool, RunnerError> {
         match &self.asked {
-            Some(asked) => Ok(self.written_to().is_recorded(by, asked.key()).await?),
+            Some(key) => Ok(self.written_to().is_recorded(by, key.key()).await?),
             None => Ok(false),
         }
     }
@@ -72,13 +72,13 @@ impl Runner {
         &self,
         run: RunId,
         by: &Actor,
-        make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
+        make_event: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
     ) -> Result<Requested, RunnerError> {
         roles::may_steer(by)?;
         let workspace = &*self.written_to();
         let actor = by.clone().in_run(run);
-        if let Some(asked) = &self.asked
-            && workspace.is_recorded(&actor, asked.key()).await?
+        if let Some(key) = &self.asked
+            && workspace.is_recorded(&actor, key.key()).await?
         {
             return Ok(Requested::Nothing);
         }
@@ -89,7 +89,7 @@ impl Runner {
             if folded.result().is_some() {
                 return Ok(Requested::Ended);
             }
-            let Some(mut event) = make(&folded)? else {
+            let Some(mut event) = make_event(&folded)? else {
                 return Ok(Requested::Nothing);
             };
             workspace.clean_event(&mut event);
@@ -138,9 +138,9 @@ impl Runner {
         &self,
         run: RunId,
         by: &Actor,
-        make: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
+        make_event: impl Fn(&Run) -> Result<Option<Event>, RunnerError>,
     ) -> Result<(), RunnerError> {
-        match self.request(run, by, make).await? {
+        match self.request(run, by, make_event).await? {
             Requested::Recorded(_) | Requested::Nothing => Ok(()),
             Requested::Ended => Err(RunnerError::Ended),
         }

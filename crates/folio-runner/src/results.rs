@@ -29,11 +29,11 @@ pub(crate) struct Question {
 
 impl Question {
     /// Answers from the durable part of `run`: a result that is still being written may yet change.
-    pub(crate) fn answer<O>(self, run: &Run, ahead: &PendingWrites<O>) {
+    pub(crate) fn answer<O>(self, run: &Run, pending_writes: &PendingWrites<O>) {
         let Self { node, answer } = self;
         let found = match run.node_named(&node) {
             None => Err(format!("there is no node {node:?} in this run")),
-            Some(view) => match view.result.filter(|_| !ahead.has_ended(view.id)) {
+            Some(view) => match view.result.filter(|_| !pending_writes.has_ended(view.id)) {
                 None => Err(format!("{node} has no result yet")),
                 // The result of a group says only how it ended.
                 Some(_) => run.given(view.id).ok_or_else(|| format!("{node} gives nothing")),
@@ -54,18 +54,18 @@ pub(crate) struct RunResults {
 impl RunResults {
     /// The side of the calls, and the receiver for the driver.
     pub(crate) fn new(workspace: &Workspace) -> (Arc<Self>, mpsc::Receiver<Question>) {
-        let (questions, asked) = mpsc::channel(QUESTIONS);
+        let (questions, receiver) = mpsc::channel(QUESTIONS);
         let workspace = workspace.clone();
-        (Arc::new(Self { workspace, questions }), asked)
+        (Arc::new(Self { workspace, questions }), receiver)
     }
 
     async fn given(&self, node: &str) -> Result<OutputTree, String> {
-        let gone = || "the run is not driven here any more".to_owned();
-        let (answer, answered) = oneshot::channel();
+        let not_driven = || "the run is not driven here any more".to_owned();
+        let (answer, answer_receiver) = oneshot::channel();
         let node = node.to_owned();
-        let asked = self.questions.send(Question { node, answer }).await;
-        asked.map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
+        let sent = self.questions.send(Question { node, answer }).await;
+        sent.map_err(|_| not_driven())?;
+        answer_receiver.await.map_err(|_| not_driven())?
     }
 
     async fn blob(&self, hash: &str) -> Result<Vec<u8>, String> {
@@ -74,14 +74,14 @@ impl RunResults {
         bytes.map_err(|error| error.to_string())
     }
 
-    /// The whole body that was put away under the name `node`; fails with `why` it is not a result of the run if it is
+    /// The whole body that was put away under the name `node`; fails with `reason` it is not a result of the run if it is
     /// not such a body either.
-    async fn put_away(&self, node: &str, why: String) -> Result<Vec<u8>, String> {
+    async fn put_away(&self, node: &str, reason: String) -> Result<Vec<u8>, String> {
         let all = Part::Bytes { from: 0, to: u64::MAX };
-        let most = usize::try_from(TOGETHER_BYTES_MAX).unwrap_or(usize::MAX);
+        let max_bytes = usize::try_from(TOGETHER_BYTES_MAX).unwrap_or(usize::MAX);
         match self
             .workspace
-            .read_body(node, &all, most)
+            .read_body(node, &all, max_bytes)
             .await
             .map(|read| read.reading)
         {
@@ -89,14 +89,14 @@ impl RunResults {
             Ok(_) => Err(format!(
                 "{node} has too many bytes to look for a field in it; leave `field` out"
             )),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(why),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(reason),
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// The value of `node`, which gives `given`. Parts that are kept beside the journal are read first.
-    async fn combined_value(&self, node: &str, given: &OutputTree) -> Result<Arc<Value>, String> {
-        let outputs = given.outputs().into_iter();
+    /// The value of `node`, which gives `tree`. Parts that are kept beside the journal are read first.
+    async fn combined_value(&self, node: &str, tree: &OutputTree) -> Result<Arc<Value>, String> {
+        let outputs = tree.outputs().into_iter();
         let kept: Vec<(&str, u64)> = outputs
             .filter_map(|output| match output {
                 Output::Inline(_) => None,
@@ -116,7 +116,7 @@ impl RunResults {
                 values.insert(hash, Arc::new(value.map_err(|error| error.to_string())?));
             }
         }
-        given.value(&mut |output| match output {
+        tree.value(&mut |output| match output {
             Output::Inline(inline) => Ok(inline.value()),
             Output::Blob { hash, .. } => values
                 .get(hash.as_str())
@@ -137,8 +137,8 @@ impl ResultSource for RunResults {
                 Err(_) => bytes,
             });
         }
-        let given = self.given(node).await?;
-        Ok(as_text(&*self.combined_value(node, &given).await?).into_bytes())
+        let tree = self.given(node).await?;
+        Ok(as_text(&*self.combined_value(node, &tree).await?).into_bytes())
     }
 
     async fn read_field(&self, node: &str, field: &str) -> Result<Vec<u8>, String> {
@@ -146,22 +146,22 @@ impl ResultSource for RunResults {
             Arc::new(json_in(node, &self.blob(hash).await?)?)
         } else {
             match self.given(node).await {
-                Ok(given) => self.combined_value(node, &given).await?,
-                Err(why) => Arc::new(json_in(node, &self.put_away(node, why).await?)?),
+                Ok(tree) => self.combined_value(node, &tree).await?,
+                Err(reason) => Arc::new(json_in(node, &self.put_away(node, reason).await?)?),
             }
         };
         Ok(as_text(field_of(&value, field)?).into_bytes())
     }
 
     async fn read_part(&self, node: &str, part: &Part, max_bytes: usize) -> Result<PartRead, String> {
-        let why = match self.read(node).await {
+        let reason = match self.read(node).await {
             Ok(bytes) => return Ok(passage::read(&bytes, part, max_bytes)),
-            Err(why) => why,
+            Err(reason) => reason,
         };
         // What is not a result of the run may be one that was put away.
         match self.workspace.read_body(node, part, max_bytes).await {
             Ok(read) => Ok(read),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(why),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(reason),
             Err(error) => Err(error.to_string()),
         }
     }

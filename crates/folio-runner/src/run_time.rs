@@ -25,13 +25,13 @@ impl RunTime {
 
     /// The present instant if the space says `space` and the clock `clock`.
     fn at(&self, space: Timestamp, clock: Timestamp) -> Timestamp {
-        let behind = u64::try_from(space.since(clock).as_nanos()).unwrap_or(u64::MAX);
-        if behind == 0 {
+        let lag = u64::try_from(space.since(clock).as_nanos()).unwrap_or(u64::MAX);
+        if lag == 0 {
             self.behind.store(0, Ordering::Relaxed);
             return space;
         }
-        let most = self.behind.fetch_max(behind, Ordering::Relaxed).max(behind);
-        space.max(clock.plus(Duration::from_nanos(most)))
+        let max_lag = self.behind.fetch_max(lag, Ordering::Relaxed).max(lag);
+        space.max(clock.plus(Duration::from_nanos(max_lag)))
     }
 }
 

@@ -333,7 +333,7 @@ impl Runner {
         let title = plan.title.clone();
         let limits = folio_engine::Limits::of(&plan);
         let folder = new.folder.map(|folder| folder.display().to_string());
-        let (actor, turn, begins) = self.turn_of(new.actor, new.thread, &goal, id).await?;
+        let (actor, turn, turn_change) = self.turn_of(new.actor, new.thread, &goal, id).await?;
         let mut variable = json!({"id": id.to_string(), "folder": folder, "started_at": now.to_string(), "shell": new.shell,
                                   "plan": new.plan_mode, "plan_gate": new.plan_gate.to_json(), "turn": turn.to_string()});
         if new.allow_unpriced {
@@ -375,9 +375,9 @@ impl Runner {
         let mut run = Run::new(id, Arc::clone(&self.shared.templates));
         run.apply(now, &event)
             .map_err(|source| RunnerError::Journal { run: id, source })?;
-        let told = projection::changes(&run, &event);
-        let pages = RunPages::of_new(workspace, &run, &told).await;
-        let begin = (vec![event], begins.into_iter().chain(told).collect());
+        let changes = projection::changes(&run, &event);
+        let pages = RunPages::of_new(workspace, &run, &changes).await;
+        let begin = (vec![event], turn_change.into_iter().chain(changes).collect());
         let committed = self.begin(&run, now, begin, title, actor).await?;
         let (recorded, handle) = committed.run.unwrap_or((id, RunHandle(0)));
         if committed.replayed {
@@ -499,11 +499,11 @@ impl Runner {
         let fence = claim.fence();
         // A failed delivery is noted in the trace.
         let _delivered = workspace.deliver_outbox().await;
-        let driven = async {
+        let drive_future = async {
             let drive = Drive::open(Arc::clone(&self.shared), (run, fence), until).await?;
             drive.run(busy).await
         };
-        let result = driven.await;
+        let result = drive_future.await;
         claim.give_up().await;
         if let Ok(Driven::Ended(_)) = result {
             self.end_own_turn(run).await;
@@ -525,9 +525,9 @@ impl Runner {
             shared.held.forget(run);
             Ok(Claim::of(&shared, hold, fence))
         };
-        let claimed = tokio::spawn(claiming).await;
+        let joined = tokio::spawn(claiming).await;
         let claim: Result<Claim, StoreError> =
-            claimed.unwrap_or_else(|broken| std::panic::resume_unwind(broken.into_panic()));
+            joined.unwrap_or_else(|join_error| std::panic::resume_unwind(join_error.into_panic()));
         Ok(claim?.driven())
     }
 
@@ -562,14 +562,14 @@ impl Runner {
     async fn end_own_turn(&self, run: RunId) {
         let workspace = &self.shared.workspace;
         let actor = Actor::new(Role::Planner, "runner").in_run(run);
-        let own = TurnQuery {
+        let query = TurnQuery {
             run: Some(run),
             ended: Some(false),
             limit: 1,
             ..TurnQuery::default()
         };
         let ended = async {
-            for turn in workspace.turns(&own).await? {
+            for turn in workspace.turns(&query).await? {
                 workspace.end_turn(&actor, Ref::Id(turn.begun.id)).await?;
             }
             Ok::<(), WorkspaceError>(())

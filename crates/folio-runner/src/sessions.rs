@@ -28,12 +28,16 @@ pub(crate) enum First {
     Session(Box<SessionBegun>),
 }
 
-/// The end of `asking`, or the session that is reported to `sessions` before that.
-pub(crate) async fn first(ask: (NodeId, u32), mut asking: Asking, mut sessions: mpsc::Receiver<NewSession>) -> First {
+/// The end of `ask_future`, or the session that is reported to `sessions` before that.
+pub(crate) async fn first(
+    ask: (NodeId, u32),
+    mut ask_future: Asking,
+    mut sessions: mpsc::Receiver<NewSession>,
+) -> First {
     tokio::select! {
         biased;
-        ended = &mut asking => First::Ended(Box::new(ended)),
-        Some(new) = sessions.recv() => First::Session(Box::new(SessionBegun { ask, new, asking })),
+        ended = &mut ask_future => First::Ended(Box::new(ended)),
+        Some(new) = sessions.recv() => First::Session(Box::new(SessionBegun { ask, new, asking: ask_future })),
     }
 }
 

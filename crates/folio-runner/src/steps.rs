@@ -168,11 +168,11 @@ impl UnderWay {
     /// Notes that a call of `node` has begun, which `batch` records; returns the token that cancels it.
     pub(crate) fn begin(&mut self, node: NodeId, batch: u64) -> CancellationToken {
         let cancel = CancellationToken::new();
-        let begun = Begun {
+        let call = Begun {
             cancel: cancel.clone(),
             batch,
         };
-        self.calls.insert(node, begun);
+        self.calls.insert(node, call);
         cancel
     }
 
@@ -185,11 +185,11 @@ impl UnderWay {
 
     /// Stops the checks of nodes that have ended or are being cancelled (E9.11).
     pub(crate) fn stop_checks(&self, run: &Run) {
-        let needless = |node: &NodeId| {
+        let is_needless = |node: &NodeId| {
             let view = run.node(*node);
             view.is_none_or(|view| view.result.is_some() || view.state == NodeState::Cancelling)
         };
-        let checks = self.checks.iter().filter(|(node, _)| needless(node));
+        let checks = self.checks.iter().filter(|(node, _)| is_needless(node));
         checks.for_each(|(_, cancel)| cancel.cancel());
     }
 }
@@ -225,12 +225,12 @@ pub(crate) async fn derive(
         // A record may make a later action of the same list unnecessary; then the run refuses it, and the next list
         // does not contain it. But the first is never unnecessary.
         let mut first = true;
-        let owed = |run: &Run| match prefer {
+        let find_due = |run: &Run| match prefer {
             Some(prefer) => prefer.due(run, slots, now),
             None => run.due(now, slots),
         };
-        let due = bodies.with_outputs_loaded(run, owed).await?;
-        let missing = due.iter().filter_map(|action| match action {
+        let actions = bodies.with_outputs_loaded(run, find_due).await?;
+        let missing = actions.iter().filter_map(|action| match action {
             Action::Load(hash) => Some(hash.clone()),
             _ => None,
         });
@@ -238,7 +238,7 @@ pub(crate) async fn derive(
         if !outside.load.is_empty() {
             return Ok(outside);
         }
-        for action in due {
+        for action in actions {
             if batch.is_full() {
                 return Ok(Outside::default());
             }
@@ -272,13 +272,13 @@ pub(crate) async fn derive(
                     if matches!(event, Event::Started { .. }) && !locks.take(&call.writes) {
                         continue;
                     }
-                    let begins = matches!(event, Event::Started { .. });
+                    let is_start = matches!(event, Event::Started { .. });
                     match batch.record(run, bodies, now, event, Vec::new()).await {
                         Ok(()) => (progress, first) = (true, false),
                         Err(RunnerError::Journal { .. }) if !first => continue,
                         Err(error) => return Err(error),
                     }
-                    if begins {
+                    if is_start {
                         batch.calls.push(*call);
                     }
                 }
@@ -353,12 +353,12 @@ pub(crate) fn needed_model(run: &Run) -> Option<Vec<String>> {
 /// model judges.
 #[must_use]
 pub fn needs_model(plan: &Plan) -> bool {
-    let judged = |criteria: &[Criterion]| criteria.iter().any(|one| one.check == Check::Judge);
+    let needs_judge = |criteria: &[Criterion]| criteria.iter().any(|one| one.check == Check::Judge);
     !model_tasks(&plan.steps).is_empty()
-        || judged(&plan.criteria)
+        || needs_judge(&plan.criteria)
         || plan::tasks_of(&plan.steps)
             .into_iter()
-            .any(|task| judged(&task.criteria))
+            .any(|task| needs_judge(&task.criteria))
 }
 
 /// The names of a plan's tasks that need a model; without a plan, that is the goal.

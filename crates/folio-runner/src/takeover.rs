@@ -18,37 +18,39 @@ use crate::left_folders;
 /// The prefix of the path of a file in the run folder.
 const IN_FOLDER: &str = "run:";
 
-/// Copies what `source` had in its folder below `folders`, as it was `then`, for the run `fork`. Returns what is
+/// Copies what `source` had in its folder below `folders`, as it was `state`, for the run `fork`. Returns what is
 /// missing or different afterwards, as text. A mark beside the copy stays until [`settled`].
 pub(crate) async fn take_over(
     folders: Option<&Path>,
     workspace: &Workspace,
     source: RunId,
-    then: FolderAtMoment,
+    state: FolderAtMoment,
     fork: RunId,
 ) -> Option<String> {
     let folders = folders?;
     let (from, to) = (folders.join(source.to_string()), folders.join(fork.to_string()));
-    if !then.has_calls {
+    if !state.has_calls {
         return None;
     }
     if from.exists() {
         left_folders::mark(folders, workspace, fork);
     }
-    let then = then.ended();
-    let (takeover, shown) = (then.takeover, from.display().to_string());
+    let state = state.ended();
+    let (takeover, folder_text) = (state.takeover, from.display().to_string());
     let copied = tokio::task::spawn_blocking(move || takeover.copy(&from, &to)).await;
     match copied {
-        Ok(Ok(Some(taken))) => in_words(&taken),
-        Ok(Ok(None)) if !then.kept.inside.is_empty() => {
+        Ok(Ok(Some(taken_over))) => in_words(&taken_over),
+        Ok(Ok(None)) if !state.kept.inside.is_empty() => {
             let elsewhere = "another machine may have it, or it was removed";
             Some(format!(
-                "its files are not there: there is no folder {shown} here ({elsewhere})"
+                "its files are not there: there is no folder {folder_text} here ({elsewhere})"
             ))
         }
         Ok(Ok(None)) => None,
-        Ok(Err(error)) => Some(format!("its files are not there: cannot copy {shown}: {error}")),
-        Err(error) => Some(format!("its files are not there: copying {shown} broke off: {error}")),
+        Ok(Err(error)) => Some(format!("its files are not there: cannot copy {folder_text}: {error}")),
+        Err(error) => Some(format!(
+            "its files are not there: copying {folder_text} broke off: {error}"
+        )),
     }
 }
 
@@ -66,17 +68,17 @@ pub(crate) async fn finish_copy(folders: Option<&Path>, fork: RunId, is_recorded
     left_folders::unmark(folders, fork);
 }
 
-fn in_words(taken: &TakenOver) -> Option<String> {
+fn in_words(taken_over: &TakenOver) -> Option<String> {
     let parts = [
-        (&taken.missing, "these files were not copied:"),
+        (&taken_over.missing, "these files were not copied:"),
         (
-            &taken.changed,
+            &taken_over.changed,
             "these files were changed since, and were copied in their present state:",
         ),
     ];
-    let said = parts.into_iter().filter(|(names, _)| !names.is_empty());
-    let words: Vec<String> = said
-        .map(|(names, what)| format!("{what} {}", names.in_words()))
+    let nonempty = parts.into_iter().filter(|(names, _)| !names.is_empty());
+    let words: Vec<String> = nonempty
+        .map(|(names, label)| format!("{label} {}", names.in_words()))
         .collect();
     (!words.is_empty()).then(|| words.join("; "))
 }
@@ -182,14 +184,14 @@ impl Written {
     /// Adds what `names` refer to in `folder`, the run folder. At that time it may have been somewhere else, but with
     /// the same name.
     fn add(&mut self, folder: &Path, names: &[String]) {
-        let called = folder.file_name();
+        let folder_name = folder.file_name();
         for name in names {
             let path = path_of(name);
             if folder.starts_with(&path) && folder != path {
                 self.around = true;
             }
             let mut parts = path.components();
-            if parts.any(|part| Some(part.as_os_str()) == called) {
+            if parts.any(|part| Some(part.as_os_str()) == folder_name) {
                 self.inside.insert(parts.as_path().to_owned());
             }
         }

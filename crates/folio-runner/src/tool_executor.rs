@@ -33,39 +33,45 @@ pub(crate) async fn work(
     all: Option<&Arc<Places>>,
     (tool, argument): (&str, &str),
     action: AskAction,
-    mut hands: WorkerContext,
+    mut worker_context: WorkerContext,
 ) -> ModelAnswer {
-    hands.context.allow();
+    worker_context.context.allow();
     let node_id = action.node.to_string();
     // The limit for an attempt applies to whoever does the task.
     let limit = action.attempt.unwrap_or(TIME).min(TIME);
-    let asked = request_of(action);
+    let model_request = request_of(action);
     let request = ToolRequest {
-        args: json!({argument: task_text(&asked)}),
-        request_id: asked.idempotency_key.clone(),
+        args: json!({argument: task_text(&model_request)}),
+        request_id: model_request.idempotency_key.clone(),
         tool: tool.to_owned(),
-        run_id: hands.run.to_string(),
+        run_id: worker_context.run.to_string(),
         node_id,
         attempt: 1,
         scratch_page_context: Vec::new(),
     };
-    let effect = hands
+    let effect = worker_context
         .registry
         .get(tool)
         .map_or(Effect::Opaque, |tool| tool.spec().effect);
-    let cancel = hands.context.cancel.clone();
+    let cancel = worker_context.context.cancel.clone();
     let _place = tokio::select! {
         biased;
         () = cancel.cancelled() => return ModelAnswer::Stopped,
         place = model.place(all) => place,
     };
     let began = Instant::now();
-    match within(limit, &cancel, hands.registry.call(&request, &hands.context)).await {
+    match within(
+        limit,
+        &cancel,
+        worker_context.registry.call(&request, &worker_context.context),
+    )
+    .await
+    {
         Ended::Answered(response) => {
             let is_late = began.elapsed() >= limit;
             match response.error.as_ref().filter(|_| is_late) {
                 Some(error) => failed(model, ModelFailureKind::Unknown, &late(limit, &error.message)),
-                None => read(*response, &asked, model, effect),
+                None => read(*response, &model_request, model, effect),
             }
         }
         Ended::Stopped => ModelAnswer::Stopped,
@@ -73,13 +79,13 @@ pub(crate) async fn work(
     }
 }
 
-/// The message that the tool was stopped because its time was over, with what it `said` about that.
-fn late(limit: Duration, said: &str) -> String {
-    let colon = if said.is_empty() { "" } else { ": " };
-    format!("it took longer than the {limit:?} that its task allows, and was stopped{colon}{said}")
+/// The message that the tool was stopped because its time was over, with what it `detail` about that.
+fn late(limit: Duration, detail: &str) -> String {
+    let colon = if detail.is_empty() { "" } else { ": " };
+    format!("it took longer than the {limit:?} that its task allows, and was stopped{colon}{detail}")
 }
 
-fn read(response: ToolResponse, asked: &Request, model: &RunnerModel, effect: Effect) -> ModelAnswer {
+fn read(response: ToolResponse, request: &Request, model: &RunnerModel, effect: Effect) -> ModelAnswer {
     let Some(error) = response.error else {
         let reply = Reply {
             text: text_of(&response.outputs),
@@ -88,7 +94,7 @@ fn read(response: ToolResponse, asked: &Request, model: &RunnerModel, effect: Ef
             // The tool does not report its usage.
             usage: None,
         };
-        model.model.observe_reply(asked, &reply);
+        model.model.observe_reply(request, &reply);
         return answer_of(reply, model);
     };
     let kind = match error.kind {
@@ -110,8 +116,8 @@ fn never_began(code: &str, effect: Effect) -> bool {
     matches!(code, "mcp_server_unavailable" | "not_started") && !effect.may_be_repeated()
 }
 
-fn failed(model: &RunnerModel, kind: ModelFailureKind, why: &str) -> ModelAnswer {
-    let message = format!("{} did not answer: {why}", model.name);
+fn failed(model: &RunnerModel, kind: ModelFailureKind, reason: &str) -> ModelAnswer {
+    let message = format!("{} did not answer: {reason}", model.name);
     ModelAnswer::Failed(ModelFailure::new(kind, message))
 }
 

@@ -105,9 +105,9 @@ impl Watch {
     pub async fn next(&mut self) -> Result<Option<Vec<(Timestamp, Event)>>, RunnerError> {
         let mut seen = self.head;
         loop {
-            let (news, is_whole) = self.part().await?;
-            if !news.is_empty() {
-                return Ok(Some(news));
+            let (events, is_whole) = self.part().await?;
+            if !events.is_empty() {
+                return Ok(Some(events));
             }
             if !is_whole {
                 continue;
@@ -126,9 +126,9 @@ impl Watch {
     ///
     /// `Store` or `Journal`.
     pub async fn read(&mut self) -> Result<Vec<(Timestamp, Event)>, RunnerError> {
-        let mut news = Vec::new();
-        self.each_part(|more| news.extend(more)).await?;
-        Ok(news)
+        let mut events = Vec::new();
+        self.each_part(|more| events.extend(more)).await?;
+        Ok(events)
     }
 
     /// Applies everything that has happened since the last read, without waiting. Keeps only a part of it in memory at
@@ -144,8 +144,8 @@ impl Watch {
     /// Passes everything that has happened since the last read to `take`, part by part.
     async fn each_part(&mut self, mut take: impl FnMut(Vec<(Timestamp, Event)>)) -> Result<(), RunnerError> {
         loop {
-            let (news, is_whole) = self.part().await?;
-            take(news);
+            let (events, is_whole) = self.part().await?;
+            take(events);
             if is_whole {
                 return Ok(());
             }
@@ -160,13 +160,13 @@ impl Watch {
     }
 
     /// Applies the next events up to commit `until`, which belongs to this run (of very many, the first part), and
-    /// passes each to `each` as soon as it is applied. What was read beyond it is applied, too, unless it `has_to_end`
+    /// passes each to `visit` as soon as it is applied. What was read beyond it is applied, too, unless it `has_to_end`
     /// there.
     pub(crate) async fn part_until(
         &mut self,
         until: Seq,
         has_to_end: impl Fn() -> bool,
-        each: impl FnMut(&Run, Timestamp, &Event),
+        visit: impl FnMut(&Run, Timestamp, &Event),
     ) -> Result<(), RunnerError> {
         let mut bytes = JOURNAL_PART_BYTES;
         let mut journal = self.fetch(bytes).await?;
@@ -175,7 +175,7 @@ impl Watch {
             bytes = (bytes / SMALLER).max(1);
             journal = self.fetch(bytes).await?;
         }
-        self.take(&journal, each)?;
+        self.take(&journal, visit)?;
         if journal.events.is_empty() {
             self.head = self.head.max(until);
         }
@@ -187,7 +187,7 @@ impl Watch {
         Ok(journal.await?)
     }
 
-    fn take(&mut self, journal: &Journal, mut each: impl FnMut(&Run, Timestamp, &Event)) -> Result<(), RunnerError> {
+    fn take(&mut self, journal: &Journal, mut visit: impl FnMut(&Run, Timestamp, &Event)) -> Result<(), RunnerError> {
         let run = self.run.id();
         for (at, event) in &journal.events {
             self.run
@@ -195,7 +195,7 @@ impl Watch {
                 .map_err(|source| RunnerError::Journal { run, source })?;
             self.at = Some(*at);
             self.events += 1;
-            each(&self.run, *at, event);
+            visit(&self.run, *at, event);
         }
         self.head = self.head.max(journal.head);
         self.bytes += journal.bytes;

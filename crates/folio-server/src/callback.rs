@@ -44,25 +44,25 @@ impl Callback {
     /// if it did not return within `time`.
     pub async fn wait_for_redirect(self, time: Duration) -> Option<String> {
         let (sender, mut receiver) = mpsc::channel(1);
-        let (is_over, over) = oneshot::channel::<()>();
+        let (shutdown_sender, shutdown) = oneshot::channel::<()>();
         let routes = Router::new().fallback(came).with_state(sender);
-        let serving = axum::serve(self.listener, routes).with_graceful_shutdown(async move { drop(over.await) });
-        let mut serving = tokio::spawn(serving.into_future());
-        let came = tokio::time::timeout(time, receiver.recv()).await;
-        drop(is_over);
+        let server = axum::serve(self.listener, routes).with_graceful_shutdown(async move { drop(shutdown.await) });
+        let mut server = tokio::spawn(server.into_future());
+        let received = tokio::time::timeout(time, receiver.recv()).await;
+        drop(shutdown_sender);
         // The browser still has to get the answer.
-        if tokio::time::timeout(GOODBYE, &mut serving).await.is_err() {
-            serving.abort();
+        if tokio::time::timeout(GOODBYE, &mut server).await.is_err() {
+            server.abort();
         }
-        let uri: Uri = came.ok().flatten()?;
+        let uri: Uri = received.ok().flatten()?;
         Some(format!("http://{}{uri}", self.address))
     }
 }
 
 async fn came(State(sender): State<mpsc::Sender<Uri>>, uri: Uri) -> (StatusCode, &'static str) {
     let query = uri.query().unwrap_or_default();
-    let has = |name: &str| query.split('&').any(|pair| pair.starts_with(name));
-    if uri.path() != PATH || !(has("code=") || has("error=")) {
+    let has_field = |name: &str| query.split('&').any(|pair| pair.starts_with(name));
+    if uri.path() != PATH || !(has_field("code=") || has_field("error=")) {
         return (StatusCode::NOT_FOUND, "There is nothing here.\n");
     }
     let _already_came = sender.try_send(uri);

@@ -91,8 +91,8 @@ impl Driving {
             Problem::new(StatusCode::TOO_MANY_REQUESTS, "runs_busy", detail)
                 .hint("wait until one of them has ended, then start it again")
         };
-        let held = self.places.take(space).map_err(|why| {
-            refused(match why {
+        let slot = self.places.take(space).map_err(|reason| {
+            refused(match reason {
                 NoPlace::Full => "this server has reached its limit of runs, including those that only wait".to_owned(),
                 NoPlace::Share => {
                     "this space has its share of the runs of this server, including those that only wait".to_owned()
@@ -100,20 +100,20 @@ impl Driving {
             })
         })?;
         let mut by_space = self.by_space.lock();
-        let here = by_space.entry(space.clone()).or_insert_with(|| self.busy.part());
+        let space_busy = by_space.entry(space.clone()).or_insert_with(|| self.busy.part());
         let free = self.most.saturating_sub(self.busy.runs());
-        if !may_take(here.runs(), free, self.spaces.is_only_one()) {
+        if !may_take(space_busy.runs(), free, self.spaces.is_only_one()) {
             return Err(refused(match free {
                 0 => format!("{} runs are under way, the most that one server drives", self.most),
                 _ => format!(
                     "{} runs of this space are under way, its share of the server",
-                    here.runs()
+                    space_busy.runs()
                 ),
             }));
         }
         Ok(RunSlot {
-            busy: here.begin(),
-            _held: held,
+            busy: space_busy.begin(),
+            _held: slot,
         })
     }
 
@@ -121,15 +121,15 @@ impl Driving {
     /// Returns `None` if the run is driven here already.
     pub(crate) fn drive(&self, runner: Runner, id: RunId, by: Actor, place: RunSlot) -> Option<CancelOnDrop> {
         // Held until the run is in the list, since two requests with one key may be answered at the same time.
-        let named = (runner.workspace().space().clone(), id);
+        let key = (runner.workspace().space().clone(), id);
         let mut runs = self.runs.lock();
-        runs.retain(|(.., driven)| !driven.is_finished());
-        if runs.iter().any(|(run, ..)| *run == named) {
+        runs.retain(|(.., task)| !task.is_finished());
+        if runs.iter().any(|(run, ..)| *run == key) {
             return None;
         }
-        let taken_back = CancellationToken::new();
-        let token = taken_back.clone();
-        let driven = tokio::spawn(async move {
+        let cancel = CancellationToken::new();
+        let token = cancel.clone();
+        let task = tokio::spawn(async move {
             // Both parts are named: a part that is not would be dropped at once.
             let RunSlot { busy, _held } = place;
             let stopping = Box::pin(async {
@@ -139,8 +139,8 @@ impl Driving {
             // The journal has the outcome of the run, or that nobody drives it any more.
             driven(Box::pin(runner.ensure_driven_to_end(id, &busy)), stopping).await;
         });
-        runs.push((named, taken_back.clone(), driven));
-        Some(CancelOnDrop(taken_back.drop_guard()))
+        runs.push((key, cancel.clone(), task));
+        Some(CancelOnDrop(cancel.drop_guard()))
     }
 
     /// Records a run with `recording` and drives it until it ends, in the name of `by`. Once begun, both are completed
@@ -188,7 +188,7 @@ impl Driving {
     pub(crate) fn is_driving(&self, space: &SpaceName, id: RunId) -> bool {
         let runs = self.runs.lock();
         runs.iter()
-            .any(|((of, run), _, driven)| of == space && *run == id && !driven.is_finished())
+            .any(|((run_space, run), _, task)| run_space == space && *run == id && !task.is_finished())
     }
 
     /// Waits up to five seconds for the runs that were taken back. Then `runner`, and with it those that it made for
@@ -197,8 +197,8 @@ impl Driving {
     /// driven here any more.
     pub(crate) async fn wind_down(&self, runner: &Runner) {
         let runs = std::mem::take(&mut *self.runs.lock());
-        let (taken_back, others): (Vec<_>, _) = runs.into_iter().partition(|(_, token, _)| token.is_cancelled());
-        ended_within(GRACE, taken_back).await;
+        let (cancelled, others): (Vec<_>, _) = runs.into_iter().partition(|(_, token, _)| token.is_cancelled());
+        ended_within(GRACE, cancelled).await;
         runner.leave();
         // Runs that workers drive are only waited for here, so there is nothing to end.
         let time = if runner.has_dispatcher() { Duration::ZERO } else { GRACE };
@@ -208,10 +208,10 @@ impl Driving {
 
 /// Waits up to `time` until nobody drives `runs`, and aborts those that are still driven then.
 async fn ended_within(time: Duration, runs: Vec<DrivenRun>) {
-    let driven: Vec<_> = runs.iter().map(|(.., driven)| driven.abort_handle()).collect();
-    let mut ended = pin!(join_all(runs.into_iter().map(|(.., driven)| driven)));
+    let handles: Vec<_> = runs.iter().map(|(.., task)| task.abort_handle()).collect();
+    let mut ended = pin!(join_all(runs.into_iter().map(|(.., task)| task)));
     if tokio::time::timeout(time, &mut ended).await.is_err() {
-        driven.iter().for_each(tokio::task::AbortHandle::abort);
+        handles.iter().for_each(tokio::task::AbortHandle::abort);
         let _broken_off = ended.await;
     }
 }
@@ -221,13 +221,13 @@ async fn run_to_completion<T: Send + 'static>(work: Pin<Box<dyn Future<Output = 
     // Nobody aborts this task, so it can only panic.
     tokio::spawn(work)
         .await
-        .unwrap_or_else(|broken| std::panic::resume_unwind(broken.into_panic()))
+        .unwrap_or_else(|join_error| std::panic::resume_unwind(join_error.into_panic()))
 }
 
 /// Waits for the end of `driving`, or until `stopping` reports that the run could not be cancelled. Both are polled all
 /// the while, since each may hold what the other one needs (decision 0096).
 async fn driven(driving: impl Future, stopping: impl Future<Output = bool>) {
-    let given_up = async {
+    let stopped = async {
         if stopping.await {
             // The cancelled run comes to its end.
             std::future::pending::<()>().await;
@@ -235,7 +235,7 @@ async fn driven(driving: impl Future, stopping: impl Future<Output = bool>) {
     };
     tokio::select! {
         _ended = driving => {}
-        () = given_up => {}
+        () = stopped => {}
     }
 }
 

@@ -27,13 +27,18 @@ const HEAD_MAX: Duration = Duration::from_secs(30);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// Answers with `router` until `stop` is ready, and then until the requests that are being answered are done. At most
-/// `most` connections are open at once: one more takes the place of the connection that has been idle for longest, or
+/// `max_connections` connections are open at once: one more takes the place of the connection that has been idle for longest, or
 /// waits until one is idle.
-pub(crate) async fn serve(listener: TcpListener, router: Router, most: usize, stop: impl Future<Output = ()>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    max_connections: usize,
+    stop: impl Future<Output = ()>,
+) {
     // Without this, each connection would get its own copy of the table of routes.
     let router: Router = router.with_state(());
     let (ending, _) = watch::channel(());
-    let places = Places::of(most);
+    let places = Places::of(max_connections);
     let mut stop = pin!(stop);
     loop {
         let accepted = async {
@@ -63,7 +68,7 @@ async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch
     let (live, owed) = (Flag::default(), Flag::default());
     let line = Line::new(stream, live.clone(), owed.clone());
     let router = TowerToHyperService::new(router);
-    let answered = service_fn(|request| {
+    let service = service_fn(|request| {
         let (answer, live, working) = (router.call(request), live.clone(), place.working());
         live.set(false);
         async move {
@@ -75,22 +80,22 @@ async fn answer(stream: TcpStream, place: Place, router: Router, mut ends: watch
             }))
         }
     });
-    let serving = http1::Builder::new()
+    let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_MAX)
         // A client that closes its side after the request still waits for the answer.
         .half_close(true)
-        .serve_connection(TokioIo::new(line), answered);
-    let mut serving = pin!(serving);
+        .serve_connection(TokioIo::new(line), service);
+    let mut connection = pin!(connection);
     tokio::select! {
-        _broken = serving.as_mut() => return,
+        _broken = connection.as_mut() => return,
         _ended = ends.changed() => {}
         // The place is closed only if the client has received everything that was written.
         () = place.wait_until_needed() => if place.is_idle() && !owed.is_set() { return },
     }
     // The answer in progress is completed, and no further request is accepted here.
-    serving.as_mut().graceful_shutdown();
-    let _broken = serving.await;
+    connection.as_mut().graceful_shutdown();
+    let _broken = connection.await;
 }
 
 /// Returns whether an answer with this head is a stream of events.

@@ -239,18 +239,18 @@ impl Server {
             router = router.merge(mcp);
         }
         let router = http::guarded(router, pages, access, metrics);
-        let told = async move {
+        let shutdown_signal = async move {
             shutdown.await;
             stop.send_replace(true);
             conversations.cancel();
         };
-        let serving = listen::serve(self.listener, router, self.options.connections, told);
+        let server = listen::serve(self.listener, router, self.options.connections, shutdown_signal);
         let grace_is_over = async move {
             wait_until_stopping(stopping).await;
             tokio::time::sleep(GRACE).await;
         };
         tokio::select! {
-            () = serving => {}
+            () = server => {}
             () = grace_is_over => {}
         }
         self.driving.wind_down(runner).await;
@@ -261,5 +261,5 @@ impl Server {
 /// Returns when the server was told to stop or no longer exists.
 pub(crate) async fn wait_until_stopping(mut stopping: watch::Receiver<bool>) {
     // An error means that the sender is gone, and with it the server.
-    let _ = stopping.wait_for(|told| *told).await.is_ok();
+    let _ = stopping.wait_for(|is_stopping| *is_stopping).await.is_ok();
 }

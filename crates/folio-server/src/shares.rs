@@ -51,14 +51,14 @@ impl Places {
 
     /// Takes a place for `space`.
     pub(crate) fn take(&self, space: &SpaceName) -> Result<Place, NoPlace> {
-        let mut held = self.held.lock();
-        let free = self.most.saturating_sub(held.values().sum());
-        let here = held.get(space).copied().unwrap_or_default();
-        if !may_take(here, free, self.spaces.is_only_one()) {
+        let mut counts = self.held.lock();
+        let free = self.most.saturating_sub(counts.values().sum());
+        let count = counts.get(space).copied().unwrap_or_default();
+        if !may_take(count, free, self.spaces.is_only_one()) {
             return Err(if free == 0 { NoPlace::Full } else { NoPlace::Share });
         }
-        held.insert(space.clone(), here + 1);
-        drop(held);
+        counts.insert(space.clone(), count + 1);
+        drop(counts);
         Ok(Place {
             of: self.clone(),
             space: space.clone(),
@@ -74,11 +74,11 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut held = self.of.held.lock();
-        if let Some(count) = held.get_mut(&self.space) {
+        let mut counts = self.of.held.lock();
+        if let Some(count) = counts.get_mut(&self.space) {
             *count -= 1;
             if *count == 0 {
-                held.remove(&self.space);
+                counts.remove(&self.space);
             }
         }
     }

@@ -79,7 +79,7 @@ pub(crate) fn inputs_of(
         let Some(Value::String(path)) = inputs.get(name).or(spec.default.as_ref()) else {
             continue;
         };
-        let outside = || {
+        let outside_error = || {
             let message = match folder {
                 Some(folder) => {
                     let folder = folder.display();
@@ -91,12 +91,12 @@ pub(crate) fn inputs_of(
         };
         let folder = folder
             .and_then(|folder| folder.canonicalize().ok())
-            .ok_or_else(outside)?;
-        let found = folder.join(path).canonicalize().map_err(|_| outside())?;
+            .ok_or_else(outside_error)?;
+        let found = folder.join(path).canonicalize().map_err(|_| outside_error())?;
         if !found.starts_with(&folder) {
-            return Err(outside());
+            return Err(outside_error());
         }
-        let text = found.into_os_string().into_string().map_err(|_| outside())?;
+        let text = found.into_os_string().into_string().map_err(|_| outside_error())?;
         inputs.insert(name.clone(), Value::String(text));
     }
     Ok(inputs)

@@ -106,11 +106,11 @@ fn entry_of(change: &Change) -> Option<EntryId> {
 /// The record of commit `seq`, of which only the numbers of `entries` are left. It is merged with the records of
 /// neighbouring commits of which the same is true.
 pub(crate) fn folded(seq: Seq, entries: u64, before: Option<Folded>, after: Option<Folded>) -> Record {
-    let of = |neighbour: Option<Folded>| neighbour.map_or(0, |folded| folded.entries);
+    let entries_of = |neighbour: Option<Folded>| neighbour.map_or(0, |folded| folded.entries);
     Record {
         folded: Some(Folded {
             from: before.map_or(seq, |folded| folded.from),
-            entries: entries + of(before) + of(after),
+            entries: entries + entries_of(before) + entries_of(after),
         }),
         ..Record::of(Vec::new())
     }

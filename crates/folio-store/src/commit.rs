@@ -176,8 +176,8 @@ impl Asking<'_> {
     pub fn under(&self, key: &str, parts: &[&[u8]]) -> RequestKey {
         let actor = self.actor.to_string();
         // Without a token the key is the same as before tokens existed.
-        let whose = [self.verb, self.place, &actor, key].into_iter().chain(self.token);
-        let digest = HEXLOWER.encode(&digest_of(whose.map(str::as_bytes)));
+        let identity = [self.verb, self.place, &actor, key].into_iter().chain(self.token);
+        let digest = HEXLOWER.encode(&digest_of(identity.map(str::as_bytes)));
         RequestKey::new(format!("{}:{digest}", self.surface), key, parts)
     }
 }

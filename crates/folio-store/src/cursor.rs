@@ -153,14 +153,14 @@ impl RebuildScope {
         }
     }
 
-    /// Whether the page, which has `items` so far, is full before any entry of `some` comes.
-    pub(crate) fn ends_before<T>(&self, some: &[T], items: &[Entry], number: impl Fn(&T) -> u64) -> bool {
+    /// Whether the page, which has `items` so far, is full before any entry of `chunk` comes.
+    pub(crate) fn ends_before<T>(&self, chunk: &[T], items: &[Entry], number: impl Fn(&T) -> u64) -> bool {
         let last = items
             .last()
             .filter(|_| self.after.is_some() && items.len() >= self.limit);
         last.is_some_and(|last| match self.order {
-            Order::Oldest => some.first().is_some_and(|first| number(first) > last.handle.0),
-            _ => some.last().is_some_and(|first| number(first) < last.handle.0),
+            Order::Oldest => chunk.first().is_some_and(|first| number(first) > last.handle.0),
+            _ => chunk.last().is_some_and(|first| number(first) < last.handle.0),
         })
     }
 }

@@ -80,7 +80,7 @@ impl Revisions {
 
     /// Which fields were changed after version `base`, each with the version that last changed it.
     pub(crate) fn changed_since(&self, base: u32) -> HashMap<&'static str, u32> {
-        changed_in(self.made.iter().map(|made| (&made.change, made.version)), base)
+        changed_in(self.made.iter().map(|patch| (&patch.change, patch.version)), base)
     }
 }
 
@@ -105,9 +105,9 @@ pub(crate) fn changed_last(found: &Entry, commit: &LogRow) -> Option<HashMap<&'s
     ))
 }
 
-fn changed_in<'c>(made: impl Iterator<Item = (&'c Change, u32)>, base: u32) -> HashMap<&'static str, u32> {
+fn changed_in<'c>(patches: impl Iterator<Item = (&'c Change, u32)>, base: u32) -> HashMap<&'static str, u32> {
     let mut changed_in = HashMap::new();
-    for (change, version) in made.filter(|(_, version)| *version > base) {
+    for (change, version) in patches.filter(|(_, version)| *version > base) {
         if let Change::PatchEntry { fields, .. } = change {
             changed_in.extend(fields.iter().map(|field| (field.field(), version)));
         }

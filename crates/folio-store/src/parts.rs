@@ -40,8 +40,8 @@ pub struct CommittedParts {
 /// The two ends of a write in parts.
 #[must_use]
 pub fn in_parts() -> (Giving, Parts) {
-    let (giving, parts) = mpsc::channel(WAITING_MAX);
-    (Giving(giving), Parts(parts))
+    let (sender, parts) = mpsc::channel(WAITING_MAX);
+    (Giving(sender), Parts(parts))
 }
 
 impl Giving {

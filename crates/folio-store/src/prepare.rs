@@ -138,9 +138,9 @@ fn fields_json(change: &Change) -> Result<Option<String>, StoreError> {
     }
 }
 
-fn json(what: &str, value: &impl Serialize) -> Result<String, StoreError> {
+fn json(label: &str, value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
-        .map_err(|error| StoreError::Invalid(format!("{what} cannot be written as JSON: {error}")))
+        .map_err(|error| StoreError::Invalid(format!("{label} cannot be written as JSON: {error}")))
 }
 
 fn check_record(record: &Record) -> Result<(), StoreError> {

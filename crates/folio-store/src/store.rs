@@ -494,12 +494,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     async fn watched(&self, space: &SpaceName, query: &WatchQuery) -> Result<WatchAnswer, StoreError>;
 
     /// The number of observations of `space` that are neither archived nor expired at `now`. Counts no further than
-    /// `most`.
+    /// `limit`.
     ///
     /// # Errors
     ///
     /// `Unavailable` or `Corrupt`.
-    async fn live_observations(&self, space: &SpaceName, now: Timestamp, most: u64) -> Result<u64, StoreError>;
+    async fn live_observations(&self, space: &SpaceName, now: Timestamp, limit: u64) -> Result<u64, StoreError>;
 
     /// Makes the stored data of `space` smaller. Answers stay the same, except for tombstones that are dropped.
     ///

@@ -40,7 +40,7 @@ impl Position {
     pub(crate) fn can_be_written(&self) -> bool {
         match self {
             Self::After(_) => true,
-            Self::Given(given) => given.len() < GIVEN_MAX,
+            Self::Given(numbers) => numbers.len() < GIVEN_MAX,
         }
     }
 }
@@ -50,7 +50,7 @@ impl Cursor {
     pub(crate) fn to_text(&self, binding: &str) -> String {
         let position = match &self.position {
             Position::After(number) => number.to_string(),
-            Position::Given(given) => format!("g{}", packed(given)),
+            Position::Given(numbers) => format!("g{}", packed(numbers)),
         };
         let at = self.at.map(|at| format!(".{}", at.as_nanos())).unwrap_or_default();
         format!("{binding}.{}.{position}{at}", self.as_of)
@@ -64,7 +64,7 @@ impl Cursor {
         let at = at_of(at).ok_or_else(malformed)?;
         let as_of = as_of.parse().map(Seq).map_err(|_| malformed())?;
         let position = match position.strip_prefix('g') {
-            Some(given) => unpacked(given).map(Position::Given),
+            Some(packed_numbers) => unpacked(packed_numbers).map(Position::Given),
             None => position.parse().ok().map(Position::After),
         };
         let position = position.ok_or_else(malformed)?;
@@ -127,21 +127,21 @@ pub(crate) fn part(hits: Vec<Hit>, from: Option<Position>, query: &EntryQuery) -
         None => true,
         Some(Position::After(number)) if query.order == Order::Oldest => hit.place.number() > *number,
         Some(Position::After(number)) => hit.place.number() < *number,
-        Some(Position::Given(given)) => !given.contains(&hit.place.number()),
+        Some(Position::Given(given_numbers)) => !given_numbers.contains(&hit.place.number()),
     };
     let mut part: Vec<_> = hits.into_iter().filter(is_left).take(limit + 1).collect();
-    let goes_on = part.len() > limit;
+    let has_more = part.len() > limit;
     part.truncate(limit);
     let mut numbers = part.iter().map(|hit| hit.place.number());
     let next = match (query.order, from) {
         (Order::Newest | Order::Oldest, _) => numbers.next_back().map(Position::After),
-        (_, Some(Position::Given(mut given))) => {
-            given.extend(numbers);
-            Some(Position::Given(given))
+        (_, Some(Position::Given(mut given_numbers))) => {
+            given_numbers.extend(numbers);
+            Some(Position::Given(given_numbers))
         }
         _ => Some(Position::Given(numbers.collect())),
     };
-    let next = next.filter(|next| goes_on && next.can_be_written());
+    let next = next.filter(|next| has_more && next.can_be_written());
     (part, next)
 }
 

@@ -99,14 +99,14 @@ impl<'t> SearchTexts<'t> {
         let kept = plain(kept);
         let mut chars = kept.chars();
         // A combining mark may have been cut off the last character, which makes it a different character.
-        let ends = [kept.as_str(), chars.next_back().map_or("", |_| chars.as_str())];
-        let says = |end: &str, beginning: &str| {
+        let endings = [kept.as_str(), chars.next_back().map_or("", |_| chars.as_str())];
+        let overlaps = |end: &str, beginning: &str| {
             let longest = beginning.len().min(end.len());
             (LEAST..=longest).any(|length| end.as_bytes().ends_with(&beginning.as_bytes()[..length]))
         };
         self.beginnings
             .iter()
-            .any(|beginning| ends.iter().any(|end| says(end, beginning)))
+            .any(|beginning| endings.iter().any(|end| overlaps(end, beginning)))
     }
 
     /// Whether any of the texts occurs in `bytes`.
@@ -142,12 +142,12 @@ pub(crate) fn unescaped(line: &str) -> String {
         // Two escapes make one character beyond the first 65,536.
         let code = [12, 6, 2].into_iter().find_map(|length| {
             let code = rest.get(before.len()..before.len() + length)?;
-            let said: String = serde_json::from_str(&format!("\"{code}\"")).ok()?;
-            (said.chars().count() == 1).then_some((said, length))
+            let decoded: String = serde_json::from_str(&format!("\"{code}\"")).ok()?;
+            (decoded.chars().count() == 1).then_some((decoded, length))
         });
         match code {
-            Some((said, length)) => {
-                text.push_str(&said);
+            Some((decoded, length)) => {
+                text.push_str(&decoded);
                 rest = &rest[before.len() + length..];
             }
             None => {

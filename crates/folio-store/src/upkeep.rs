@@ -87,8 +87,8 @@ pub struct Residue {
 }
 
 /// The number by which a row names what is watched for. These numbers are stored.
-pub(crate) fn watch_code(what: Watch) -> Result<i64, StoreError> {
-    Ok(match what {
+pub(crate) fn watch_code(watch: Watch) -> Result<i64, StoreError> {
+    Ok(match watch {
         Watch::Live => 1,
         Watch::Resolved => 2,
         Watch::Ending => 3,

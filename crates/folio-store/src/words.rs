@@ -174,9 +174,9 @@ pub(crate) struct Group {
 
 impl Expression {
     /// All of `words`, or any.
-    pub(crate) fn of(words: &[Vec<String>], how: TextMatch) -> Self {
+    pub(crate) fn of(words: &[Vec<String>], text_match: TextMatch) -> Self {
         let words = words.to_vec();
-        Self(vec![Group { words, how }])
+        Self(vec![Group { words, how: text_match }])
     }
 
     fn and(mut self, other: Self) -> Self {

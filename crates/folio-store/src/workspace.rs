@@ -228,12 +228,12 @@ impl Workspace {
         &self.stages
     }
 
-    /// Returns the same workspace for one request: commits under the key of `asked` record what was requested. If
+    /// Returns the same workspace for one request: commits under the key of `request_key` record what was requested. If
     /// something else was written under that key before, the write is refused with `KeyReused`.
     #[must_use]
-    pub fn asked_under(&self, asked: RequestKey) -> Self {
+    pub fn asked_under(&self, request_key: RequestKey) -> Self {
         Self {
-            asked: Some(Arc::new(asked)),
+            asked: Some(Arc::new(request_key)),
             ..self.clone()
         }
     }

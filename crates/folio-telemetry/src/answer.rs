@@ -22,11 +22,11 @@ impl Refused {
             (1, Value::Bytes(partial)) => Some(partial),
             _ => None,
         })?;
-        let (mut spans, mut said) = (0, String::new());
+        let (mut spans, mut message) = (0, String::new());
         for field in fields(partial) {
             match field {
                 (1, Value::Number(number)) => spans = number,
-                (2, Value::Bytes(text)) => said = String::from_utf8_lossy(text).into_owned(),
+                (2, Value::Bytes(text)) => message = String::from_utf8_lossy(text).into_owned(),
                 _ => {}
             }
         }
@@ -34,11 +34,11 @@ impl Refused {
         let spans = u64::try_from(i64::try_from(spans).ok()?)
             .ok()
             .filter(|spans| *spans > 0)?;
-        let said: String = said.chars().filter(|c| !c.is_control()).take(SAID_MAX).collect();
-        let reason = if said.is_empty() {
+        let message: String = message.chars().filter(|c| !c.is_control()).take(SAID_MAX).collect();
+        let reason = if message.is_empty() {
             "it refuses some of them".to_owned()
         } else {
-            format!("it refuses some of them: {said}")
+            format!("it refuses some of them: {message}")
         };
         Some(Self { spans, reason })
     }

@@ -63,18 +63,18 @@ impl Client {
             // The exporter adds the headers of the environment, whatever address it was given.
             HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"))])
         };
-        let asked = self.inner.post(parts.uri.to_string()).headers(headers);
-        let asked = asked.timeout(self.within).body(body).send().await;
-        let mut answer = asked.map_err(|error| self.in_words(error))?;
+        let outgoing = self.inner.post(parts.uri.to_string()).headers(headers);
+        let sent = outgoing.timeout(self.within).body(body).send().await;
+        let mut answer = sent.map_err(|error| self.in_words(error))?;
         let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
-        let mut said = Vec::new();
-        while let Some(piece) = answer.chunk().await.map_err(|error| self.in_words(error))? {
-            said.extend_from_slice(&piece);
-            if said.len() > ANSWER_BYTES_MAX {
+        let mut response_body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(|error| self.in_words(error))? {
+            response_body.extend_from_slice(&chunk);
+            if response_body.len() > ANSWER_BYTES_MAX {
                 return Err(format!("it answers with more than {ANSWER_BYTES_MAX} bytes"));
             }
         }
-        let mut response = Response::new(Bytes::from(said));
+        let mut response = Response::new(Bytes::from(response_body));
         *response.status_mut() = status;
         *response.headers_mut() = headers;
         Ok(response)
@@ -97,8 +97,8 @@ pub(crate) fn late(within: Duration) -> String {
 #[async_trait]
 impl HttpClient for Client {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let answered = self.send(request).await;
-        *self.last.lock() = match &answered {
+        let outcome = self.send(request).await;
+        *self.last.lock() = match &outcome {
             Ok(response) if response.status().is_success() => Came {
                 failure: None,
                 refused: Refused::of(response.body()),
@@ -112,6 +112,6 @@ impl HttpClient for Client {
                 refused: None,
             },
         };
-        Ok(answered?)
+        Ok(outcome?)
     }
 }

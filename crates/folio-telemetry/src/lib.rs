@@ -139,9 +139,9 @@ impl Telemetry {
         let is_late = tokio::time::timeout(patience, finishing).await.is_err();
         let counts = &self.shared.counts;
         let reason = if is_late {
-            let late = format!("the program waits only {} s for it when it ends", patience.as_secs());
+            let late_note = format!("the program waits only {} s for it when it ends", patience.as_secs());
             let last = self.shared.last.failure().or_else(|| counts.reason());
-            Some(last.map_or_else(|| late.clone(), |last| format!("{last} ({late})")))
+            Some(last.map_or_else(|| late_note.clone(), |last| format!("{last} ({late_note})")))
         } else {
             counts.reason()
         };
@@ -154,14 +154,14 @@ impl Telemetry {
 }
 
 impl Observer for Telemetry {
-    fn drive_started(&self, beside: DriveFollower) {
+    fn drive_started(&self, follower: DriveFollower) {
         let Some(queue) = self.shared.queue.lock().clone() else {
             return;
         };
         let ending = self.shared.ending.subscribe();
         let mut readers = self.shared.readers.lock();
         while readers.try_join_next().is_some() {}
-        readers.spawn(read::read(beside, queue, ending));
+        readers.spawn(read::read(follower, queue, ending));
     }
 
     fn unreported_count(&self) -> Option<u64> {

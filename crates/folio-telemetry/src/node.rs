@@ -87,9 +87,9 @@ pub(crate) fn name(run: &Run, view: &NodeView<'_>) -> String {
     if !item.is_empty() {
         return format!("{STEP}{item}");
     }
-    let beside = view.parent.map(|parent| run.children(parent)).unwrap_or_default();
+    let siblings = view.parent.map(|parent| run.children(parent)).unwrap_or_default();
     let is_step = |node: &&NodeView<'_>| !matches!(node.kind, NodeKind::Action | NodeKind::RollUp);
-    let position = beside.iter().filter(is_step).position(|node| node.id == view.id);
+    let position = siblings.iter().filter(is_step).position(|node| node.id == view.id);
     format!("{STEP}-{}", position.map_or(0, |position| position + 1))
 }
 
@@ -112,8 +112,8 @@ fn tool_of(view: &NodeView<'_>) -> String {
 fn budget(purse: &Purse) -> impl Iterator<Item = KeyValue> + use<> {
     let limit = purse.limit;
     Dimension::ALL.into_iter().filter_map(move |dimension| {
-        let most = i64::try_from(limit.of(dimension)?).unwrap_or(i64::MAX);
-        Some(KeyValue::new(format!("{}{}", names::BUDGET, dimension.as_str()), most))
+        let max = i64::try_from(limit.of(dimension)?).unwrap_or(i64::MAX);
+        Some(KeyValue::new(format!("{}{}", names::BUDGET, dimension.as_str()), max))
     })
 }
 

@@ -44,8 +44,8 @@ impl Default for Counts {
 impl Counts {
     /// Returns the number of spans that are not known to be accepted, or that are lost.
     pub(crate) fn not_sent(&self) -> u64 {
-        let made = self.made.load(Ordering::Relaxed);
-        made.saturating_sub(self.sent()).max(self.lost())
+        let created = self.made.load(Ordering::Relaxed);
+        created.saturating_sub(self.sent()).max(self.lost())
     }
 
     pub(crate) fn sent(&self) -> u64 {

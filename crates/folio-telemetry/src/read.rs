@@ -20,20 +20,20 @@ const AGAIN_AFTER_MAX: Duration = Duration::from_secs(5);
 
 /// Reads the journal of a run as far as it is driven here, and passes on the spans that end meanwhile. Spans that ended
 /// before were reported by whoever drove the run then, and later ones will be by whoever does.
-pub(crate) async fn read(mut beside: DriveFollower, queue: Queue, mut ending: watch::Receiver<bool>) {
-    let mut made = Spans::of(beside.run());
+pub(crate) async fn read(mut follower: DriveFollower, queue: Queue, mut ending: watch::Receiver<bool>) {
+    let mut run_spans = Spans::of(follower.run());
     let mut is_last = false;
     loop {
-        let is_given_up = beside.is_given_up();
+        let is_given_up = follower.is_given_up();
         let mut ended = VecDeque::new();
-        match part(&mut beside, &mut made, &mut ended, &queue).await {
-            Ok(true) if is_given_up => return hand_over(beside, made, ended, &queue).await,
+        match part(&mut follower, &mut run_spans, &mut ended, &queue).await {
+            Ok(true) if is_given_up => return hand_over(follower, run_spans, ended, &queue).await,
             Ok(true) => {
                 while !ended.is_empty() {
                     let room = tokio::select! {
                         biased;
                         room = queue.room() => room,
-                        () = beside.wait_until_given_up() => return hand_over(beside, made, ended, &queue).await,
+                        () = follower.wait_until_given_up() => return hand_over(follower, run_spans, ended, &queue).await,
                     };
                     if let Some(span) = ended.pop_front() {
                         queue.put(span, room);
@@ -43,7 +43,7 @@ pub(crate) async fn read(mut beside: DriveFollower, queue: Queue, mut ending: wa
             Ok(false) if is_given_up || is_last => return,
             Ok(false) => {
                 tokio::select! {
-                    () = beside.wait_for_more() => {}
+                    () = follower.wait_for_more() => {}
                     // Reads once more, for what has arrived since.
                     () = told_to_end(&mut ending) => is_last = true,
                 }
@@ -56,21 +56,23 @@ pub(crate) async fn read(mut beside: DriveFollower, queue: Queue, mut ending: wa
 /// Reads what there is, adds the spans that end in it to `ended`, and returns whether there was anything. The driver
 /// does not need to read what it wrote, so it does not notice that the store is unavailable.
 async fn part(
-    beside: &mut DriveFollower,
-    made: &mut Spans,
+    follower: &mut DriveFollower,
+    run_spans: &mut Spans,
     ended: &mut VecDeque<SpanData>,
     queue: &Queue,
 ) -> Result<bool, RunnerError> {
     let (before, mut pause, mut tries) = (ended.len(), AGAIN_AFTER, 0);
     loop {
-        let read = beside.read(|happened| take(made, &happened, ended)).await;
-        let is_away = read.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable);
+        let outcome = follower.read(|observed| take(run_spans, &observed, ended)).await;
+        let is_away = outcome
+            .as_ref()
+            .is_err_and(|error| error.kind() == ErrorKind::Unavailable);
         if !is_away || tries == TRIES {
             queue.count_ended(ended.len() - before);
             if tries > 0 {
                 queue.end_unread_journal();
             }
-            return read;
+            return outcome;
         }
         if tries == 0 {
             queue.begin_unread_journal();
@@ -81,19 +83,19 @@ async fn part(
     }
 }
 
-fn take(made: &mut Spans, happened: &ObservedEvent<'_>, ended: &mut VecDeque<SpanData>) {
-    let spans = made.take(happened.run, happened.at, happened.event, happened.model);
-    if happened.is_of_this_drive {
+fn take(run_spans: &mut Spans, observed: &ObservedEvent<'_>, ended: &mut VecDeque<SpanData>) {
+    let spans = run_spans.take(observed.run, observed.at, observed.event, observed.model);
+    if observed.is_of_this_drive {
         ended.extend(spans);
     }
 }
 
 /// Reads the rest of a run that is no longer driven here, and lets go of the run: only its spans wait.
-async fn hand_over(mut beside: DriveFollower, mut made: Spans, mut ended: VecDeque<SpanData>, queue: &Queue) {
+async fn hand_over(mut follower: DriveFollower, mut run_spans: Spans, mut ended: VecDeque<SpanData>, queue: &Queue) {
     let mut kept = Kept::default();
     loop {
         ended.drain(..).for_each(|span| queue.keep(span, &mut kept));
-        match part(&mut beside, &mut made, &mut ended, queue).await {
+        match part(&mut follower, &mut run_spans, &mut ended, queue).await {
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => {
@@ -102,7 +104,7 @@ async fn hand_over(mut beside: DriveFollower, mut made: Spans, mut ended: VecDeq
             }
         }
     }
-    drop((beside, made));
+    drop((follower, run_spans));
     queue.put_kept(kept).await;
 }
 

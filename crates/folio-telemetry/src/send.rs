@@ -40,7 +40,7 @@ impl Sender {
             while batch.len() < BATCH {
                 let room = BATCH - batch.len();
                 match tokio::time::timeout_at(until, queue.recv_many(&mut batch, room)).await {
-                    Ok(more) if more > 0 => {}
+                    Ok(received) if received > 0 => {}
                     _ => break,
                 }
             }
@@ -50,7 +50,7 @@ impl Sender {
 
     async fn send_batch(&self, batch: Vec<SpanData>, queue: &mut mpsc::Receiver<SpanData>) {
         let count = batch.len() as u64;
-        let began = Instant::now();
+        let started = Instant::now();
         // The exporter retries for as long itself, but does not limit a request that is under way then.
         let why = match tokio::time::timeout(self.within, self.exporter.export(batch)).await {
             Ok(Ok(())) => {
@@ -68,7 +68,7 @@ impl Sender {
         };
         let why = self.last.failure().unwrap_or(why);
         let mut lost = count;
-        if began.elapsed() >= AWAY_AFTER.min(self.within) {
+        if started.elapsed() >= AWAY_AFTER.min(self.within) {
             self.counts.set_away(true);
             // Readers that wait for room get it as the queue empties, and do not wait again.
             let all = std::iter::from_fn(|| queue.try_recv().ok());

@@ -143,12 +143,12 @@ impl Spans {
     }
 
     fn attempt_failed(&mut self, node: NodeId, attempt: u32, code: &str, at: Timestamp) {
-        let said = vec![
+        let attributes = vec![
             KeyValue::new("exception.type", code.to_owned()),
             KeyValue::new(names::ATTEMPTS, i64::from(attempt)),
         ];
         let events = &mut self.failed.entry(node).or_default().events;
-        events.push(opentelemetry::trace::Event::new("exception", time(at), said, 0));
+        events.push(opentelemetry::trace::Event::new("exception", time(at), attributes, 0));
     }
 
     /// Returns the spans of questions that were still under way for a node that has ended: nobody waits for their

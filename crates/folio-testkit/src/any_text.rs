@@ -94,7 +94,7 @@ pub fn talk(text: &str) {
     let mut run = Run::new(RunId::derived(&["any text"]), Arc::new(Templates::new()));
     run.equip(Arc::new(equipment()));
     let (mut now, mut asked) = (Timestamp::from_millis(1_000), 0);
-    let begun = Event::RunStarted {
+    let started = Event::RunStarted {
         format: FORMAT,
         goal: "say something".to_owned(),
         plan: json!({"version": 1, "title": "say something", "criteria": ["it is said"], "steps": []}),
@@ -102,7 +102,7 @@ pub fn talk(text: &str) {
         deadline: None,
         run: serde_json::Value::Null,
     };
-    run.apply(now, &begun).expect("a run begins");
+    run.apply(now, &started).expect("a run begins");
     for _ in 0..STEPS_MAX {
         if run.result().is_some() {
             return;

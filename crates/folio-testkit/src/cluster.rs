@@ -128,16 +128,16 @@ fn folder() -> PathBuf {
     parent.join(format!("folio-cluster-{}-{number}", std::process::id()))
 }
 
-fn script(what: &str, folder: &Path) -> Command {
+fn script(action: &str, folder: &Path) -> Command {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/postgres/cluster.sh");
     let mut command = Command::new(path);
-    command.arg(what).arg(folder);
+    command.arg(action).arg(folder);
     command
 }
 
 fn done(mut command: Command) -> String {
     let done = command.output().expect("a script that can be started");
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{command:?}: {said}");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{command:?}: {stderr}");
     String::from_utf8_lossy(&done.stdout).trim().to_owned()
 }

@@ -202,8 +202,8 @@ impl FaultyStore {
 
     /// Waits if `work` is to be held.
     async fn is_let_on(&self, work: Work) {
-        let held = self.state().held.take_if(|(held, _)| *held == work);
-        if let Some((_, gate)) = held {
+        let held_work = self.state().held.take_if(|(held, _)| *held == work);
+        if let Some((_, gate)) = held_work {
             gate.pass().await;
         }
     }
@@ -446,8 +446,8 @@ impl Store for FaultyStore {
         self.reach(READING)?.watched(space, query).await
     }
 
-    async fn live_observations(&self, space: &SpaceName, now: Timestamp, most: u64) -> Result<u64, StoreError> {
-        self.reach(READING)?.live_observations(space, now, most).await
+    async fn live_observations(&self, space: &SpaceName, now: Timestamp, limit: u64) -> Result<u64, StoreError> {
+        self.reach(READING)?.live_observations(space, now, limit).await
     }
 
     async fn compact(&self, space: &SpaceName, compaction: Compaction) -> Result<Compacted, StoreError> {

@@ -111,9 +111,9 @@ impl OAuthServer {
 }
 
 impl Known {
-    fn draw(&mut self, what: &str) -> String {
+    fn draw(&mut self, prefix: &str) -> String {
         self.count += 1;
-        format!("{what}-{}", self.count)
+        format!("{prefix}-{}", self.count)
     }
 
     fn give_out(&mut self) -> Value {
@@ -182,8 +182,8 @@ async fn token(State(server): State<OAuthServer>, body: String) -> Response {
     // A form body has the syntax of a query string.
     let form = format!("/?{body}").parse::<Uri>().ok();
     let form = form.and_then(|form| Query::<HashMap<String, String>>::try_from_uri(&form).ok());
-    let Query(asked) = form.unwrap_or_default();
-    let value = |name: &str| asked.get(name).cloned().unwrap_or_default();
+    let Query(fields) = form.unwrap_or_default();
+    let value = |name: &str| fields.get(name).cloned().unwrap_or_default();
     let mut known = server.known();
     known.asked.push(value("grant_type"));
     if known.is_away {

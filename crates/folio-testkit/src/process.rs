@@ -76,8 +76,8 @@ impl Process {
         loop {
             // If it was killed in the middle of a line, half of one may be left.
             let line = self.lines.next()?.ok()?;
-            if let Some((_, said)) = line.split_once("says: ") {
-                return Some(said.to_owned());
+            if let Some((_, message)) = line.split_once("says: ") {
+                return Some(message.to_owned());
             }
         }
     }

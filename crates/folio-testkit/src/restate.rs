@@ -235,9 +235,9 @@ impl Ports {
     /// Free ports for `count` servers. They are not reserved: another program may take one before its server does.
     fn free(count: usize) -> Vec<Self> {
         let bind = || TcpListener::bind("127.0.0.1:0").expect("a port");
-        let taken: Vec<[TcpListener; 3]> = (0..count).map(|_| [(); 3].map(|()| bind())).collect();
-        let number = |taken: &TcpListener| taken.local_addr().expect("its number").port();
-        let ports = taken.iter().map(|[fabric, ingress, admin]| Self {
+        let listeners: Vec<[TcpListener; 3]> = (0..count).map(|_| [(); 3].map(|()| bind())).collect();
+        let number = |listener: &TcpListener| listener.local_addr().expect("its number").port();
+        let ports = listeners.iter().map(|[fabric, ingress, admin]| Self {
             fabric: number(fabric),
             ingress: number(ingress),
             admin: number(admin),
@@ -280,7 +280,7 @@ fn program() -> String {
 
 /// Whether a request for `path` succeeds.
 fn is_well(port: u16, path: &str) -> bool {
-    let asked = || {
+    let request = || {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         write!(
@@ -291,5 +291,5 @@ fn is_well(port: u16, path: &str) -> bool {
         stream.read_exact(&mut answer)?;
         Ok::<_, std::io::Error>(answer)
     };
-    asked().is_ok_and(|answer| answer.ends_with(b" 200"))
+    request().is_ok_and(|answer| answer.ends_with(b" 200"))
 }

@@ -17,8 +17,8 @@ use crate::tool::{ToolRequest, ToolSpec};
 /// their kind: a template produces `"20"` where 20 is meant.
 pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, ToolError> {
     let empty = serde_json::Map::new();
-    let given = match args {
-        Value::Object(given) => given,
+    let fields = match args {
+        Value::Object(fields) => fields,
         Value::Null => &empty,
         other => {
             return Err(ToolError::invalid(format!(
@@ -29,19 +29,19 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
         }
     };
     if let Some(schema) = &spec.schema {
-        let converted = schema::check(&spec.name, schema, given)?;
+        let converted = schema::check(&spec.name, schema, fields)?;
         return Ok(converted.or_else(|| args.is_null().then_some(Value::Object(empty))));
     }
 
-    let mut wrong = Vec::new();
+    let mut mistakes = Vec::new();
     let mut converted = Vec::new();
     // Sorted by name, whatever the order in which they were given.
-    for (name, value) in given.iter().collect::<BTreeMap<_, _>>() {
+    for (name, value) in fields.iter().collect::<BTreeMap<_, _>>() {
         let Some(arg) = spec.args.iter().find(|arg| arg.name == *name) else {
             let names = spec.args.iter().map(|arg| arg.name.as_str());
-            let near = nearest(name, names.clone());
-            wrong.push(match near {
-                Some(near) => format!("there is no argument `{name}`: did you mean `{near}`?"),
+            let suggestion = nearest(name, names.clone());
+            mistakes.push(match suggestion {
+                Some(suggestion) => format!("there is no argument `{name}`: did you mean `{suggestion}`?"),
                 None => format!(
                     "there is no argument `{name}`: {}",
                     one_of(names.collect::<Vec<_>>().as_slice())
@@ -55,26 +55,26 @@ pub(crate) fn check(spec: &ToolSpec, args: &Value) -> Result<Option<Value>, Tool
         match arg.kind.fit(value) {
             Fit::AsIs => {}
             Fit::Meant(value) => converted.push((name.clone(), value)),
-            Fit::Wrong => wrong.push(arg.kind.refusal(name, value)),
+            Fit::Wrong => mistakes.push(arg.kind.refusal(name, value)),
         }
     }
     for arg in spec.args.iter().filter(|arg| arg.required) {
-        if !given.contains_key(&arg.name) {
-            wrong.push(format!("`{}` is missing: {}", arg.name, arg.description));
+        if !fields.contains_key(&arg.name) {
+            mistakes.push(format!("`{}` is missing: {}", arg.name, arg.description));
         }
     }
-    if let Err(ChoiceError::Missing(why) | ChoiceError::Several(why)) =
-        check_choice(&spec.one_of, CallArgs::in_call(given))
+    if let Err(ChoiceError::Missing(reason) | ChoiceError::Several(reason)) =
+        check_choice(&spec.one_of, CallArgs::in_call(fields))
     {
-        wrong.push(why);
+        mistakes.push(reason);
     }
-    if !wrong.is_empty() {
-        return Err(ToolError::invalid(format!("{}: {}", spec.name, wrong.join("; "))));
+    if !mistakes.is_empty() {
+        return Err(ToolError::invalid(format!("{}: {}", spec.name, mistakes.join("; "))));
     }
     if converted.is_empty() {
         return Ok(args.is_null().then_some(Value::Object(empty)));
     }
-    let mut changed = given.clone();
+    let mut changed = fields.clone();
     changed.extend(converted);
     Ok(Some(Value::Object(changed)))
 }
@@ -84,18 +84,18 @@ pub(crate) fn parse<T: DeserializeOwned>(request: &ToolRequest) -> Result<T, Too
     T::deserialize(&request.args).map_err(|error| ToolError::invalid(format!("{}: {error}", request.tool)))
 }
 
-/// The candidate that `given` was probably meant to be, if one is near enough.
-pub(crate) fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// The candidate that `name` was probably meant to be, if one is near enough.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A long wrong name is not a misspelling, and the cost of comparing is the product of the lengths.
-    if given.len() > 64 {
+    if name.len() > 64 {
         return None;
     }
-    let given = given.to_lowercase();
-    let allowed = (given.chars().count() / 3).max(1);
+    let name = name.to_lowercase();
+    let allowed = (name.chars().count() / 3).max(1);
     candidates
         .into_iter()
-        .map(|candidate| (distance(&given, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, candidate)| *distance <= allowed || (given.len() >= 3 && candidate.starts_with(&given)))
+        .map(|candidate| (distance(&name, &candidate.to_lowercase()), candidate))
+        .filter(|(distance, candidate)| *distance <= allowed || (name.len() >= 3 && candidate.starts_with(&name)))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
 }
@@ -113,8 +113,8 @@ fn distance(left: &str, right: &str) -> usize {
             } else if column == 0 {
                 row
             } else {
-                let same = left[row - 1] == right[column - 1];
-                let mut best = (rows[(row - 1) * width + column - 1] + usize::from(!same))
+                let is_same = left[row - 1] == right[column - 1];
+                let mut best = (rows[(row - 1) * width + column - 1] + usize::from(!is_same))
                     .min(rows[(row - 1) * width + column] + 1)
                     .min(rows[row * width + column - 1] + 1);
                 if row > 1 && column > 1 && left[row - 1] == right[column - 2] && left[row - 2] == right[column - 1] {

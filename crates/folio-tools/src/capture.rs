@@ -31,10 +31,10 @@ impl HeadAndTail {
         let tail = &self.tail[tail_start..];
         let kept = (self.head.len() + tail.len()) as u64;
         if kept == self.total {
-            let mut whole = self.head;
-            whole.extend_from_slice(tail);
+            let mut bytes = self.head;
+            bytes.extend_from_slice(tail);
             return Captured {
-                text: into_text(whole),
+                text: into_text(bytes),
                 kept_bytes: kept,
                 total_bytes: self.total,
             };

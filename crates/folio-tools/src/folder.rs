@@ -112,8 +112,8 @@ impl Folder {
         let path = parsed(path)?;
         let failed = |error| failure("file", &path, error);
         let file = self.dir.open(path.parts().join("/")).map_err(failed)?;
-        let about = file.metadata().map_err(failed)?;
-        if !about.is_file() {
+        let metadata = file.metadata().map_err(failed)?;
+        if !metadata.is_file() {
             let path = path.to_string();
             return Err(FolderError::NotFound { what: "file", path });
         }
@@ -134,36 +134,36 @@ impl Folder {
     /// See [`FolderError`]; files in a folder that cannot be read are skipped.
     pub fn search(&self, path: &str, words: &str, after: Option<&str>, max_bytes: usize) -> Result<Hits, FolderError> {
         let mut found = Hits::default();
-        let (mut room, mut waiting, mut last) = (max_bytes, Vec::new(), None);
+        let (mut bytes_left, mut pending, mut last_path) = (max_bytes, Vec::new(), None);
         match self.list(path) {
-            Ok(listed) => waiting.extend(listed.into_iter().rev()),
-            Err(_) if self.read(path, &Part::WHOLE, 0).is_ok() => waiting.push(FileEntry {
+            Ok(listed) => pending.extend(listed.into_iter().rev()),
+            Err(_) if self.read(path, &Part::WHOLE, 0).is_ok() => pending.push(FileEntry {
                 path: parsed(path)?.to_string(),
                 kind: FileKind::File,
             }),
             Err(error) => return Err(error),
         }
-        while let Some(FileEntry { path, kind }) = waiting.pop() {
+        while let Some(FileEntry { path, kind }) = pending.pop() {
             if kind == FileKind::Folder {
-                waiting.extend(self.list(&path).unwrap_or_default().into_iter().rev());
+                pending.extend(self.list(&path).unwrap_or_default().into_iter().rev());
                 continue;
             }
             if is_past(&path, after) {
                 continue;
             }
-            if room == 0 || found.searched >= SEARCHED_MAX {
-                found.next = last;
+            if bytes_left == 0 || found.searched >= SEARCHED_MAX {
+                found.next = last_path;
                 return Ok(found);
             }
             let part = Part::Search {
                 words: words.to_owned(),
                 from: 0,
             };
-            let Ok(read) = self.read(&path, &part, room) else {
+            let Ok(read) = self.read(&path, &part, bytes_left) else {
                 continue;
             };
-            room = found.take_in(&path, read.reading, room);
-            last = Some(path);
+            bytes_left = found.take_in(&path, read.reading, bytes_left);
+            last_path = Some(path);
         }
         Ok(found)
     }

@@ -33,7 +33,7 @@ where
     }
 
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
-        let answered = (self.function)(request.clone(), context.clone()).await;
-        answered.unwrap_or_else(|error| ToolResponse::failed(request, error))
+        let result = (self.function)(request.clone(), context.clone()).await;
+        result.unwrap_or_else(|error| ToolResponse::failed(request, error))
     }
 }

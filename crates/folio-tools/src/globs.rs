@@ -67,21 +67,21 @@ impl Globs {
     }
 }
 
-fn glob(given: &str, text: &str) -> Result<globset::Glob, ToolError> {
+fn glob(pattern: &str, text: &str) -> Result<globset::Glob, ToolError> {
     let text = text.strip_prefix("./").unwrap_or(text);
-    let mut whole = match text.strip_prefix('/') {
+    let mut full_pattern = match text.strip_prefix('/') {
         Some(from_start) => from_start.to_owned(),
         None if text.trim_end_matches('/').contains('/') => text.to_owned(),
         None => format!("**/{text}"),
     };
-    if whole.ends_with('/') {
-        whole.push_str("**");
+    if full_pattern.ends_with('/') {
+        full_pattern.push_str("**");
     }
-    GlobBuilder::new(&whole)
+    GlobBuilder::new(&full_pattern)
         .literal_separator(true)
         .backslash_escape(true)
         .build()
-        .map_err(|error| ToolError::invalid(format!("cannot read the pattern `{given}`: {}", error.kind())))
+        .map_err(|error| ToolError::invalid(format!("cannot read the pattern `{pattern}`: {}", error.kind())))
 }
 
 #[cfg(test)]

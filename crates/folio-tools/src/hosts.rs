@@ -47,44 +47,44 @@ enum Port {
 impl FromStr for HostRule {
     type Err = String;
 
-    fn from_str(written: &str) -> Result<Self, String> {
-        let wrong = || {
+    fn from_str(text: &str) -> Result<Self, String> {
+        let invalid = || {
             format!(
-                "{written:?} is not a host: write `example.org`, `example.org:8080`, `*.example.org`, an address, or a network such as `10.0.0.0/8`"
+                "{text:?} is not a host: write `example.org`, `example.org:8080`, `*.example.org`, an address, or a network such as `10.0.0.0/8`"
             )
         };
-        if written.contains("://") {
+        if text.contains("://") {
             return Err(format!(
-                "{written:?} is the address of a page: write only its host, such as `example.org`"
+                "{text:?} is the address of a page: write only its host, such as `example.org`"
             ));
         }
-        if let Ok(network) = written.parse::<IpNet>() {
+        if let Ok(network) = text.parse::<IpNet>() {
             let host = Host::Network(network.trunc());
             return Ok(Self { host, port: Port::Any });
         }
         // A bare IPv6 address contains colons.
-        if let Ok(address) = written.parse::<Ipv6Addr>() {
+        if let Ok(address) = text.parse::<Ipv6Addr>() {
             let host = Host::Address(address.into());
             return Ok(Self {
                 host,
                 port: Port::Usual,
             });
         }
-        let (host, port) = match written.rsplit_once(':') {
+        let (host, port) = match text.rsplit_once(':') {
             Some((host, "*")) => (host, Port::Any),
             Some((host, port)) if !port.ends_with(']') => {
-                let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(wrong)?;
+                let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(invalid)?;
                 (host, Port::Only(port))
             }
-            _ => (written, Port::Usual),
+            _ => (text, Port::Usual),
         };
         let host = match host.strip_prefix("*.") {
             _ if host == "*" => Host::Any,
-            Some(parent) => match parsed(parent).ok_or_else(wrong)? {
+            Some(parent) => match parsed(parent).ok_or_else(invalid)? {
                 Host::Named(name) => Host::Below(format!(".{name}")),
-                _ => return Err(wrong()),
+                _ => return Err(invalid()),
             },
-            None => parsed(host).ok_or_else(wrong)?,
+            None => parsed(host).ok_or_else(invalid)?,
         };
         Ok(Self { host, port })
     }
@@ -108,8 +108,8 @@ fn parsed(host: &str) -> Option<Host> {
 impl TryFrom<String> for HostRule {
     type Error = String;
 
-    fn try_from(written: String) -> Result<Self, String> {
-        written.parse()
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
     }
 }
 
@@ -152,8 +152,8 @@ enum Sought {
 impl Target {
     fn of(url: &Url) -> Option<Self> {
         let host = url.host_str()?;
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        let host = match bare.unwrap_or(host).parse() {
+        let unbracketed = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let host = match unbracketed.unwrap_or(host).parse() {
             Ok(address) => Sought::Address(as_it_is_reached(address)),
             Err(_) => Sought::Name(host.trim_end_matches('.').to_owned()).non_empty()?,
         };

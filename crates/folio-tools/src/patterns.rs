@@ -16,9 +16,9 @@ pub(crate) fn unreadable(text: &str) -> Option<String> {
 }
 
 /// The library prints the pattern over several lines; the last one says what is wrong.
-pub(crate) fn last_line(drawn: &str) -> String {
-    let why = drawn.lines().last().unwrap_or_default();
-    why.strip_prefix("error: ").unwrap_or(why).to_owned()
+pub(crate) fn last_line(error_text: &str) -> String {
+    let reason = error_text.lines().last().unwrap_or_default();
+    reason.strip_prefix("error: ").unwrap_or(reason).to_owned()
 }
 
 #[cfg(test)]

@@ -88,8 +88,8 @@ impl Registry {
 
     /// Records why there are no tools whose names begin with `family` and a dot: calls of such tools fail with this
     /// error.
-    pub fn set_missing_family(&mut self, family: &str, why: ToolError) {
-        Arc::make_mut(&mut self.missing).insert(family.to_owned(), why);
+    pub fn set_missing_family(&mut self, family: &str, error: ToolError) {
+        Arc::make_mut(&mut self.missing).insert(family.to_owned(), error);
     }
 
     /// The tool with this name.
@@ -188,14 +188,14 @@ impl Registry {
     pub fn check_name(&self, name: &str) -> Result<(), ToolError> {
         let family = name.split_once('.').map(|(family, _)| family);
         let is_missing = family.is_some_and(|family| self.missing.contains_key(family));
-        let is_there = match name.strip_suffix(".*") {
+        let is_known = match name.strip_suffix(".*") {
             Some(family) => {
                 let prefix = format!("{family}.");
                 self.tools.keys().any(|tool| tool.starts_with(&prefix))
             }
             None => self.tools.contains_key(name),
         };
-        if is_there || is_missing {
+        if is_known || is_missing {
             return Ok(());
         }
         Err(self.unknown_tool(name))
@@ -203,8 +203,8 @@ impl Registry {
 
     fn unknown_tool(&self, name: &str) -> ToolError {
         let family = name.split_once('.').map(|(family, _)| family);
-        if let Some(why) = family.and_then(|family| self.missing.get(family)) {
-            return why.clone();
+        if let Some(missing_error) = family.and_then(|family| self.missing.get(family)) {
+            return missing_error.clone();
         }
         let error = ToolError::new(
             FailureKind::NotFound,
@@ -213,7 +213,7 @@ impl Registry {
         );
         let names: Vec<&str> = self.tools.keys().map(String::as_str).collect();
         match nearest(name, names.iter().copied()) {
-            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            Some(suggestion) => error.hint(format!("did you mean `{suggestion}`?")),
             None => error.hint(format!("the tools are: {}", names.join(", "))),
         }
     }
@@ -325,11 +325,11 @@ fn leave_out_what_is_too_deep(response: &mut ToolResponse) {
         *list = kept;
         deep.into_iter().for_each(dismantle);
     }
-    let said = format!(
+    let notes = format!(
         "{} (left out: what is more than {DEPTH_MAX} levels deep)",
         response.notes
     );
-    response.notes = short_line(said.trim_start(), NOTES_CHARS);
+    response.notes = short_line(notes.trim_start(), NOTES_CHARS);
 }
 
 /// Replaces every list and object that is more than `levels` deep in `value` by a short text.

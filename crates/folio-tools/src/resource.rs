@@ -15,11 +15,11 @@ pub(crate) fn named_in(patterns: &[String], args: &Value) -> Vec<String> {
 fn filled(pattern: &str, args: &Value) -> String {
     let mut name = String::with_capacity(pattern.len());
     let mut rest = pattern;
-    while let Some((before, more)) = rest.split_once('{') {
+    while let Some((before, after_brace)) = rest.split_once('{') {
         name.push_str(before);
-        let Some((argument, after)) = more.split_once('}') else {
+        let Some((argument, after)) = after_brace.split_once('}') else {
             name.push('{');
-            rest = more;
+            rest = after_brace;
             continue;
         };
         name.push_str(&value_of(args.get(argument)));

@@ -78,8 +78,8 @@ pub fn field_of<'v>(value: &'v Value, path: &str) -> Result<&'v Value, String> {
             let ends = path.char_indices().filter(|(_, c)| matches!(c, '.' | '['));
             let ends: Vec<usize> = ends.map(|(at, _)| at).chain([path.len()]).collect();
             // The longest name first, so that a name with dots is found.
-            let named = ends.iter().rev();
-            let mut found = named.filter_map(|end| Some((fields.get(&path[..*end])?, &path[*end..])));
+            let longest_first = ends.iter().rev();
+            let mut found = longest_first.filter_map(|end| Some((fields.get(&path[..*end])?, &path[*end..])));
             found.next().ok_or_else(|| {
                 let names: Vec<String> = fields.keys().map(|name| format!("`{name}`")).collect();
                 missing(&path[..ends[0]], &cut(&names.join(", "), NAMES_CHARS))
@@ -100,10 +100,10 @@ pub fn field_of<'v>(value: &'v Value, path: &str) -> Result<&'v Value, String> {
     }
 }
 
-fn missing(name: &str, there: &str) -> String {
-    let there = if there.is_empty() { "nothing" } else { there };
+fn missing(name: &str, available: &str) -> String {
+    let available = if available.is_empty() { "nothing" } else { available };
     format!(
-        "there is no field `{}` in the result: there is {there}",
+        "there is no field `{}` in the result: there is {available}",
         cut(name, NAMES_CHARS)
     )
 }

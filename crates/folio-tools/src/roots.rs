@@ -93,8 +93,8 @@ impl Root {
     pub fn open(name: impl Into<String>, path: impl Into<PathBuf>, access: Access) -> Result<Self, RootError> {
         let name = name.into();
         let given_path = path.into();
-        let plain = |character: char| character.is_alphanumeric() || "-_".contains(character);
-        if name.is_empty() || !name.chars().all(plain) {
+        let is_plain = |character: char| character.is_alphanumeric() || "-_".contains(character);
+        if name.is_empty() || !name.chars().all(is_plain) {
             return Err(RootError::Name { name });
         }
         let opened = given_path.canonicalize().and_then(|path| {
@@ -223,8 +223,8 @@ impl Roots {
     /// `Taken` if two have the same name, or one is called `run`.
     pub fn new(roots: Vec<Root>) -> Result<Self, RootError> {
         for (index, root) in roots.iter().enumerate() {
-            let taken = roots[..index].iter().any(|other| other.name == root.name);
-            if taken || root.name == RUN {
+            let is_taken = roots[..index].iter().any(|other| other.name == root.name);
+            if is_taken || root.name == RUN {
                 return Err(RootError::Taken {
                     name: root.name.clone(),
                 });
@@ -296,14 +296,14 @@ impl Roots {
 
     fn placed(&self, path: &str, run_folder: &RunFolder, default: Option<&Path>) -> Option<String> {
         let bytes = |text: &str| path_from_bytes(named(text));
-        let place = if path.starts_with('/') {
+        let full_path = if path.starts_with('/') {
             let absolute = bytes(path);
-            let inside = self
+            let in_root = self
                 .iter()
                 .find_map(|root| Some(root.path.join(root.strip(&absolute)?)));
-            inside.unwrap_or(absolute)
+            in_root.unwrap_or(absolute)
         } else {
-            let granted = path.split_once(':').and_then(|(name, rest)| {
+            let named_path = path.split_once(':').and_then(|(name, rest)| {
                 let folder = match self.get(name) {
                     Some(root) => root.path(),
                     None if name == RUN => run_folder.path()?,
@@ -311,14 +311,14 @@ impl Roots {
                 };
                 Some(folder.join(bytes(rest.trim_start_matches('/'))))
             });
-            match granted {
-                Some(place) => place,
+            match named_path {
+                Some(full_path) => full_path,
                 None => default?.join(bytes(path)),
             }
         };
         // Removes a `/` at the end.
-        let place: PathBuf = place.components().collect();
-        Some(shown(place.as_os_str().as_bytes()))
+        let full_path: PathBuf = full_path.components().collect();
+        Some(shown(full_path.as_os_str().as_bytes()))
     }
 
     fn locate(&self, path: &str, run_folder: &RunFolder, purpose: Purpose) -> Result<Located, ToolError> {
@@ -392,10 +392,10 @@ impl Roots {
     fn granted(&self) -> String {
         match self.roots.as_slice() {
             [] => "no folder was granted".to_owned(),
-            [only] => format!("name the path from {}", only.path.display()),
-            several => format!(
+            [root] => format!("name the path from {}", root.path.display()),
+            roots => format!(
                 "these were granted: {}",
-                several
+                roots
                     .iter()
                     .map(|root| format!("{}: ({})", root.name, root.path.display()))
                     .collect::<Vec<_>>()

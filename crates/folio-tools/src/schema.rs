@@ -16,19 +16,19 @@ const MISTAKE_CHARS: usize = 300;
 pub(crate) fn check(tool: &str, schema: &Value, args: &Map<String, Value>) -> Result<Option<Value>, ToolError> {
     let validator = jsonschema::validator_for(schema)
         .map_err(|error| ToolError::invalid(format!("{tool} has a schema that cannot be used: {error}")))?;
-    let meant = coerce_to_schema(schema, args);
-    let is_changed = meant.is_some();
-    let converted = Value::Object(meant.unwrap_or_else(|| args.clone()));
+    let coerced = coerce_to_schema(schema, args);
+    let is_changed = coerced.is_some();
+    let converted = Value::Object(coerced.unwrap_or_else(|| args.clone()));
     let mistakes: Vec<String> = validator
         .iter_errors(&converted)
         .take(MISTAKES_MAX)
         .map(|error| {
             let at = error.instance_path().to_string();
-            let words = match at.as_str() {
+            let message = match at.as_str() {
                 "" => error.to_string(),
                 at => format!("{at}: {error}"),
             };
-            words.chars().take(MISTAKE_CHARS).collect()
+            message.chars().take(MISTAKE_CHARS).collect()
         })
         .collect();
     if !mistakes.is_empty() {

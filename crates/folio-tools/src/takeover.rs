@@ -68,7 +68,7 @@ impl Named {
         let first = self.first.join(", ");
         match self.count - self.first.len() {
             0 => first,
-            more => format!("{first} and {more} more"),
+            left_count => format!("{first} and {left_count} more"),
         }
     }
 
@@ -97,38 +97,38 @@ impl Takeover {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        let (Some(around), Some(name)) = (to.parent(), to.file_name()) else {
+        let (Some(parent_folder), Some(name)) = (to.parent(), to.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let mut beside = name.to_owned();
-        beside.push(".new");
-        let beside = around.join(beside);
-        make_private_folder(&beside)?;
-        let made = Dir::open_ambient_dir(&beside, ambient_authority()).and_then(|into| {
-            let taken = self.copy_all(&from, &into)?;
-            std::fs::rename(&beside, to)?;
-            Ok(taken)
+        let mut temp_name = name.to_owned();
+        temp_name.push(".new");
+        let temp_path = parent_folder.join(temp_name);
+        make_private_folder(&temp_path)?;
+        let result = Dir::open_ambient_dir(&temp_path, ambient_authority()).and_then(|into| {
+            let taken_over = self.copy_all(&from, &into)?;
+            std::fs::rename(&temp_path, to)?;
+            Ok(taken_over)
         });
-        if made.is_err() {
+        if result.is_err() {
             // The first failure is the one to report.
-            std::fs::remove_dir_all(&beside).unwrap_or_default();
+            std::fs::remove_dir_all(&temp_path).unwrap_or_default();
         }
-        made.map(Some)
+        result.map(Some)
     }
 
     fn copy_all(&self, from: &Dir, into: &Dir) -> io::Result<TakenOver> {
-        let mut taken = TakenOver::default();
-        let mut looked_at = 0;
+        let mut taken_over = TakenOver::default();
+        let mut name_count = 0;
         let mut folders = vec![PathBuf::new()];
         while let Some(folder) = folders.pop() {
-            let here = |dir: &Dir| match folder.as_os_str().is_empty() {
+            let open_in = |dir: &Dir| match folder.as_os_str().is_empty() {
                 true => dir.try_clone(),
                 false => dir.open_dir(&folder),
             };
-            let (source, target) = match here(from).and_then(|source| Ok((source, here(into)?))) {
+            let (source, target) = match open_in(from).and_then(|source| Ok((source, open_in(into)?))) {
                 Ok(both) => both,
                 Err(error) => {
-                    taken.missing.add(|| lacks(&folder, &error));
+                    taken_over.missing.add(|| lacks(&folder, &error));
                     continue;
                 }
             };
@@ -140,25 +140,25 @@ impl Takeover {
                 if is_own_record(&name) || self.later.contains(&path) {
                     continue;
                 }
-                looked_at += 1;
-                if looked_at > NAMES_MAX {
+                name_count += 1;
+                if name_count > NAMES_MAX {
                     let message = format!("there are more than {NAMES_MAX} files");
-                    taken.missing.add(|| lacks(&path, &io::Error::other(message)));
+                    taken_over.missing.add(|| lacks(&path, &io::Error::other(message)));
                     continue;
                 }
                 let copied = match entry.file_type() {
                     Ok(kind) if kind.is_dir() => target.create_dir(&name).map(|()| folders.push(path.clone())),
                     Ok(kind) if kind.is_symlink() => copy_link(&source, &target, &name, &path),
-                    Ok(kind) if kind.is_file() => self.copy_file((&source, &target), &name, &path, &mut taken),
+                    Ok(kind) if kind.is_file() => self.copy_file((&source, &target), &name, &path, &mut taken_over),
                     Ok(_) => Err(io::Error::other("it is not a regular file")),
                     Err(error) => Err(error),
                 };
                 if let Err(error) = copied {
-                    taken.missing.add(|| lacks(&path, &error));
+                    taken_over.missing.add(|| lacks(&path, &error));
                 }
             }
         }
-        Ok(taken)
+        Ok(taken_over)
     }
 
     fn copy_file(
@@ -166,9 +166,9 @@ impl Takeover {
         (source, target): (&Dir, &Dir),
         name: &Path,
         path: &Path,
-        taken: &mut TakenOver,
+        taken_over: &mut TakenOver,
     ) -> io::Result<()> {
-        let Some((file, about)) = open_regular(source, name)? else {
+        let Some((file, metadata)) = open_regular(source, name)? else {
             return Err(io::Error::other("it is not a regular file"));
         };
         let mut file = file.into_std();
@@ -176,29 +176,29 @@ impl Takeover {
         let changed_at = file.metadata()?.modified().ok();
         let (bytes, is_changed) = match self.known.get(path) {
             Some((bytes, hash)) if begins_so(&mut file, *bytes, hash)? => (*bytes, false),
-            Some(_) => (about.len(), true),
-            None => (about.len(), changed_at.is_some_and(is_later)),
+            Some(_) => (metadata.len(), true),
+            None => (metadata.len(), changed_at.is_some_and(is_later)),
         };
-        if bytes > BYTES_MAX - taken.bytes {
+        if bytes > BYTES_MAX - taken_over.bytes {
             return Err(io::Error::other(format!(
                 "all of it would be more than {BYTES_MAX} bytes"
             )));
         }
-        let mut made = target
+        let mut target_file = target
             .open_with(name, OpenOptions::new().write(true).create_new(true))?
             .into_std();
-        let copied = io::copy(&mut (&file).take(bytes), &mut made)
-            .and_then(|_| made.set_permissions(file.metadata()?.permissions()))
-            .and_then(|()| changed_at.map_or(Ok(()), |at| made.set_modified(at)));
+        let copied = io::copy(&mut (&file).take(bytes), &mut target_file)
+            .and_then(|_| target_file.set_permissions(file.metadata()?.permissions()))
+            .and_then(|()| changed_at.map_or(Ok(()), |at| target_file.set_modified(at)));
         if let Err(error) = copied {
             // Half a file would be taken for the whole.
             target.remove_file(name).unwrap_or_default();
             return Err(error);
         }
-        taken.files += 1;
-        taken.bytes += bytes;
+        taken_over.files += 1;
+        taken_over.bytes += bytes;
         if is_changed {
-            taken.changed.add(|| named(path));
+            taken_over.changed.add(|| named(path));
         }
         Ok(())
     }
@@ -206,19 +206,19 @@ impl Takeover {
 
 /// Whether the first `bytes` of `file` have `hash`. Afterwards the file is read from its beginning again.
 fn begins_so(file: &mut File, bytes: u64, hash: &str) -> io::Result<bool> {
-    let (mut seen, mut left) = (ContentHash::default(), bytes);
+    let (mut hasher, mut left) = (ContentHash::default(), bytes);
     let mut piece = vec![0; 64 << 10];
     while left > 0 {
-        let room = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-        let read = file.read(&mut piece[..room])?;
+        let piece_len = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+        let read = file.read(&mut piece[..piece_len])?;
         if read == 0 {
             break;
         }
-        seen.update(&piece[..read]);
+        hasher.update(&piece[..read]);
         left -= read as u64;
     }
     io::Seek::rewind(file)?;
-    Ok(left == 0 && seen.finish() == hash)
+    Ok(left == 0 && hasher.finish() == hash)
 }
 
 /// Creates a link with the same target as the original, if that is inside the folder.
@@ -242,8 +242,8 @@ fn named(path: &Path) -> String {
     format!("run:{}", shown(bytes))
 }
 
-fn lacks(path: &Path, why: &io::Error) -> String {
-    format!("{} ({why})", named(path))
+fn lacks(path: &Path, error: &io::Error) -> String {
+    format!("{} ({error})", named(path))
 }
 
 #[cfg(test)]

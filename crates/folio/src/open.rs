@@ -51,10 +51,10 @@ pub(crate) fn outbox_of(url: &str) -> Option<PathBuf> {
 }
 
 /// Calls [`open`] on a separate thread, where it may block on disks and servers.
-pub(crate) async fn open_on_thread(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
+pub(crate) async fn open_on_thread(url: &str, may_create: bool) -> Result<Arc<dyn Store>, OpenError> {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         // Without a runtime the caller's own thread has to do.
-        return open(url, make);
+        return open(url, may_create);
     };
     let (answer, opened) = tokio::sync::oneshot::channel();
     let owned = url.to_owned();
@@ -64,7 +64,7 @@ pub(crate) async fn open_on_thread(url: &str, make: bool) -> Result<Arc<dyn Stor
         .spawn(move || {
             let _entered = runtime.enter();
             // The caller may no longer wait for it.
-            drop(answer.send(open(&owned, make)));
+            drop(answer.send(open(&owned, may_create)));
         });
     let thread = thread.map_err(|error| StoreError::Unavailable {
         doing: "open",
@@ -81,8 +81,8 @@ pub(crate) async fn open_on_thread(url: &str, make: bool) -> Result<Arc<dyn Stor
     }
 }
 
-/// Opens the store at `url`; creates it if it does not exist and `make` is true.
-pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
+/// Opens the store at `url`; creates it if it does not exist and `may_create` is true.
+pub(crate) fn open(url: &str, may_create: bool) -> Result<Arc<dyn Store>, OpenError> {
     let Some((scheme, rest)) = url.split_once(':') else {
         return Err(OpenError::NoScheme { given: url.to_owned() });
     };
@@ -92,7 +92,7 @@ pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
             "" => Err(OpenError::NoPath),
             // Other programs would read settings here, and nobody wants a file with such a name.
             path if path.contains('?') && is_missing(path) => Err(OpenError::NoSettings),
-            path if !make && is_missing(path) => Err(OpenError::NotThere {
+            path if !may_create && is_missing(path) => Err(OpenError::NotThere {
                 what: "file",
                 place: path.to_owned(),
             }),
@@ -101,7 +101,7 @@ pub(crate) fn open(url: &str, make: bool) -> Result<Arc<dyn Store>, OpenError> {
         "memory" => Ok(SqliteStore::open(&OpenOptions::in_memory())?),
         "postgres" | "postgresql" => {
             let options = postgres::OpenOptions {
-                make,
+                make: may_create,
                 ..postgres::OpenOptions::at(url)
             };
             match PostgresStore::open(&options) {

@@ -156,13 +156,13 @@ impl Made {
         let mut levels: Vec<Vec<usize>> = Vec::new();
         let mut done = vec![false; questions.len()];
         while done.contains(&false) {
-            let is_due = |at: &usize| !done[*at] && needs[*at].iter().all(|first| done[*first]);
-            let due: Vec<usize> = (0..questions.len()).filter(is_due).collect();
-            if due.is_empty() {
+            let is_ready = |at: &usize| !done[*at] && needs[*at].iter().all(|first| done[*first]);
+            let ready: Vec<usize> = (0..questions.len()).filter(is_ready).collect();
+            if ready.is_empty() {
                 return Err("has questions that wait for one another".to_owned());
             }
-            due.iter().for_each(|at| done[*at] = true);
-            levels.push(due);
+            ready.iter().for_each(|at| done[*at] = true);
+            levels.push(ready);
         }
         let mut steps = Vec::new();
         for level in levels {
@@ -243,8 +243,8 @@ pub(crate) async fn measure(folder: &Path, file: &Path) -> Result<Fanout, Failur
         found.questions += 1;
         let name = format!("question {number}");
         match new_run(question) {
-            Ok((new, made)) => elapsed += run(&runner, new, &made, &name, &mut found).await?,
-            Err(why) => found.refused.push(format!("{name} {why}")),
+            Ok((new, expectations)) => elapsed += run(&runner, new, &expectations, &name, &mut found).await?,
+            Err(problem) => found.refused.push(format!("{name} {problem}")),
         }
     }
     found.ms_per_node = millis(elapsed) / f64::from(u32::try_from(found.nodes.max(1)).unwrap_or(u32::MAX));
@@ -252,9 +252,9 @@ pub(crate) async fn measure(folder: &Path, file: &Path) -> Result<Fanout, Failur
 }
 
 fn new_run(question: &Question) -> Result<(NewRun, Made), String> {
-    let mut made = Made::default();
+    let mut expectations = Made::default();
     let alone = std::slice::from_ref(question);
-    let steps = made.steps(alone, 0)?;
+    let steps = expectations.steps(alone, 0)?;
     let mut plan = shapes::plan(&steps.into());
     plan["inputs"] = json!({"answers": "object"});
     let known = Known {
@@ -265,11 +265,17 @@ fn new_run(question: &Question) -> Result<(NewRun, Made), String> {
         ..Known::default()
     };
     let plan = plan::from_value(&plan, &known).map_err(|mistakes| format!("is not a plan: {mistakes}"))?;
-    let inputs = BTreeMap::from([("answers".to_owned(), Value::Object(made.answers.clone()))]);
-    Ok((shapes::run_of(plan, inputs), made))
+    let inputs = BTreeMap::from([("answers".to_owned(), Value::Object(expectations.answers.clone()))]);
+    Ok((shapes::run_of(plan, inputs), expectations))
 }
 
-async fn run(runner: &Runner, new: NewRun, made: &Made, name: &str, found: &mut Fanout) -> Result<Duration, Failure> {
+async fn run(
+    runner: &Runner,
+    new: NewRun,
+    expectations: &Made,
+    name: &str,
+    found: &mut Fanout,
+) -> Result<Duration, Failure> {
     let began = Instant::now();
     let (run, _) = runner.submit(new).await?;
     let result = runner.drive(run).await?;
@@ -283,18 +289,20 @@ async fn run(runner: &Runner, new: NewRun, made: &Made, name: &str, found: &mut 
     let tree = run.tree();
     let nodes: HashMap<&str, _> = tree.iter().map(|node| (node.slug(), node)).collect();
     found.nodes += run.len();
-    found.plans += made.plans;
-    found.groups += made.groups;
+    found.plans += expectations.plans;
+    found.groups += expectations.groups;
     found.depth = tree.iter().map(|node| node.depth).fold(found.depth, u32::max);
-    for (later, first) in &made.waits {
+    for (later, first) in &expectations.waits {
         found.dependencies += 1;
-        let ended = nodes.get(first.as_str()).and_then(|node| node.finished_at);
-        let began = nodes.get(later.as_str()).and_then(|node| node.started_at);
-        let is_in_order = ended.zip(began).is_some_and(|(ended, began)| ended <= began);
+        let finished_at = nodes.get(first.as_str()).and_then(|node| node.finished_at);
+        let started_at = nodes.get(later.as_str()).and_then(|node| node.started_at);
+        let is_in_order = finished_at
+            .zip(started_at)
+            .is_some_and(|(finished_at, started_at)| finished_at <= started_at);
         found.out_of_order += usize::from(!is_in_order);
     }
-    for (task, answer) in made.answers.iter().filter(|(task, _)| !task.ends_with("-seen")) {
-        let wanted = json!({"value": {"answer": answer, "seen": made.answers.get(&format!("{task}-seen"))}});
+    for (task, answer) in expectations.answers.iter().filter(|(task, _)| !task.ends_with("-seen")) {
+        let expected = json!({"value": {"answer": answer, "seen": expectations.answers.get(&format!("{task}-seen"))}});
         let output = nodes.get(task.as_str()).and_then(|node| node.result);
         let output = match output.map(|result| &result.output) {
             Some(Output::Inline(inline)) => Value::clone(&inline.value()),
@@ -305,14 +313,14 @@ async fn run(runner: &Runner, new: NewRun, made: &Made, name: &str, found: &mut 
             }
             None => Value::Null,
         };
-        if output == wanted {
+        if output == expected {
             found.answers += 1;
         } else {
-            let told = |value: &Value| first_line(&value.to_string(), TITLE_CHARS);
+            let excerpt = |value: &Value| first_line(&value.to_string(), TITLE_CHARS);
             found.wrong.push(format!(
                 "{name}, {task}: {} instead of {}",
-                told(&output),
-                told(&wanted)
+                excerpt(&output),
+                excerpt(&expected)
             ));
         }
     }

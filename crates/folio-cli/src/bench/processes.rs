@@ -52,16 +52,16 @@ pub(super) fn measure(folder: &Path) -> Result<ProcessFigures, Failure> {
         started.wait();
 
         let mut first = events(&["run", "--plan", &plan, "--json", "--store", &store])?;
-        let mut begun = Vec::new();
-        let mut done = Vec::new();
+        let mut started_nodes = Vec::new();
+        let mut finished_nodes = Vec::new();
         for event in &mut first.lines {
             if event["event"] == "started" {
-                begun.push(event["node_id"].clone());
+                started_nodes.push(event["node_id"].clone());
             }
             if event["event"] == "finished" {
-                done.push(event["node_id"].clone());
+                finished_nodes.push(event["node_id"].clone());
             }
-            if done.len() >= STEPS as usize / 2 {
+            if finished_nodes.len() >= STEPS as usize / 2 {
                 break;
             }
         }
@@ -76,12 +76,12 @@ pub(super) fn measure(folder: &Path) -> Result<ProcessFigures, Failure> {
             let at = event["at"].as_str().and_then(|at| Timestamp::parse(at).ok());
             if event["event"] == "started" && at.is_some_and(|at| at > killed_at) {
                 resumed.get_or_insert_with(|| began.elapsed());
-                calls_again += usize::from(done.contains(&event["node_id"]));
-                calls_again_in_flight += usize::from(begun.contains(&event["node_id"]));
+                calls_again += usize::from(finished_nodes.contains(&event["node_id"]));
+                calls_again_in_flight += usize::from(started_nodes.contains(&event["node_id"]));
             }
         }
         resumes.extend(resumed);
-        done_before += done.len();
+        done_before += finished_nodes.len();
         second.kill();
     }
     Ok(ProcessFigures {

@@ -48,10 +48,10 @@ pub(super) async fn measure(folder: &Path, repeats: u32) -> Result<Vec<RunFigure
         let (mut nodes, mut bytes) = (0, 0);
         for repeat in 0..repeats {
             let path = folder.join(format!("run-{}-{repeat}.db", figures.len()));
-            let driven = drive(&path, &steps).await?;
-            times.push(driven.elapsed);
-            nodes = driven.nodes;
-            drop(driven);
+            let driven_run = drive(&path, &steps).await?;
+            times.push(driven_run.elapsed);
+            nodes = driven_run.nodes;
+            drop(driven_run);
             bytes = bytes_of_closed(&path).await;
         }
         figures.push(RunFigures {
@@ -68,18 +68,18 @@ pub(super) async fn measure(folder: &Path, repeats: u32) -> Result<Vec<RunFigure
 pub(super) async fn measure_chain(folder: &Path, steps: u32) -> Result<ChainFigures, Failure> {
     let path = folder.join("chain.db");
     let before = yardstick::bare_commits(&folder.join("bare-before.db"), steps as usize, super::ROW_BYTES)?;
-    let driven = drive(&path, &shapes::chain(steps)).await?;
+    let driven_run = drive(&path, &shapes::chain(steps)).await?;
     let after = yardstick::bare_commits(&folder.join("bare-after.db"), steps as usize, super::ROW_BYTES)?;
     let bare = (mean(&before) + mean(&after)) / 2;
-    let times: Vec<Timestamp> = finishes(&driven).await?;
+    let times: Vec<Timestamp> = finishes(&driven_run).await?;
     // The first entry is the start of the first step: many steps may become durable at the same instant.
     let hundred = 100.min(times.len() / 2);
     let span = |from: usize, to: usize| match (times.get(from), times.get(to)) {
         (Some(from_at), Some(to_at)) if to > from => millis(to_at.since(*from_at)) / count(to - from),
         _ => f64::NAN,
     };
-    let elapsed = driven.elapsed;
-    drop(driven);
+    let elapsed = driven_run.elapsed;
+    drop(driven_run);
     let bytes = bytes_of_closed(&path).await;
     Ok(ChainFigures {
         steps,
@@ -140,11 +140,11 @@ impl Driven {
 }
 
 /// When the first step began, and when each step's result was recorded.
-async fn finishes(driven: &Driven) -> Result<Vec<Timestamp>, Failure> {
-    let journal = driven
+async fn finishes(driven_run: &Driven) -> Result<Vec<Timestamp>, Failure> {
+    let journal = driven_run
         .folio
         .store()
-        .journal(&SpaceName::main(), driven.run, Seq(0))
+        .journal(&SpaceName::main(), driven_run.run, Seq(0))
         .await?;
     let mut has_begun = false;
     Ok(journal

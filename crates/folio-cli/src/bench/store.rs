@@ -81,18 +81,18 @@ pub(crate) async fn measure(
     }
     output.note("measuring a tree of 1,365 tasks, and the same in a file");
     let steps = shapes::tree(4, 5);
-    let (mut here, mut there) = (Vec::new(), Vec::new());
+    let (mut in_store, mut in_file) = (Vec::new(), Vec::new());
     for repeat in 0..repeats {
         let file = Folio::open(&format!(
             "sqlite:{}",
             folder.join(format!("tree-{repeat}.db")).display()
         ))
         .await?;
-        there.push(runs::drive_in(file, SpaceName::main(), &steps).await?.elapsed());
+        in_file.push(runs::drive_in(file, SpaceName::main(), &steps).await?.elapsed());
         let space = space(&format!("bench-tree-{repeat}"))?;
-        here.push(runs::drive_in(folio.clone(), space, &steps).await?.elapsed());
+        in_store.push(runs::drive_in(folio.clone(), space, &steps).await?.elapsed());
     }
-    let (here, there) = (median(here), median(there));
+    let (in_store, in_file) = (median(in_store), median(in_file));
     Ok(Figures {
         store: folio.store().location(),
         add_bytes: adds.record_bytes,
@@ -100,9 +100,9 @@ pub(crate) async fn measure(
         entries,
         lists,
         cold_ms: millis(cold),
-        tree_ms: millis(here),
-        tree_in_a_file_ms: millis(there),
-        tree_to_file: here.as_secs_f64() / there.as_secs_f64(),
+        tree_ms: millis(in_store),
+        tree_in_a_file_ms: millis(in_file),
+        tree_to_file: in_store.as_secs_f64() / in_file.as_secs_f64(),
     })
 }
 
@@ -221,9 +221,9 @@ async fn warmed(folio: &Folio, space: &SpaceName) -> Result<Duration, Failure> {
             .store()
             .entries(space, &query, Timestamp::from_millis(2_000))
             .await?;
-        let took = began.elapsed();
-        quick = if took * 10 < slowest { quick + 1 } else { 0 };
-        slowest = slowest.max(took);
+        let elapsed = began.elapsed();
+        quick = if elapsed * 10 < slowest { quick + 1 } else { 0 };
+        slowest = slowest.max(elapsed);
         tokio::time::sleep(PAUSE).await;
     }
     Ok(slowest)

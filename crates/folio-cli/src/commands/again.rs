@@ -60,14 +60,14 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     };
     let is_raised = fork.raised.is_any();
     let mut raised = fork.raised;
-    let mut of_part = None;
+    let mut part_limits = None;
     if is_raised {
         let run = runner.load(source.id).await?;
         // The raised limit of a part applies to that part.
-        if let Some((met, path)) = part_that_met(&run).filter(|_| fork.before_limit) {
-            let more = raised.take(met.what);
-            more.check_can_increase(&run, met.node)?;
-            of_part = Some((more, path)).filter(|(more, _)| more.is_any());
+        if let Some((limit, path)) = part_that_met(&run).filter(|_| fork.before_limit) {
+            let more = raised.take(limit.what);
+            more.check_can_increase(&run, limit.node)?;
+            part_limits = Some((more, path)).filter(|(more, _)| more.is_any());
         }
         // What could not be raised there cannot be raised here.
         raised.check_can_increase(&run, NodeId::root(source.id))?;
@@ -87,8 +87,8 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
     }
     if is_raised {
         let row = runner.row(Ref::Id(id)).await?;
-        let raised = async {
-            if let Some((more, path)) = &of_part {
+        let raising = async {
+            if let Some((more, path)) = &part_limits {
                 let part = node_called(&runner, &row, path).await?;
                 more.change(context, &runner, &row, Some(part)).await?;
             }
@@ -97,13 +97,13 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
                 false => Ok(()),
             }
         };
-        let raised = raised.await;
-        if raised.is_err() {
+        let changed = raising.await;
+        if changed.is_err() {
             context
                 .output
                 .note(format_args!("{handle} is paused, with its limits unchanged"));
         }
-        raised?;
+        changed?;
         if !fork.paused {
             runner.go_on(id, None, &context.actor()).await?;
         }
@@ -131,9 +131,9 @@ pub(crate) async fn fork(context: &Context<'_>, fork: Fork) -> Result<Exit, Fail
 
 /// The limit that stopped `run` and the path of the part that it belongs to, if it was the limit of a part.
 fn part_that_met(run: &Run) -> Option<(LimitMet, String)> {
-    let met = run.limit_met(run.result()?.stop_reason?)?;
-    let path = run.node(met.node)?.path.to_owned();
-    (!path.is_empty()).then_some((met, path))
+    let limit = run.limit_met(run.result()?.stop_reason?)?;
+    let path = run.node(limit.node)?.path.to_owned();
+    (!path.is_empty()).then_some((limit, path))
 }
 
 /// `folio replay`.
@@ -249,8 +249,8 @@ pub(crate) async fn replay(context: &Context<'_>, replay: Replay) -> Result<Exit
 async fn replay_with(context: &Context<'_>, run: RunRef, file: &Path) -> Result<Exit, Failure> {
     let cassette = Cassette::read(file).map_err(|error| unusable(&error))?;
     let Some(tape) = Tape::of(cassette) else {
-        let why = format!("the cassette {} does not say which models it is of", file.display());
-        return Err(Failure::usage("cassette_unusable", why).hint("record one that does with `folio run --record`"));
+        let message = format!("the cassette {} does not say which models it is of", file.display());
+        return Err(Failure::usage("cassette_unusable", message).hint("record one that does with `folio run --record`"));
     };
     // The descriptions of tools are part of what models are asked.
     let runner = runner_with(context, context.registry().await?).await?;
@@ -261,11 +261,11 @@ async fn replay_with(context: &Context<'_>, run: RunRef, file: &Path) -> Result<
     } else {
         Exit::RunNotOk
     };
-    let asked = AskedShape {
+    let report = AskedShape {
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
         answers: found.answers,
         differences: found.differences,
     };
-    context.output.report_ending(&asked, exit)
+    context.output.report_ending(&report, exit)
 }

@@ -69,19 +69,19 @@ pub(crate) async fn approve(context: &Context<'_>, approve: Approve) -> Result<E
         AlwaysArgument::Arguments => Always::Arguments,
     });
     let runner = runner(context).await?;
-    let (row, asked) = waiting(&runner, &approve.target).await?;
+    let (row, request) = waiting(&runner, &approve.target).await?;
     if always.is_some() {
-        is_call(&runner, &row, &asked).await?;
+        is_call(&runner, &row, &request).await?;
     }
-    runner.approve(row.id, asked, always, &context.actor()).await?;
+    runner.approve(row.id, request, always, &context.actor()).await?;
     said(context, &runner, &row).await
 }
 
 /// Carries out `folio reject`.
 pub(crate) async fn reject(context: &Context<'_>, reject: Reject) -> Result<Exit, Failure> {
     let runner = runner(context).await?;
-    let (row, asked) = waiting(&runner, &reject.target).await?;
-    runner.reject(row.id, asked, &reject.reason, &context.actor()).await?;
+    let (row, request) = waiting(&runner, &reject.target).await?;
+    runner.reject(row.id, request, &reject.reason, &context.actor()).await?;
     said(context, &runner, &row).await
 }
 
@@ -124,13 +124,13 @@ async fn waiting(runner: &Runner, target: &Target) -> Result<(RunRow, RequestRef
 
 /// Checks that a call waits there, so that similar calls may need no approval from now on. If it does not wait any
 /// more, approving it reports that.
-async fn is_call(runner: &Runner, row: &RunRow, asked: &RequestRef) -> Result<(), Failure> {
+async fn is_call(runner: &Runner, row: &RunRow, request: &RequestRef) -> Result<(), Failure> {
     let run = runner.load(row.id).await?;
-    let what = match run.pending_approval_at(asked.node) {
+    let explanation = match run.pending_approval_at(request.node) {
         Some(PendingApproval::Plan(_)) => "a plan waits there",
         Some(PendingApproval::Check(_)) => "the command of a criterion waits there",
         Some(PendingApproval::Call(_)) | None => return Ok(()),
     };
-    let wrong = Failure::usage("usage", format!("--always is for calls, and {what}"));
-    Err(wrong.hint("leave --always out"))
+    let failure = Failure::usage("usage", format!("--always is for calls, and {explanation}"));
+    Err(failure.hint("leave --always out"))
 }

@@ -131,8 +131,8 @@ pub(crate) async fn back_up(context: &Context<'_>, backup: Backup) -> Result<Exi
 /// Checks the copy at `path`, which was just made of the store that `folio` has open, as `folio doctor` does.
 async fn looked_over(folio: &Folio, path: &Path) -> Result<Checkup, Failure> {
     let copy = path.to_owned();
-    let looked = tokio::task::spawn_blocking(move || sqlite::look_over(&copy)).await;
-    let mut found = looked.map_err(|error| Failure::cannot("look over", "the copy", error.into()))??;
+    let result = tokio::task::spawn_blocking(move || sqlite::look_over(&copy)).await;
+    let mut found = result.map_err(|error| Failure::cannot("look over", "the copy", error.into()))??;
     match check_journals(folio.store(), &mut found).await {
         // A store that is known to be damaged need not be read to the end.
         Err(error) if found.problems.is_empty() => Err(error.into()),
@@ -161,11 +161,11 @@ pub(crate) async fn restore(context: &Context<'_>, restore: Restore) -> Result<E
         false => Look::AtEverything,
     };
     let target = to.clone();
-    let done = tokio::task::spawn_blocking(move || sqlite::restore(&from, &target, replace, look));
-    let done = done
+    let restored = tokio::task::spawn_blocking(move || sqlite::restore(&from, &target, replace, look));
+    let restored = restored
         .await
         .map_err(|error| Failure::cannot("copy", "the store", error.into()))?;
-    let (replaced, mut checkup, revoked) = match done {
+    let (replaced, mut checkup, revoked) = match restored {
         Ok(Restored::Done {
             replaced,
             checkup,
@@ -233,10 +233,10 @@ fn damaged(from: &Path, found: &Checkup) -> Failure {
         from.display()
     );
     let failure = Failure::new(Exit::Damaged, "store_damaged", message);
-    let told = found.problems.iter().fold(failure, |failure, problem| {
+    let detailed = found.problems.iter().fold(failure, |failure, problem| {
         failure.mistake(format!("problem: {problem}"), json!({"problem": problem}))
     });
-    told.hint("use an older copy, or restore this one as it is with --no-check")
+    detailed.hint("use an older copy, or restore this one as it is with --no-check")
 }
 
 /// Opens the restored store, checks the journals of its runs if everything is checked, and returns how many access

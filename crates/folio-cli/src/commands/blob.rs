@@ -54,8 +54,8 @@ impl PartArguments {
                 let message = format!("--lines must be of the form 10:20, 10: or 10, not {lines:?}");
                 Failure::usage("usage", message)
             })?,
-            (None, Some(words)) if words.is_empty() => return Err(Failure::usage("usage", "--search is empty")),
-            (None, Some(words)) => Part::Search { words, from },
+            (None, Some(query)) if query.is_empty() => return Err(Failure::usage("usage", "--search is empty")),
+            (None, Some(query)) => Part::Search { words: query, from },
             (None, None) if self.to.is_some_and(|to| to < from) => {
                 return Err(Failure::usage(
                     "usage",
@@ -72,8 +72,9 @@ impl PartArguments {
 }
 
 /// A remark on how to read on.
-pub(crate) fn remark(read: &PassageShape) -> Option<String> {
-    read.next
+pub(crate) fn remark(passage: &PassageShape) -> Option<String> {
+    passage
+        .next
         .as_ref()
         .map(|next| format!("there is more; continue with {next}"))
 }
@@ -97,11 +98,11 @@ impl Report for PassageShape {
 
 /// Carries out `folio blob`.
 pub(crate) async fn run(context: &Context<'_>, blob: Blob) -> Result<Exit, Failure> {
-    let words = blob.part.search.clone();
+    let query = blob.part.search.clone();
     let (part, max_bytes) = blob.part.part()?;
     let workspace = context.workspace_if_any().await?;
-    let read = workspace.read_body(&blob.name, &part, max_bytes).await?;
-    let answer = PassageShape::of(read, words.as_deref(), ReadOn::Options);
+    let passage = workspace.read_body(&blob.name, &part, max_bytes).await?;
+    let answer = PassageShape::of(passage, query.as_deref(), ReadOn::Options);
     context.output.report(&answer)?;
     if let Some(remark) = remark(&answer) {
         context.output.note(remark);

@@ -289,9 +289,9 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
                 progress: add.progress,
             };
             let thread = &context.settings.thread;
-            let said = ("item", &thread.0, &input);
-            let (asked, key) = with_idempotency_key(context, &workspace, "book add", add.idempotency_key, &said);
-            answer(context, &[asked.add_item(&actor, thread, input, key).await?])
+            let request = ("item", &thread.0, &input);
+            let (keyed, key) = with_idempotency_key(context, &workspace, "book add", add.idempotency_key, &request);
+            answer(context, &[keyed.add_item(&actor, thread, input, key).await?])
         }
         Book::Update(update) => {
             let guard = Guard {
@@ -315,10 +315,10 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             )
         }
         Book::Complete(Items { items }) => {
-            let done = Several::each(&workspace, items, async |item| {
+            let results = Several::each(&workspace, items, async |item| {
                 workspace.complete_item(&actor, item).await
             });
-            done.await?.report(|done| answer(context, done))
+            results.await?.report(|written| answer(context, written))
         }
         Book::Claim(claim) => {
             let owner = owner(&claim.owner)?;
@@ -340,18 +340,18 @@ pub(crate) async fn run(context: &Context<'_>, book: Book) -> Result<Exit, Failu
             )
         }
         Book::Reopen(Items { items }) => {
-            let done = Several::each(&workspace, items, async |item| {
+            let results = Several::each(&workspace, items, async |item| {
                 workspace.reopen(&actor, item, Guard::default()).await
             });
-            done.await?.report(|done| answer(context, done))
+            results.await?.report(|written| answer(context, written))
         }
         Book::Pin(Items { items }) => {
-            let done = Several::each(&workspace, items, async |item| workspace.pin_item(&actor, item).await);
-            done.await?.report(|done| answer(context, done))
+            let results = Several::each(&workspace, items, async |item| workspace.pin_item(&actor, item).await);
+            results.await?.report(|written| answer(context, written))
         }
         Book::Unpin(Items { items }) => {
-            let done = Several::each(&workspace, items, async |item| workspace.unpin_item(&actor, item).await);
-            done.await?.report(|done| answer(context, done))
+            let results = Several::each(&workspace, items, async |item| workspace.unpin_item(&actor, item).await);
+            results.await?.report(|written| answer(context, written))
         }
     }
 }

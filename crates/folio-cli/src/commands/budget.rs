@@ -74,10 +74,10 @@ pub(crate) struct Raised {
 /// The commands that continue with more of the limit that stopped `run` for `reason`, each with what it is for. Empty
 /// if it is not a limit that can be raised.
 pub(crate) fn more_of(reason: StopReason, run: &Run, handle: &str) -> Vec<(&'static str, String)> {
-    let Some(met) = run.limit_met(reason) else {
+    let Some(limit) = run.limit_met(reason) else {
         return Vec::new();
     };
-    let option = match met.what {
+    let option = match limit.what {
         LimitKind::Use(Dimension::Tokens) => "--tokens +N",
         LimitKind::Use(Dimension::TokensIn) => "--tokens-in +N",
         LimitKind::Use(Dimension::TokensCached) => "--tokens-cached +N",
@@ -101,9 +101,9 @@ struct Number {
 }
 
 impl Number {
-    fn of(text: &str, read: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
+    fn of(text: &str, parse: impl Fn(&str) -> Option<u64>) -> Result<Self, String> {
         let (is_more, digits) = text.strip_prefix('+').map_or((false, text), |digits| (true, digits));
-        let value = read(digits).ok_or_else(|| format!("{text:?} is not a number"))?;
+        let value = parse(digits).ok_or_else(|| format!("{text:?} is not a number"))?;
         Ok(Self { value, is_more })
     }
 
@@ -162,7 +162,7 @@ impl Raised {
             },
             nodes: self
                 .nodes
-                .and_then(|n| n.on(run.nodes_within(node).map(|(_, most)| most.into())))
+                .and_then(|n| n.on(run.nodes_within(node).map(|(_, maximum)| maximum.into())))
                 .map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
             deadline: self.minutes.map(|n| {
                 let from = run.deadline_of(node, now).filter(|_| n.is_more).unwrap_or(now);
@@ -214,10 +214,10 @@ impl Raised {
         }
     }
 
-    /// Takes the limit of `what` out of these and returns it alone.
-    pub(crate) fn take(&mut self, what: LimitKind) -> Self {
+    /// Takes the limit of `kind` out of these and returns it alone.
+    pub(crate) fn take(&mut self, kind: LimitKind) -> Self {
         let mut taken = Self::default();
-        let (from, to) = match what {
+        let (from, to) = match kind {
             LimitKind::Use(Dimension::Tokens) => (&mut self.tokens, &mut taken.tokens),
             LimitKind::Use(Dimension::TokensIn) => (&mut self.tokens_in, &mut taken.tokens_in),
             LimitKind::Use(Dimension::TokensCached) => (&mut self.tokens_cached, &mut taken.tokens_cached),
@@ -235,8 +235,8 @@ impl Raised {
 }
 
 /// The failure for increasing a limit that does not exist.
-fn nothing_to_add_to(what: &str) -> Failure {
-    let message = format!("there is no limit in {what} to add to");
+fn nothing_to_add_to(unit: &str) -> Failure {
+    let message = format!("there is no limit in {unit} to add to");
     Failure::new(Exit::Refused, "limit_unusable", message)
         .hint("use a number without + to set a limit; the limits of the run also apply to its nodes")
 }
@@ -284,8 +284,8 @@ impl LimitShape {
 
 impl Report for BudgetShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
-        let gap = if self.path.is_empty() { "" } else { " " };
-        writeln!(out, "{}{gap}{}", style.strong(&self.run), self.path)?;
+        let separator = if self.path.is_empty() { "" } else { " " };
+        writeln!(out, "{}{separator}{}", style.strong(&self.run), self.path)?;
         if self.limits.is_empty() && self.nodes.is_none() && self.deadline.is_none() {
             writeln!(out, "  no limits of its own; the limits of the nodes above it apply")?;
         }
@@ -297,7 +297,7 @@ impl Report for BudgetShape {
                 true => in_dollars(number),
                 false => grouped(number),
             };
-            let what = if is_money { "usd" } else { limit.what };
+            let unit = if is_money { "usd" } else { limit.what };
             let most = limit
                 .limit
                 .map_or(", no limit".to_owned(), |most| format!(" of {}", amount(most)));
@@ -309,7 +309,7 @@ impl Report for BudgetShape {
             let over = limit
                 .over
                 .map_or_else(String::new, |over| format!(", {} over the limit", amount(over)));
-            writeln!(out, "  {what:<13} {}{most}{over}{unknown}", amount(limit.used))?;
+            writeln!(out, "  {unit:<13} {}{most}{over}{unknown}", amount(limit.used))?;
         }
         if let Some(deadline) = self.deadline {
             writeln!(out, "  {:<13} {}", "deadline", instant(deadline))?;
@@ -359,24 +359,26 @@ pub(crate) async fn budget(context: &Context<'_>, budget: Budget) -> Result<Exit
     let view = run.node(node.unwrap_or(root));
     let purse = view.and_then(|view| view.purse.copied());
     let limits = purse.iter().flat_map(|purse| {
-        let shown = Dimension::ALL
+        let dimensions = Dimension::ALL
             .into_iter()
             .filter(|dimension| !is_seldom(*dimension) || purse.limit.of(*dimension).is_some());
-        shown.map(|dimension| LimitShape::of(dimension, purse))
+        dimensions.map(|dimension| LimitShape::of(dimension, purse))
     });
     context.output.report(&BudgetShape {
         run: row.handle.to_string(),
         run_id: row.id.to_string(),
         path: view.map_or("", |view| view.path).to_owned(),
         limits: limits.collect(),
-        nodes: run.nodes_within(node.unwrap_or(root)).map(|(used, most)| LimitShape {
-            what: "nodes",
-            dimension: None,
-            limit: Some(most.into()),
-            used: used as u64,
-            over: None,
-            unknown: None,
-        }),
+        nodes: run
+            .nodes_within(node.unwrap_or(root))
+            .map(|(used, maximum)| LimitShape {
+                what: "nodes",
+                dimension: None,
+                limit: Some(maximum.into()),
+                used: used as u64,
+                over: None,
+                unknown: None,
+            }),
         deadline: run.deadline_of(node.unwrap_or(root), runner.workspace().now()),
     })?;
     Ok(Exit::Done)

@@ -42,8 +42,8 @@ impl ModelArgument {
 
 /// How the tokens of the model in the settings are counted.
 pub(crate) fn counter(context: &Context<'_>) -> Counter {
-    let said = context.settings.model.as_ref();
-    for_model(said.map_or("", |said| &said.text))
+    let model = context.settings.model.as_ref();
+    for_model(model.map_or("", |model| &model.text))
 }
 
 /// Carries out `folio context`.

@@ -127,7 +127,7 @@ impl NodeSide {
             ("output", self.output != other.output),
             ("cost", self.spent != other.spent),
         ];
-        all.into_iter().filter(|(_, is)| *is).map(|(what, _)| what).collect()
+        all.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect()
     }
 
     fn standing(&self) -> String {
@@ -140,7 +140,7 @@ impl NodeSide {
 impl SideShape {
     fn of(row: &RunRow, run: &Run) -> Self {
         let root = run.tree().first().copied();
-        let took = root.and_then(|root| Some(root.finished_at?.since(run.started_at()?)));
+        let elapsed = root.and_then(|root| Some(root.finished_at?.since(run.started_at()?)));
         let result = run.result();
         Self {
             run: row.handle.to_string(),
@@ -152,7 +152,7 @@ impl SideShape {
             stop_reason: result.and_then(|r| r.stop_reason).map(|reason| reason.to_string()),
             notes: result.map(|result| result.notes.clone()).unwrap_or_default(),
             nodes: run.len(),
-            duration_ms: took.map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
+            duration_ms: elapsed.map(|elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)),
             spent: run.purse().map(|purse| purse.spent).unwrap_or_default(),
         }
     }
@@ -222,14 +222,14 @@ impl NodeDiff {
             for (sign, side) in [("-", &self.one), ("+", &self.other)] {
                 if let Some(side) = side {
                     let notes = crate::report::first_line(&side.notes, SHOWN_CHARS);
-                    let gap = if notes.is_empty() { "" } else { ": " };
-                    writeln!(out, "  {sign} {}{gap}{notes}", side.standing())?;
+                    let separator = if notes.is_empty() { "" } else { ": " };
+                    writeln!(out, "  {sign} {}{separator}{notes}", side.standing())?;
                 }
             }
             return Ok(());
         };
-        for what in &self.differs {
-            let texts = match *what {
+        for aspect in &self.differs {
+            let texts = match *aspect {
                 "kind" => (one.kind.to_owned(), other.kind.to_owned()),
                 "status" => (one.standing(), other.standing()),
                 "notes" => apart(&one.notes, &other.notes),
@@ -241,14 +241,14 @@ impl NodeDiff {
                 "output" => apart(&one.output.to_string(), &other.output.to_string()),
                 _ => (cost(&one.spent), cost(&other.spent)),
             };
-            pair(out, what, &texts)?;
+            pair(out, aspect, &texts)?;
         }
         Ok(())
     }
 }
 
-fn pair(out: &mut String, what: &str, (one, other): &(String, String)) -> fmt::Result {
-    writeln!(out, "  - {what}: {one}\n  + {what}: {other}")
+fn pair(out: &mut String, aspect: &str, (one, other): &(String, String)) -> fmt::Result {
+    writeln!(out, "  - {aspect}: {one}\n  + {aspect}: {other}")
 }
 
 fn called(path: &str, newer: usize) -> String {
@@ -284,13 +284,13 @@ fn apart(one: &str, other: &str) -> (String, String) {
 /// compared with the last version of the other.
 fn by_path(run: &Run) -> BTreeMap<(&str, usize), NodeView<'_>> {
     let mut newer: HashMap<&str, usize> = HashMap::new();
-    let mut named = BTreeMap::new();
+    let mut views = BTreeMap::new();
     for view in run.tree().into_iter().rev() {
         let count = newer.entry(view.path).or_default();
-        named.insert((view.path, *count), view);
+        views.insert((view.path, *count), view);
         *count += 1;
     }
-    named
+    views
 }
 
 /// Carries out `folio diff`.

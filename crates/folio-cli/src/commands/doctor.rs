@@ -77,7 +77,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
         servers,
         untrusted: context.settings.passed_over.clone(),
     };
-    let ended = context.output.report_ending(&findings, exit)?;
+    let final_exit = context.output.report_ending(&findings, exit)?;
     let left = match &context.settings.run_folders {
         Some(folders) if !is_damaged => left_folders(folders, &**folio.store(), None).await?,
         _ => Vec::new(),
@@ -94,7 +94,7 @@ pub(crate) async fn run(context: &Context<'_>, _: Doctor) -> Result<Exit, Failur
             .output
             .note(format_args!("`folio export` saves what is still readable; {copy}"));
     }
-    Ok(ended)
+    Ok(final_exit)
 }
 
 /// How to replace the damaged store at `location` by a copy.

@@ -82,14 +82,14 @@ pub(super) fn source(file: &Path) -> Result<Box<dyn Read + Send>, Failure> {
 pub(crate) async fn run(context: &Context<'_>, evict: Evict) -> Result<Exit, Failure> {
     let source = source(&evict.file)?;
     let workspace = context.workspace().await?;
-    let how = Eviction {
+    let options = Eviction {
         tool: evict.tool,
         of: evict.of.into(),
         limit_tokens: evict.limit,
         tokens: Arc::new(evict.model.counter(context)),
     };
     let evicted = workspace
-        .evict(&context.actor(), source, how)
+        .evict(&context.actor(), source, options)
         .await
         .map_err(|error| match error {
             WorkspaceError::Input(error) => Failure::file("read", &evict.file, &error),

@@ -65,11 +65,11 @@ struct Answer {
 
 impl Report for Answer {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
-        let what = match (self.pages, self.links) {
+        let summary = match (self.pages, self.links) {
             (Some(pages), Some(links)) => amounts(self.entries, pages, links),
             _ => counted(self.entries, "entry"),
         };
-        writeln!(out, "{what} in {}", counted(self.files.len() as u64, "file"))?;
+        writeln!(out, "{summary} in {}", counted(self.files.len() as u64, "file"))?;
         for file in &self.files {
             writeln!(out, "  {file}")?;
         }
@@ -104,20 +104,20 @@ pub(crate) async fn run(context: &Context<'_>, export: Export) -> Result<Exit, F
 /// Shows the progress.
 fn counting(context: &Context<'_>) -> impl FnMut(Outgoing) + Send {
     let mut counting = Counting::new(context.output);
-    move |so_far| {
-        let (entries, links) = (counted(so_far.entries, "entry"), counted(so_far.links, "link"));
+    move |exported| {
+        let (entries, links) = (counted(exported.entries, "entry"), counted(exported.links, "link"));
         counting.show(0, None, &format!("{entries}, {links}"));
     }
 }
 
 /// The report on an export of the whole space, and where it was written.
-fn answer(format: &'static str, files: Vec<String>, written: Outgoing) -> Answer {
+fn answer(format: &'static str, files: Vec<String>, exported: Outgoing) -> Answer {
     Answer {
         format,
         files,
-        pages: Some(written.pages),
-        entries: written.entries,
-        links: Some(written.links),
+        pages: Some(exported.pages),
+        entries: exported.entries,
+        links: Some(exported.links),
         left_out: None,
     }
 }
@@ -164,11 +164,11 @@ fn open(file: &Path, partial: &Path) -> std::io::Result<File> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let opened = private::options().write(true).create_new(true).open(partial)?;
+    let out_file = private::options().write(true).create_new(true).open(partial)?;
     if let Ok(before) = file.metadata() {
-        opened.set_permissions(before.permissions())?;
+        out_file.set_permissions(before.permissions())?;
     }
-    Ok(opened)
+    Ok(out_file)
 }
 
 async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exit, Failure> {
@@ -180,12 +180,12 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
     let mut progress = counting(context);
     // If interrupted, this leaves the existing file in place.
     let partial = if is_sink { file.to_owned() } else { beside(file) };
-    let opened = open(file, &partial).map_err(|error| Failure::file("write", file, &error))?;
-    let mut out = BufWriter::new(opened);
-    let written = workspace.export_space(&mut out, &mut progress).await;
+    let out_file = open(file, &partial).map_err(|error| Failure::file("write", file, &error))?;
+    let mut out = BufWriter::new(out_file);
+    let exported = workspace.export_space(&mut out, &mut progress).await;
     drop(progress);
-    let written = match written {
-        Ok(written) => written,
+    let exported = match exported {
+        Ok(exported) => exported,
         Err(error) => {
             drop(out);
             if !is_sink {
@@ -195,16 +195,16 @@ async fn space_to(context: &Context<'_>, file: &Path, force: bool) -> Result<Exi
             return Err(unwritten(error, file));
         }
     };
-    let done = out
+    let finished = out
         .into_inner()
         .map_err(std::io::IntoInnerError::into_error)
-        .and_then(|opened| match is_sink {
+        .and_then(|out_file| match is_sink {
             true => Ok(()),
-            false => opened.sync_all().and_then(|()| std::fs::rename(&partial, file)),
+            false => out_file.sync_all().and_then(|()| std::fs::rename(&partial, file)),
         });
-    done.map_err(|error| Failure::file("write", file, &error))?;
+    finished.map_err(|error| Failure::file("write", file, &error))?;
     let files = vec![file.display().to_string()];
-    context.output.report(&answer("folio", files, written))?;
+    context.output.report(&answer("folio", files, exported))?;
     Ok(Exit::Done)
 }
 
@@ -222,21 +222,21 @@ async fn pages_to(context: &Context<'_>, folder: &Path) -> Result<Exit, Failure>
     // If interrupted, this leaves nothing that looks complete.
     let partial = beside(folder);
     let mut pages = MarkdownFolder::new(folder, &partial)?;
-    let written = workspace.export_space(&mut pages, &mut progress).await;
+    let exported = workspace.export_space(&mut pages, &mut progress).await;
     drop(progress);
-    let done = match written {
-        Ok(written) => pages
+    let finished = match exported {
+        Ok(exported) => pages
             .finish(folder)
-            .map(|files| (written, files))
+            .map(|files| (exported, files))
             .map_err(|error| Failure::file("write", folder, &error)),
         Err(error) => Err(unwritten(error, folder)),
     };
-    let (written, files) = done.inspect_err(|_| {
+    let (exported, files) = finished.inspect_err(|_| {
         // Half an export is of no use to anybody. That it cannot be removed is not the failure to report.
         let _left = std::fs::remove_dir_all(&partial);
     })?;
     let files = files.iter().map(|file| folder.join(file).display().to_string());
-    context.output.report(&answer("markdown", files.collect(), written))?;
+    context.output.report(&answer("markdown", files.collect(), exported))?;
     Ok(Exit::Done)
 }
 
@@ -272,9 +272,9 @@ async fn books(context: &Context<'_>, folder: &Path, force: bool) -> Result<Exit
         left_out: Some(0),
         ..Answer::default()
     };
-    let whole = threads.len() as u64;
-    for ((thread, file), done) in threads.iter().zip(files).zip(0..) {
-        counting.show(done, Some(whole), &counted(done, "scratchbook"));
+    let total = threads.len() as u64;
+    for ((thread, file), done_count) in threads.iter().zip(files).zip(0..) {
+        counting.show(done_count, Some(total), &counted(done_count, "scratchbook"));
         let (book, left_out) = workspace.export_book(thread).await?;
         write_whole(&file, book.to_json().as_bytes()).map_err(|error| Failure::file("write", &file, &error))?;
         answer.files.push(file.display().to_string());
@@ -297,8 +297,8 @@ fn write_whole(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
         return open(&file, &file)?.write_all(bytes);
     }
     let partial = beside(&file);
-    let mut opened = open(&file, &partial)?;
-    opened.write_all(bytes)?;
-    opened.sync_all()?;
+    let mut out_file = open(&file, &partial)?;
+    out_file.write_all(bytes)?;
+    out_file.sync_all()?;
     std::fs::rename(&partial, &file)
 }

@@ -83,8 +83,8 @@ struct Found {
 impl Report for Found {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         for hit in &self.hits.hits {
-            let place = style.faint(format_args!("{}:{}:", hit.path, hit.line.line));
-            writeln!(out, "{place} {}", hit.line.text)?;
+            let location = style.faint(format_args!("{}:{}:", hit.path, hit.line.line));
+            writeln!(out, "{location} {}", hit.line.text)?;
         }
         Ok(())
     }
@@ -99,10 +99,10 @@ pub(crate) async fn run(context: &Context<'_>, files: Files) -> Result<Exit, Fai
             context.output.report(&Listed { files })?;
         }
         Files::Cat(cat) => {
-            let words = cat.part.searched();
+            let query = cat.part.searched();
             let (part, max_bytes) = cat.part.part()?;
-            let read = workspace.read_file(&cat.path, &part, max_bytes).await?;
-            let answer = PassageShape::of(read, words.as_deref(), ReadOn::Options);
+            let passage = workspace.read_file(&cat.path, &part, max_bytes).await?;
+            let answer = PassageShape::of(passage, query.as_deref(), ReadOn::Options);
             context.output.report(&answer)?;
             if let Some(remark) = remark(&answer) {
                 context.output.note(remark);

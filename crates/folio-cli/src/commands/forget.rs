@@ -74,8 +74,8 @@ impl Report for Forgot {
             writeln!(out, "{verb} {} that waited in the outbox", self.waiting)?;
         }
         let Some(residue) = &self.residue else { return Ok(()) };
-        for place in &residue.found {
-            writeln!(out, "{} {place}", style.bad("still found in"))?;
+        for location in &residue.found {
+            writeln!(out, "{} {location}", style.bad("still found in"))?;
         }
         for copy in &residue.backups {
             writeln!(
@@ -93,15 +93,15 @@ impl Report for Forgot {
             )?;
         }
         if residue.not_looked_for > 0 {
-            let (count, told) = (residue.not_looked_for, style.warning("not searched for"));
-            writeln!(out, "{told} {count} of its texts: too short to recognise")?;
+            let (count, label) = (residue.not_looked_for, style.warning("not searched for"));
+            writeln!(out, "{label} {count} of its texts: too short to recognise")?;
         }
         if residue.no_longer_known > 0 {
-            let (count, told) = (residue.no_longer_known, style.warning("not searched for"));
+            let (count, label) = (residue.no_longer_known, style.warning("not searched for"));
             let entries = counted(count, "entry");
             writeln!(
                 out,
-                "{told} the texts of {entries}: forgotten before, so their content is no longer known; a copy found now was written since"
+                "{label} the texts of {entries}: forgotten before, so their content is no longer known; a copy found now was written since"
             )?;
         }
         Ok(())
@@ -196,12 +196,12 @@ fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(),
         ));
     }
     for entry in found.iter().take(SHOWN) {
-        let said = if entry.fields.title.is_empty() {
+        let text = if entry.fields.title.is_empty() {
             &entry.fields.body
         } else {
             &entry.fields.title
         };
-        let line = said.lines().next().unwrap_or_default();
+        let line = text.lines().next().unwrap_or_default();
         context.output.note(format_args!("{} {line}", entry.handle));
     }
     let more = match waiting {
@@ -213,8 +213,8 @@ fn confirm(context: &Context<'_>, found: &[Entry], waiting: usize) -> Result<(),
         found.len()
     ));
     let mut answer = String::new();
-    let read = std::io::stdin().lock().read_line(&mut answer);
-    read.map_err(|error| Failure::cannot("read from", "standard input", error))?;
+    let read_result = std::io::stdin().lock().read_line(&mut answer);
+    read_result.map_err(|error| Failure::cannot("read from", "standard input", error))?;
     if matches!(answer.trim(), "y" | "Y" | "yes") {
         Ok(())
     } else {

@@ -112,11 +112,11 @@ pub(crate) async fn run(context: &Context<'_>, goals: Goals) -> Result<Exit, Fai
         Some(GoalsCommand::Done(done)) => {
             let actor = context.actor();
             check_names_goals(&workspace, &done.goals).await?;
-            let done = Several::each(&workspace, done.goals, async |goal| {
+            let results = Several::each(&workspace, done.goals, async |goal| {
                 workspace.complete_item(&actor, goal).await
             });
-            return done.await?.report(|done| {
-                let items = done
+            return results.await?.report(|outcomes| {
+                let items = outcomes
                     .iter()
                     .map(|one| Written::of(ScratchItem::of(&one.entry), &one.warnings, false));
                 context.output.report(&OneOrMore::of(items.collect()))?;

@@ -78,8 +78,8 @@ impl Report for Received {
         let Imported {
             entries, pages, links, ..
         } = imported;
-        let what = amounts(*entries, *pages, *links);
-        writeln!(out, "{verb} {what}")?;
+        let summary = amounts(*entries, *pages, *links);
+        writeln!(out, "{verb} {summary}")?;
         if imported.policy {
             writeln!(
                 out,
@@ -87,7 +87,7 @@ impl Report for Received {
                 if self.dry_run { "would take over" } else { "took over" }
             )?;
         }
-        for (count, what) in [
+        for (count, label) in [
             (imported.present, "already there"),
             (imported.changed, "corrected"),
             (imported.merged, "changed as in the files"),
@@ -95,7 +95,7 @@ impl Report for Received {
             (imported.refused, "refused"),
         ] {
             if count > 0 {
-                writeln!(out, "{count} {what}")?;
+                writeln!(out, "{count} {label}")?;
             }
         }
         for remark in &imported.remarks {
@@ -106,8 +106,8 @@ impl Report for Received {
             };
             writeln!(out, "{fate} {}: {} [{}]", remark.item, remark.message, remark.code)?;
         }
-        let told = imported.changed + imported.merged + imported.differs + imported.refused;
-        if imported.remarks.len() as u64 >= 1_000 && told > 1_000 {
+        let reported = imported.changed + imported.merged + imported.differs + imported.refused;
+        if imported.remarks.len() as u64 >= 1_000 && reported > 1_000 {
             writeln!(out, "… and more")?;
         }
         Ok(())
@@ -156,12 +156,12 @@ fn look_at(path: &Path) -> Result<(), Failure> {
     if path == Path::new("-") {
         return Ok(());
     }
-    let looked = std::fs::metadata(path).and_then(|found| match found {
+    let access = std::fs::metadata(path).and_then(|found| match found {
         found if found.is_dir() => std::fs::read_dir(path).map(drop),
         found if found.is_file() => File::open(path).map(drop),
         _ => Ok(()),
     });
-    looked.map_err(|error| Failure::file("read", path, &error))
+    access.map_err(|error| Failure::file("read", path, &error))
 }
 
 /// The failure for a missing format, with all existing formats as hints.
@@ -169,26 +169,26 @@ fn without_form(path: &Path) -> Failure {
     let message = format!("the format of {} is unknown: pass --from", path.display());
     let forms = Origin::value_variants().iter().filter_map(ValueEnum::to_possible_value);
     forms.fold(Failure::usage("form_missing", message), |failure, form| {
-        let what = form.get_help().map(ToString::to_string).unwrap_or_default();
-        failure.hint(format!("--from {}: {what}", form.get_name()))
+        let help = form.get_help().map(ToString::to_string).unwrap_or_default();
+        failure.hint(format!("--from {}: {help}", form.get_name()))
     })
 }
 
 async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) -> Result<Imported, Failure> {
-    let opened = source(&import.path)?;
-    let whole = std::fs::metadata(&import.path).ok().map(|file| file.len());
-    let (opened, read) = Counted::new(opened);
+    let reader = source(&import.path)?;
+    let total_bytes = std::fs::metadata(&import.path).ok().map(|file| file.len());
+    let (reader, bytes_read) = Counted::new(reader);
     let mut counting = Counting::new(context.output);
-    let mut progress = |so_far: &Imported| {
-        let what = counted(so_far.entries + so_far.present, "entry");
-        counting.show(read.load(Ordering::Relaxed), whole, &what);
+    let mut progress = |imported: &Imported| {
+        let label = counted(imported.entries + imported.present, "entry");
+        counting.show(bytes_read.load(Ordering::Relaxed), total_bytes, &label);
     };
     let options = ImportOptions {
         dry_run: import.dry_run,
         distrusted: import.distrust,
         merge: import.merge,
     };
-    let source = BufReader::with_capacity(1 << 16, opened);
+    let source = BufReader::with_capacity(1 << 16, reader);
     workspace
         .import_space(&context.actor(), source, options, &mut progress)
         .await
@@ -200,11 +200,15 @@ async fn space(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
 
 async fn pages(context: &Context<'_>, workspace: &Workspace, import: &Import) -> Result<Imported, Failure> {
     let lines = MarkdownLines::of(&import.path, workspace.now())?;
-    let whole = lines.len();
+    let total = lines.len();
     let mut counting = Counting::new(context.output);
-    let mut progress = |so_far: &Imported| {
-        let done = so_far.entries + so_far.pages + so_far.links + so_far.present;
-        counting.show(done, Some(whole), &counted(so_far.entries + so_far.present, "entry"));
+    let mut progress = |imported: &Imported| {
+        let done_count = imported.entries + imported.pages + imported.links + imported.present;
+        counting.show(
+            done_count,
+            Some(total),
+            &counted(imported.entries + imported.present, "entry"),
+        );
     };
     let options = ImportOptions {
         dry_run: import.dry_run,
@@ -233,8 +237,12 @@ async fn books(context: &Context<'_>, workspace: &Workspace, import: &Import) ->
     };
     let mut counting = Counting::new(context.output);
     let mut imported = Imported::default();
-    for ((thread, file), done) in files.iter().zip(0..) {
-        counting.show(done, Some(files.len() as u64), &counted(imported.entries, "entry"));
+    for ((thread, file), done_count) in files.iter().zip(0..) {
+        counting.show(
+            done_count,
+            Some(files.len() as u64),
+            &counted(imported.entries, "entry"),
+        );
         let text = text_of(file)?;
         let one = workspace
             .import_book(&context.actor(), thread, &text, import.dry_run)
@@ -286,9 +294,9 @@ pub(super) fn read_text(file: &Path) -> Result<String, Failure> {
     text_from(source(file)?, file)
 }
 
-fn text_from(opened: impl Read, file: &Path) -> Result<String, Failure> {
+fn text_from(reader: impl Read, file: &Path) -> Result<String, Failure> {
     let name = file.display().to_string();
-    let text = text_within(BOOK_BYTES_MAX, opened, &name, |error| {
+    let text = text_within(BOOK_BYTES_MAX, reader, &name, |error| {
         Failure::file("read", file, &error)
     })?;
     let text = text.ok_or_else(|| {

@@ -36,12 +36,12 @@ pub(super) async fn bring_in(
         source: source_of(&context.actor()),
         now: workspace.now(),
     };
-    let read = read(&import.path, &to)?;
-    let whole = (read.items.len() + read.links.len()) as u64;
+    let read_items = read(&import.path, &to)?;
+    let total = (read_items.items.len() + read_items.links.len()) as u64;
     let mut counting = Counting::new(context.output);
-    let mut progress = |so_far: &Imported| {
-        let done = so_far.entries + so_far.present;
-        counting.show(done, Some(whole), &counted(done, "entry"));
+    let mut progress = |imported: &Imported| {
+        let done_count = imported.entries + imported.present;
+        counting.show(done_count, Some(total), &counted(done_count, "entry"));
     };
     let options = ImportOptions {
         dry_run: import.dry_run,
@@ -49,8 +49,8 @@ pub(super) async fn bring_in(
         merge: false,
     };
     let actor = context.actor();
-    let brought = workspace.import_foreign(&actor, read, options, &mut progress);
-    Ok(Box::pin(brought).await?)
+    let importing = workspace.import_foreign(&actor, read_items, options, &mut progress);
+    Ok(Box::pin(importing).await?)
 }
 
 pub(super) fn mcp_memory(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
@@ -84,15 +84,15 @@ pub(super) fn claude_tasks(path: &Path, to: &Destination) -> Result<Foreign, Fai
 }
 
 pub(super) fn memory_bank(path: &Path, to: &Destination) -> Result<Foreign, Failure> {
-    let whole = path
+    let folder_path = path
         .canonicalize()
         .map_err(|error| Failure::file("read", path, &error))?;
-    let named = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
-    let folder = named(&whole).unwrap_or_else(|| "memory-bank".to_owned());
+    let name_of = |path: &Path| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let folder = name_of(&folder_path).unwrap_or_else(|| "memory-bank".to_owned());
     // Most projects use this name, so the project's folder tells which memory bank it is.
-    let project = whole
+    let project = folder_path
         .parent()
-        .and_then(named)
+        .and_then(name_of)
         .filter(|_| IS_CALLED.contains(&folder.as_str()));
     let name = project.map_or_else(|| folder.clone(), |project| format!("{project}/{folder}"));
     let Files { read, unread } = many(path, "md")?;
@@ -106,7 +106,7 @@ fn one(path: &Path, places: &[&str]) -> Result<String, Failure> {
     if !path.is_dir() {
         return read_text(path);
     }
-    let file = places.iter().map(|place| path.join(place)).find(|file| file.is_file());
+    let file = places.iter().map(|name| path.join(name)).find(|file| file.is_file());
     match file {
         Some(file) => text_of(&file),
         None => {

@@ -35,14 +35,14 @@ pub(crate) fn opened_if_file(path: &Path) -> std::io::Result<File> {
     File::open(path)
 }
 
-/// Reads `file`, or standard input if it is `-`. `doing` is the verb for the error message: `read`.
-pub(crate) fn text_of(doing: &str, file: &Path) -> Result<String, Failure> {
+/// Reads `file`, or standard input if it is `-`. `verb` is the verb for the error message: `read`.
+pub(crate) fn text_of(verb: &str, file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {
         return text_or_stdin("-".to_owned());
     }
-    let unusable = |error| Failure::file(doing, file, &error);
-    let opened = File::open(file).map_err(unusable)?;
-    text_from(opened, &file.display().to_string(), unusable)
+    let unusable = |error| Failure::file(verb, file, &error);
+    let reader = File::open(file).map_err(unusable)?;
+    text_from(reader, &file.display().to_string(), unusable)
 }
 
 fn text_from(from: impl Read, name: &str, cannot: impl FnOnce(std::io::Error) -> Failure) -> Result<String, Failure> {
@@ -77,12 +77,15 @@ pub(super) fn too_large(name: &str) -> Failure {
     .hint(TOO_LARGE)
 }
 
-/// Reads the JSON in `file`, which should be `what`; standard input if it is `-`.
-pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, what: &str) -> Result<T, Failure> {
+/// Reads the JSON in `file`, which should be `expected`; standard input if it is `-`.
+pub(crate) fn json_file<T: DeserializeOwned>(file: &Path, expected: &str) -> Result<T, Failure> {
     let text = text_of("read", file)?;
     serde_json::from_slice(&readable(without_mark(&text).as_bytes())).map_err(|error| {
-        let why = in_plain_words(&error, "an object");
-        Failure::usage("input_not_json", format!("{} is not {what}: {why}", file.display()))
+        let problem = in_plain_words(&error, "an object");
+        Failure::usage(
+            "input_not_json",
+            format!("{} is not {expected}: {problem}", file.display()),
+        )
     })
 }
 
@@ -93,11 +96,11 @@ pub(crate) fn json_or_text(text: &str) -> serde_json::Value {
 
 /// Checks that `option` gives each of `names` only one value: with two, it is unclear which is meant.
 pub(crate) fn check_given_once<'n>(option: &str, names: impl IntoIterator<Item = &'n str>) -> Result<(), Failure> {
-    let mut given = HashSet::new();
-    match names.into_iter().find(|name| !given.insert(*name)) {
-        Some(twice) => Err(Failure::usage(
+    let mut seen = HashSet::new();
+    match names.into_iter().find(|name| !seen.insert(*name)) {
+        Some(repeated) => Err(Failure::usage(
             "usage",
-            format!("{option} gives {twice} more than one value"),
+            format!("{option} gives {repeated} more than one value"),
         )),
         None => Ok(()),
     }

@@ -140,27 +140,30 @@ pub(crate) async fn run(
     life: Life,
 ) -> Result<Result<Several, Exit>, Failure> {
     let actor = context.actor();
-    let done = match life {
-        Life::Confirm(named) => {
-            let (entries, guard) = named.under()?;
+    let changes = match life {
+        Life::Confirm(targets) => {
+            let (entries, guard) = targets.under()?;
             let confirm = async |entry| workspace.confirm(&actor, entry, guard.clone()).await;
             Several::each(workspace, entries, confirm).await?
         }
-        Life::Resolve(Resolve { named, came_true }) => {
-            let (entries, guard) = named.under()?;
+        Life::Resolve(Resolve {
+            named: targets,
+            came_true,
+        }) => {
+            let (entries, guard) = targets.under()?;
             let resolve = async |entry| match came_true.outcome() {
                 Some(outcome) => workspace.resolve_as(&actor, entry, outcome, guard.clone()).await,
                 None => workspace.complete(&actor, entry, guard.clone()).await,
             };
             Several::each(workspace, entries, resolve).await?
         }
-        Life::Reopen(named) => {
-            let (entries, guard) = named.under()?;
+        Life::Reopen(targets) => {
+            let (entries, guard) = targets.under()?;
             let reopen = async |entry| workspace.reopen(&actor, entry, guard.clone()).await;
             Several::each(workspace, entries, reopen).await?
         }
-        Life::Restore(named) => {
-            let (entries, guard) = named.under()?;
+        Life::Restore(targets) => {
+            let (entries, guard) = targets.under()?;
             let restore = async |entry| workspace.restore(&actor, entry, guard.clone()).await;
             Several::each(workspace, entries, restore).await?
         }
@@ -172,8 +175,8 @@ pub(crate) async fn run(
             reason,
         }) => {
             let outcome = came_true.outcome();
-            for named in old.iter().map(|(old, _)| *old).chain([by]) {
-                check_names_observation(workspace, named).await?;
+            for reference in old.iter().map(|(old, _)| *old).chain([by]) {
+                check_names_observation(workspace, reference).await?;
             }
             if let [(old, version)] = old[..] {
                 let guard = Guard {
@@ -187,17 +190,17 @@ pub(crate) async fn run(
                     return Err(for_one().hint("for several, write e42@3 for each"));
                 }
                 let by = Successor::There(by);
-                let done = workspace.consolidate_as(&actor, &old, by, outcome, reason).await?;
-                for left in &done.left {
+                let consolidated = workspace.consolidate_as(&actor, &old, by, outcome, reason).await?;
+                for left in &consolidated.left {
                     context.output.note(format_args!(
                         "{} was changed or archived in the meantime; it stays as it is, at version {}",
                         left.handle, left.version
                     ));
                 }
-                let nothing = done.superseded.is_empty();
+                let nothing = consolidated.superseded.is_empty();
                 let exit = if nothing { Exit::Refused } else { Exit::Done };
-                let told = Superseded::of(&done, workspace.now());
-                return Ok(Err(context.output.report_ending(&told, exit)?));
+                let report = Superseded::of(&consolidated, workspace.now());
+                return Ok(Err(context.output.report_ending(&report, exit)?));
             }
         }
         Life::Replace(Replace { entry, old, new }) => {
@@ -220,7 +223,7 @@ pub(crate) async fn run(
             return Ok(Err(Exit::Done));
         }
     };
-    Ok(Ok(done))
+    Ok(Ok(changes))
 }
 
 /// The failure for a version that is expected of several observations.

@@ -44,13 +44,14 @@ impl MarkdownFolder {
             let message = format!("the folder {} is not empty", folder.display());
             return Err(Failure::usage("folder_unusable", message).hint("name a folder that does not exist yet"));
         }
-        let made = match std::fs::remove_dir_all(partial) {
+        let removed = match std::fs::remove_dir_all(partial) {
             // Left behind by an interrupted export.
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),
         };
-        made.and_then(|()| private::make_folders(&partial.join(PAGES)))
+        removed
+            .and_then(|()| private::make_folders(&partial.join(PAGES)))
             .map_err(|error| Failure::file("write", partial, &error))?;
         Ok(Self {
             root: partial.to_owned(),
@@ -219,8 +220,8 @@ fn places_in(path: &Path) -> Result<Places, Failure> {
     let (mut places, mut line) = (Places::default(), Vec::new());
     loop {
         line.clear();
-        let read = (&mut file).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
-        if read.map_err(unreadable)? == 0 {
+        let read_result = (&mut file).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        if read_result.map_err(unreadable)? == 0 {
             return Ok(places);
         }
         if line.len() as u64 == LINE_BYTES_MAX {
@@ -249,18 +250,18 @@ impl MarkdownLines {
 
     /// A line that stands for something that is not one: it is refused like a wrong line, with the reason and the
     /// place.
-    fn refused(&self, section: Section, why: &Invalid) -> String {
+    fn refused(&self, section: Section, invalid: &Invalid) -> String {
         let file = self.files[section.file].display();
-        serde_json::Value::from(format!("{file}: {}", why.message)).to_string()
+        serde_json::Value::from(format!("{file}: {}", invalid.message)).to_string()
     }
 }
 
 impl Read for MarkdownLines {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         loop {
-            let read = self.line.read(into)?;
-            if read > 0 || into.is_empty() {
-                return Ok(read);
+            let byte_count = self.line.read(into)?;
+            if byte_count > 0 || into.is_empty() {
+                return Ok(byte_count);
             }
             let Some(section) = self.sections.next() else {
                 return Ok(0);

@@ -84,14 +84,14 @@ pub(crate) async fn run(context: &Context<'_>, migrate: Migrate) -> Result<Exit,
     for _ in 0..ROUNDS {
         let round = {
             let mut counting = Counting::new(context.output);
-            let mut show = move |so_far: Copied| {
+            let mut show = move |copied_so_far: Copied| {
                 counting.show(
                     0,
                     None,
                     &format!(
                         "{}, {}",
-                        counted(so_far.commits, "commit"),
-                        counted(so_far.bodies, "body")
+                        counted(copied_so_far.commits, "commit"),
+                        counted(copied_so_far.bodies, "body")
                     ),
                 );
             };

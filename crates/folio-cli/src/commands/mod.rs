@@ -130,14 +130,14 @@ pub(crate) struct Context<'a> {
 impl Context<'_> {
     /// Opens the store that the settings name.
     pub(crate) async fn folio(&self) -> Result<Folio, Failure> {
-        let opened = Folio::open(&self.settings.store).await;
-        Ok(self.with_outbox(opened.map_err(|error| self.settings.not_opened(error))?))
+        let result = Folio::open(&self.settings.store).await;
+        Ok(self.with_outbox(result.map_err(|error| self.settings.not_opened(error))?))
     }
 
     /// Opens the store that the settings name if it exists; nothing is created.
     pub(crate) async fn existing(&self) -> Result<Folio, Failure> {
-        let opened = Folio::open_existing(&self.settings.store).await;
-        Ok(self.with_outbox(opened.map_err(|error| self.settings.not_opened(error))?))
+        let result = Folio::open_existing(&self.settings.store).await;
+        Ok(self.with_outbox(result.map_err(|error| self.settings.not_opened(error))?))
     }
 
     /// `folio` with an outbox: a file on this machine in which answers of tools wait while a database cannot be
@@ -231,10 +231,10 @@ impl Context<'_> {
 
     /// The tools that runs may call: those that come with Folio, and those of the configured MCP servers.
     pub(crate) async fn registry(&self) -> Result<Registry, Failure> {
-        let opened = self
+        let opening = self
             .servers
             .get_or_try_init(|| servers::open(&self.settings, self.output));
-        Ok(servers::registry(opened.await?))
+        Ok(servers::registry(opening.await?))
     }
 
     /// The tools for a plan in `text`: no MCP server is started for a plan that names none.
@@ -250,7 +250,7 @@ impl Context<'_> {
     /// The observer of the runs that are driven here: none, unless the settings name a collector. That the collector
     /// cannot be reached, or does not get everything, is reported and changes nothing else.
     pub(crate) fn observer(&self) -> Option<Arc<dyn Observer>> {
-        let telling = self.telling.get_or_init(|| {
+        let started = self.telling.get_or_init(|| {
             let options = self.settings.telemetry.as_ref()?;
             for unread in &options.unread {
                 self.output.note(format_args!("{unread}"));
@@ -258,15 +258,15 @@ impl Context<'_> {
             let telemetry = Telemetry::open(options)
                 .inspect_err(|error| self.output.note(format_args!("{error}")))
                 .ok()?;
-            let (output, told) = (self.output.clone(), telemetry.clone());
+            let (output, watched) = (self.output.clone(), telemetry.clone());
             let first_loss = tokio::spawn(async move {
-                if let Some(reason) = told.first_loss().await {
+                if let Some(reason) = watched.first_loss().await {
                     output.note(format_args!("telemetry will be incomplete: {reason}"));
                 }
             });
             Some((telemetry, first_loss.abort_handle()))
         });
-        let (telemetry, _) = telling.as_ref()?;
+        let (telemetry, _) = started.as_ref()?;
         Some(Arc::new(telemetry.clone()))
     }
 
@@ -280,12 +280,12 @@ impl Context<'_> {
         let sent = telemetry.finish(TELEMETRY_PATIENCE).await;
         match sent.reason {
             Some(reason) => {
-                let lost = match sent.lost {
+                let loss = match sent.lost {
                     0 => String::new(),
                     lost => format!("; spans lost: {lost}"),
                 };
                 self.output
-                    .note(format_args!("telemetry is incomplete: {reason}{lost}"));
+                    .note(format_args!("telemetry is incomplete: {reason}{loss}"));
             }
             None => self
                 .output
@@ -294,13 +294,13 @@ impl Context<'_> {
     }
 
     /// Refuses whatever affects more than one space, or grants permissions, to every role but a person's (M7.7).
-    pub(crate) fn only_people(&self, what: &str) -> Result<(), Failure> {
+    pub(crate) fn only_people(&self, action: &str) -> Result<(), Failure> {
         match self.settings.role {
             Role::Human => Ok(()),
             role => Err(Failure::new(
                 Exit::Refused,
                 Denied::CODE,
-                format!("a caller in the role {role} may not {what}; human may"),
+                format!("a caller in the role {role} may not {action}; human may"),
             )),
         }
     }
@@ -336,7 +336,7 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
         servers: OnceCell::new(),
         telling: OnceLock::new(),
     };
-    let done = carry_out(&context, command)
+    let result = carry_out(&context, command)
         .await
         .map_err(|failure| match context.absent.get() {
             // People have seen the note already: in a mistyped store, everything is missing.
@@ -346,9 +346,12 @@ pub(crate) async fn run(command: Command, settings: Settings, output: &Output) -
     if let Some(servers) = context.servers.get() {
         servers.close().await;
     }
-    let is_held_up = !noticed::write(context.opened.take(), output, patience, &done).await;
+    let is_held_up = !noticed::write(context.opened.take(), output, patience, &result).await;
     context.flush_telemetry().await;
-    Ended { done, is_held_up }
+    Ended {
+        done: result,
+        is_held_up,
+    }
 }
 
 async fn carry_out(context: &Context<'_>, command: Command) -> Result<Exit, Failure> {
@@ -423,20 +426,20 @@ pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static,
     })
 }
 
-/// `workspace` for the command `verb`, which takes effect once under the idempotency key that its caller gave. `what`
+/// `workspace` for the command `verb`, which takes effect once under the idempotency key that its caller gave. `request`
 /// identifies the request: a different request under the same key is reported.
 pub(crate) fn with_idempotency_key(
     context: &Context<'_>,
     workspace: &Workspace,
     verb: &str,
     key: Option<String>,
-    what: &impl Serialize,
+    request: &impl Serialize,
 ) -> (Workspace, Option<String>) {
     let Some(key) = key else {
         return (workspace.clone(), None);
     };
     // Requests that cannot be written as JSON are not told apart.
-    let what = canonical_json(what).unwrap_or_default();
+    let canonical = canonical_json(request).unwrap_or_default();
     let asking = Asking {
         surface: "cli",
         verb,
@@ -444,7 +447,7 @@ pub(crate) fn with_idempotency_key(
         actor: &context.actor(),
         token: None,
     };
-    let asked = asking.under(&key, &[what.as_bytes()]);
-    let key = asked.key().to_owned();
-    (workspace.asked_under(asked), Some(key))
+    let keyed = asking.under(&key, &[canonical.as_bytes()]);
+    let key = keyed.key().to_owned();
+    (workspace.asked_under(keyed), Some(key))
 }

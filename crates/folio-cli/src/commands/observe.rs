@@ -267,8 +267,8 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
     match observe {
         Observe::Add(add) => {
             let (input, key) = input(*add)?;
-            let (asked, key) = with_idempotency_key(context, &workspace, "observe add", key, &("observation", &input));
-            let written = asked.add_observation(&context.actor(), input, key).await?;
+            let (keyed, key) = with_idempotency_key(context, &workspace, "observe add", key, &("observation", &input));
+            let written = keyed.add_observation(&context.actor(), input, key).await?;
             answer(context, &workspace, &[written])
         }
         Observe::List(list) => {
@@ -287,7 +287,7 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
             show(context, &list)
         }
         Observe::Life(life) => match life::run(context, &workspace, life).await? {
-            Ok(done) => done.report(|written| answer(context, &workspace, written)),
+            Ok(changes) => changes.report(|written| answer(context, &workspace, written)),
             Err(exit) => Ok(exit),
         },
         Observe::Get(get) => {
@@ -301,21 +301,21 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
         }
         Observe::Update(update) => {
             let patch = patch(update.fields)?;
-            let asked = (
+            let request = (
                 "update",
                 update.observation.to_string(),
                 update.expected_version,
                 &patch,
             );
             let key = update.idempotency_key;
-            let (asking, key) = with_idempotency_key(context, &workspace, "observe update", key, &asked);
+            let (keyed, key) = with_idempotency_key(context, &workspace, "observe update", key, &request);
             let guard = Guard {
                 expected_version: update.expected_version,
                 base_version: update.base_version,
                 idempotency_key: key,
                 reason: None,
             };
-            let written = asking
+            let written = keyed
                 .update_observation_under(&context.actor(), update.observation, patch, guard)
                 .await;
             if matches!(&written, Err(WorkspaceError::Invalid(invalid)) if invalid.code == OTHER_KIND) {
@@ -325,8 +325,8 @@ pub(crate) async fn run(context: &Context<'_>, observe: Observe) -> Result<Exit,
         }
         Observe::Archive(archive) => {
             // None is archived if one of them is not an observation.
-            for named in &archive.observations {
-                check_names_observation(&workspace, *named).await?;
+            for observation in &archive.observations {
+                check_names_observation(&workspace, *observation).await?;
             }
             archive_entries(context, &workspace, archive).await
         }
@@ -359,9 +359,12 @@ async fn require_observation(workspace: &Workspace, entry: &Entry) -> Result<(),
     Err(of_other_kind(entry, "observations").hint(hint))
 }
 
-/// The failure for a command that is for `meant` but got `entry`, which is of another kind.
-pub(super) fn of_other_kind(entry: &Entry, meant: &str) -> Failure {
-    let message = format!("kind: {} is of kind {}; this is for {meant}", entry.handle, entry.kind);
+/// The failure for a command that is for `expected` but got `entry`, which is of another kind.
+pub(super) fn of_other_kind(entry: &Entry, expected: &str) -> Failure {
+    let message = format!(
+        "kind: {} is of kind {}; this is for {expected}",
+        entry.handle, entry.kind
+    );
     Failure::usage(OTHER_KIND, message)
 }
 
@@ -424,12 +427,12 @@ fn input(add: Add) -> Result<(ObservationInput, Option<String>), Failure> {
         type_name: add.type_name,
         content: text_or_stdin(add.content.unwrap_or_default())?,
         title: add.title,
-        confidence: add.confidence.map(|given| json_or_text(&given)),
+        confidence: add.confidence.map(|text| json_or_text(&text)),
         tags: add.tags,
         ttl_minutes: match add.ttl_minutes.as_deref() {
             None => TtlInput::Absent,
             Some("never") => TtlInput::Never,
-            Some(given) => TtlInput::Given(json_or_text(given)),
+            Some(text) => TtlInput::Given(json_or_text(text)),
         },
         expires_at: add.expires_at,
         owner: add.owner,
@@ -450,7 +453,7 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
         return ObservationPatch::from_json(&json_file(&file, "a change of an observation")?).map_err(refused);
     }
     let mut cleared = Vec::new();
-    let mut whole = |option: &str, pairs: Option<Vec<(String, String)>>| match pairs {
+    let mut replacement = |option: &str, pairs: Option<Vec<(String, String)>>| match pairs {
         Some(pairs) if matches!(&pairs[..], [(key, _)] if key.is_empty()) => {
             cleared.push(option.trim_start_matches('-').to_owned());
             Ok(None)
@@ -462,13 +465,13 @@ fn patch(fields: Fields) -> Result<ObservationPatch, Failure> {
         pairs => object(option, pairs.unwrap_or_default()),
     };
     let (context, metadata) = (
-        whole("--context", fields.context)?,
-        whole("--metadata", fields.metadata)?,
+        replacement("--context", fields.context)?,
+        replacement("--metadata", fields.metadata)?,
     );
     Ok(ObservationPatch {
         content: fields.content.map(text_or_stdin).transpose()?,
         title: fields.title,
-        confidence: fields.confidence.map(|given| json_or_text(&given)),
+        confidence: fields.confidence.map(|text| json_or_text(&text)),
         tags: fields.tags.map(replacement_values),
         owner: fields.owner,
         status: fields.status,

@@ -86,8 +86,8 @@ impl Report for SaidShape {
 /// Carries out `folio offload`.
 pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<Exit, Failure> {
     let mut bytes = Vec::new();
-    let read = source(&offload.file)?.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Failure::file("read", &offload.file, &error))?;
+    let read_result = source(&offload.file)?.take(MAX_INPUT_BYTES + 1).read_to_end(&mut bytes);
+    read_result.map_err(|error| Failure::file("read", &offload.file, &error))?;
     if bytes.len() as u64 > MAX_INPUT_BYTES {
         return Err(too_large(&offload.file.display().to_string()));
     }
@@ -96,7 +96,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
         Failure::usage("input_not_json", message)
     })?;
     let compactor = models::compactor(offload.compactor.as_deref(), &context.settings)?;
-    let how = How {
+    let options = How {
         window_tokens: offload.window,
         share: offload.share,
         keep_last: offload.keep,
@@ -113,7 +113,7 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
     };
     let workspace = context.workspace().await?;
     let thread = &context.settings.thread;
-    let offloaded = workspace.offload(&context.actor(), thread, &list, &how).await?;
+    let offloaded = workspace.offload(&context.actor(), thread, &list, &options).await?;
     context.output.warnings(&offloaded.warnings);
     let answer = Conversation::of(offloaded);
     let receipt = &answer.receipt;
@@ -131,8 +131,8 @@ pub(crate) async fn offload(context: &Context<'_>, offload: Offload) -> Result<E
 pub(crate) async fn history(context: &Context<'_>, history: History) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
     let (from, to) = history.range;
-    let said = workspace.said(&context.settings.thread, from, to).await?;
-    let answer = SaidShape::of(said);
+    let messages = workspace.said(&context.settings.thread, from, to).await?;
+    let answer = SaidShape::of(messages);
     context.output.report(&answer)?;
     if answer.messages.is_empty() {
         let total = counted(answer.total, "message");

@@ -112,11 +112,11 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
                 None => workspace.page_entries(show.page).await?,
             };
             if show.whole {
-                let mut whole = Vec::with_capacity(entries.len());
+                let mut full_entries = Vec::with_capacity(entries.len());
                 for entry in entries {
-                    whole.push(workspace.in_whole(entry).await?);
+                    full_entries.push(workspace.in_whole(entry).await?);
                 }
-                entries = whole;
+                entries = full_entries;
             } else if let Some(long) = entries.iter().find(|entry| entry.fields.body_ref.is_some()) {
                 context.output.note(format_args!(
                     "only the beginning of {} and other long texts is shown; --whole shows them in full",
@@ -154,8 +154,8 @@ pub(crate) async fn run(context: &Context<'_>, page: Page) -> Result<Exit, Failu
         Page::Append(append) => {
             let (text, key) = (text_or_stdin(append.text)?, append.idempotency_key);
             let actor = context.actor();
-            let asked = ("append", append.page.to_string(), &append.title, &text, &append.tags);
-            let (workspace, key) = with_idempotency_key(context, &workspace, "page append", key, &asked);
+            let request = ("append", append.page.to_string(), &append.title, &text, &append.tags);
+            let (workspace, key) = with_idempotency_key(context, &workspace, "page append", key, &request);
             let written = workspace
                 .append(&actor, append.page, &append.title, text, &append.tags, key)
                 .await?;

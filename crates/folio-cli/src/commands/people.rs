@@ -259,9 +259,9 @@ async fn asked_by_all(runner: &Runner) -> Result<Vec<QuestionShape>, Failure> {
             ..RunQuery::running(RUNS_AT_A_TIME)
         };
         let rows = workspace.store().runs(workspace.space(), &query).await?;
-        let told = workspace.runs_so_far(&rows).await?;
+        let summaries = workspace.runs_so_far(&rows).await?;
         for row in &rows {
-            if told.get(&row.id).is_none_or(|so_far| so_far.asks > 0) {
+            if summaries.get(&row.id).is_none_or(|summary| summary.asks > 0) {
                 items.extend(asked(row, &*runner.load(row.id).await?, workspace.now()));
             }
         }
@@ -338,8 +338,10 @@ pub(crate) async fn go_on(context: &Context<'_>, arguments: Pause) -> Result<Exi
         let (_, run) = runner.seen(row.id).await?;
         let part = node.and_then(|node| run.node(node));
         if part.map_or(!run.is_run_paused(), |part| part.result.is_none() && !part.paused) {
-            let what = part.map_or_else(String::new, |part| format!("{} of ", path_of(&part)));
-            context.output.note(format_args!("{what}{} is not paused", row.handle));
+            let prefix = part.map_or_else(String::new, |part| format!("{} of ", path_of(&part)));
+            context
+                .output
+                .note(format_args!("{prefix}{} is not paused", row.handle));
         }
     }
     runner.go_on(row.id, node, &context.actor()).await?;
@@ -390,8 +392,8 @@ fn paused_in_words(row: &RunRow, run: &Run, node: Option<NodeId>) -> String {
         || row.handle.to_string(),
         |view| format!("{} of {}", path_of(&view), row.handle),
     );
-    let under_way = if row.driven { under_way(run, node) } else { Vec::new() };
-    let still = match under_way.as_slice() {
+    let active_calls = if row.driven { under_way(run, node) } else { Vec::new() };
+    let still = match active_calls.as_slice() {
         [] => "no calls are under way".to_owned(),
         names => format!("calls under way finish first: {}", few(names)),
     };

@@ -170,7 +170,7 @@ impl Place {
             _ => self.run.title(self.node),
         };
         let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let not_judged = self.not_judged().map(|words| format!("<!-- {words} -->\n\n"));
+        let not_judged = self.not_judged().map(|note| format!("<!-- {note} -->\n\n"));
         format!(
             "# {title}\n\n<!-- {} -->\n\n{}{}",
             self.origin("edit")
@@ -182,7 +182,7 @@ impl Place {
     }
 
     fn yaml(&self) -> String {
-        let not_judged = self.not_judged().map(|words| format!("# {words}\n"));
+        let not_judged = self.not_judged().map(|note| format!("# {note}\n"));
         format!(
             "# {}\n{}{}",
             self.origin("edit"),
@@ -242,10 +242,10 @@ pub(crate) async fn edit(context: &Context<'_>, edit: Edit) -> Result<Exit, Fail
         None => ("the plan".to_owned(), edited(context, &place.markdown())?),
     };
     let runner = runner_with(context, context.registry_for(&text).await?).await?;
-    let made = runner
+    let result = runner
         .edit_plan(place.row.id, Some(place.node), &text, edit.if_version, &context.actor())
         .await;
-    let (plan_version, difference) = made.map_err(|error| match error {
+    let (plan_version, difference) = result.map_err(|error| match error {
         RunnerError::Edit(folio::engine::run::EditError::Mistakes(errors)) => {
             let failure = mistakes_of(&[(name, errors)]);
             if edit.file.is_none() {
@@ -289,15 +289,15 @@ fn edited(context: &Context<'_>, text: &str) -> Result<String, Failure> {
         .map_err(cannot)?;
     let editor = context.settings.editor.as_deref().unwrap_or(EDITOR);
     // VISUAL may contain arguments: `code --wait`.
-    let ended = Command::new("sh")
+    let exit_status = Command::new("sh")
         .args(["-c", &format!("{editor} \"$1\""), "folio"])
         .arg(file.path())
         .status()
         .map_err(|error| Failure::cannot("start", editor, error))?;
-    if !ended.success() {
+    if !exit_status.success() {
         return Err(Failure::usage(
             "no_editor",
-            format!("the editor {editor} ended with {ended}; nothing was changed"),
+            format!("the editor {editor} ended with {exit_status}; nothing was changed"),
         ));
     }
     std::fs::read_to_string(file.path()).map_err(|error| Failure::file("read", file.path(), &error))

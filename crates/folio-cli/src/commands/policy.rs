@@ -109,7 +109,10 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
     let is_document = !matches!(policy, Policy::Show(Show { document: false }));
     let now = match policy {
         Policy::Show(_) => workspace.policy().await?,
-        Policy::Set(Set { what, reason }) => match keys_and_values(&what) {
+        Policy::Set(Set {
+            what: assignments,
+            reason,
+        }) => match keys_and_values(&assignments) {
             Some(pairs) => {
                 let keys: Vec<&str> = pairs.iter().map(|(key, _)| *key).collect();
                 check_given_once("`folio policy set`", keys.iter().copied())?;
@@ -120,8 +123,8 @@ pub(crate) async fn run(context: &Context<'_>, policy: Policy) -> Result<Exit, F
                 })
                 .await?
             }
-            None if what.len() == 1 => {
-                let text = text_of("read the policy in", what[0].as_ref())?;
+            None if assignments.len() == 1 => {
+                let text = text_of("read the policy in", assignments[0].as_ref())?;
                 let document = serde_json::from_str(&text).map_err(|error| mistake(&error))?;
                 set(context, &workspace, document, None, reason).await?
             }
@@ -176,7 +179,7 @@ async fn change(
         })?;
         match set(context, workspace, document, Some(now.version()), reason.clone()).await {
             Err(failure) if failure.code() == "stale_policy" && attempt < ATTEMPTS => attempt += 1,
-            done => return done,
+            result => return result,
         }
     }
 }
@@ -196,7 +199,7 @@ async fn set(
 }
 
 /// The arguments as keys and values; `None` if they name a file.
-fn keys_and_values(what: &[String]) -> Option<Vec<(&str, &str)>> {
+fn keys_and_values(assignments: &[String]) -> Option<Vec<(&str, &str)>> {
     let pair = |text: &'_ String| -> Option<(usize, usize)> {
         let at = text.find('=')?;
         let is_key = at > 0
@@ -205,7 +208,8 @@ fn keys_and_values(what: &[String]) -> Option<Vec<(&str, &str)>> {
                 .all(|byte| byte.is_ascii_alphanumeric() || b"_.-:".contains(&byte));
         is_key.then_some((at, at + 1))
     };
-    what.iter()
+    assignments
+        .iter()
         .map(|text| pair(text).map(|(end, start)| (&text[..end], &text[start..])))
         .collect()
 }
@@ -214,18 +218,18 @@ fn keys_and_values(what: &[String]) -> Option<Vec<(&str, &str)>> {
 fn put(document: &mut Map<String, Value>, key: &str, value: Option<Value>) -> Result<(), Failure> {
     let mut parts: Vec<&str> = key.split('.').collect();
     let last = parts.pop().unwrap_or_default();
-    let mut place = document;
+    let mut target = document;
     for part in parts {
-        let inner = place
+        let inner = target
             .entry(part)
             .or_insert_with(|| Value::Object(Map::new()))
             .as_object_mut();
-        place =
+        target =
             inner.ok_or_else(|| Failure::usage("policy_invalid", format!("{part} of {key} has no keys of its own")))?;
     }
     match value {
-        Some(value) => drop(place.insert(last.to_owned(), value)),
-        None => drop(place.remove(last)),
+        Some(value) => drop(target.insert(last.to_owned(), value)),
+        None => drop(target.remove(last)),
     }
     Ok(())
 }
@@ -254,7 +258,7 @@ fn culprit<'k>(document: &Map<String, Value>, keys: &[&'k str]) -> Option<&'k st
 }
 
 fn mistake(error: &dyn Display) -> Failure {
-    let why = in_plain_words(error, "an object");
-    Failure::usage("policy_invalid", format!("the policy cannot be read: {why}"))
+    let problem = in_plain_words(error, "an object");
+    Failure::usage("policy_invalid", format!("the policy cannot be read: {problem}"))
         .hint("`folio policy show --document` prints a valid one")
 }

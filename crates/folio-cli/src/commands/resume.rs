@@ -65,21 +65,21 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
     let rows = runner.unfinished().await?;
     let workspace = runner.workspace();
     if rows.is_empty() {
-        let going_on = workspace
+        let driven_rows = workspace
             .store()
             .runs(workspace.space(), &RunQuery::running(TOLD))
             .await?;
-        let driven: Vec<_> = going_on.iter().map(|row| row.handle.to_string()).collect();
-        if driven.is_empty() {
+        let handles: Vec<_> = driven_rows.iter().map(|row| row.handle.to_string()).collect();
+        if handles.is_empty() {
             context.output.note("every run has ended");
         } else {
-            let driven = driven.join(", ");
+            let handles = handles.join(", ");
             context
                 .output
-                .note(format_args!("nothing to resume: other processes drive {driven}"));
+                .note(format_args!("nothing to resume: other processes drive {handles}"));
         }
     }
-    let (mut worst, mut in_the_end) = (Exit::Done, None);
+    let (mut worst, mut output_failure) = (Exit::Done, None);
     for row in rows {
         let before = so_far(runner, &row).await?;
         if before.needs_manual_resume() {
@@ -88,7 +88,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
             continue;
         }
         let again = context.settings.repeated();
-        let is_alone = |so_far: RunSummary| so_far.asks > 0 && !runner.has_person();
+        let is_alone = |summary: RunSummary| summary.asks > 0 && !runner.has_person();
         let waits = match (before.paused, is_alone(before)) {
             (true, _) => Some(format!(
                 "is paused; continue it with `folio continue {}{again}`",
@@ -97,12 +97,12 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
             (false, true) => Some(WAITS.to_owned()),
             (false, false) => None,
         };
-        if let Some(why) = waits {
-            context.output.note(format_args!("{} {why}", row.handle));
+        if let Some(reason) = waits {
+            context.output.note(format_args!("{} {reason}", row.handle));
             continue;
         }
-        let ended = follow::drive_until_asked(context, runner, row.id).await;
-        let exit = match ended {
+        let result = follow::drive_until_asked(context, runner, row.id).await;
+        let exit = match result {
             // Interrupting one run, or leaving it, ends them all.
             Ok((exit, true)) => return Ok(exit),
             Ok((exit, false)) => exit,
@@ -114,7 +114,7 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
             Err(failure) => {
                 let exit = failure.exit();
                 if failure.is_of_output() {
-                    in_the_end = Some(failure);
+                    output_failure = Some(failure);
                 } else {
                     context
                         .output
@@ -127,12 +127,16 @@ async fn all(context: &Context<'_>, runner: &Runner) -> Result<Exit, Failure> {
             worst = exit;
         }
     }
-    in_the_end.map_or(Ok(worst), Err)
+    output_failure.map_or(Ok(worst), Err)
 }
 
 /// The present state of a run, as lists show it.
 async fn so_far(runner: &Runner, row: &RunRow) -> Result<RunSummary, Failure> {
     let workspace = runner.workspace();
-    let so_far = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
-    Ok(so_far.into_iter().next().map(|(_, so_far)| so_far).unwrap_or_default())
+    let summaries = workspace.store().runs_so_far(workspace.space(), vec![row.id]).await?;
+    Ok(summaries
+        .into_iter()
+        .next()
+        .map(|(_, summary)| summary)
+        .unwrap_or_default())
 }

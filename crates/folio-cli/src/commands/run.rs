@@ -304,7 +304,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         (None, Some(unopened)) if is_needed() => return Err(unopened),
         (models, unopened) => {
             let without = unopened.iter().map(going_on_without);
-            without.for_each(|words| context.output.note(words));
+            without.for_each(|message| context.output.note(message));
             (models, unopened.is_some())
         }
     };
@@ -321,7 +321,7 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
         None => (models, None),
     };
     // What other processes ask their models is not known here.
-    let asked = models.clone().filter(|_| !run.driving.is_elsewhere());
+    let local_models = models.clone().filter(|_| !run.driving.is_elsewhere());
     let registry = context.registry().await?;
     if !run.driving.is_elsewhere() {
         check_allowed(&registry, &run.allow_tools)?;
@@ -360,26 +360,26 @@ pub(crate) async fn run(context: &Context<'_>, run: Run) -> Result<Exit, Failure
     };
     let (id, handle) = runner.submit(new).await.map_err(|error| not_submitted(error, &name))?;
     context.output.detail(format_args!("run: {handle} ({id})"));
-    let ended = follow::drive(context, &runner, id).await;
+    let result = follow::drive(context, &runner, id).await;
     // However the run ended, its replies were paid for.
     if let Some(recorder) = recorder {
         recorder.end(runner.workspace())?;
     }
-    let ended = ended.map_err(|failure| match failure.exit() {
+    let exit = result.map_err(|failure| match failure.exit() {
         Exit::Unavailable if context.settings.keeps() && !failure.is_of_output() => failure.hint(format!(
             "resume it with `folio resume {handle}{}`",
             context.settings.repeated()
         )),
         _ => failure,
     })?;
-    if ended != Exit::Cancelled {
+    if exit != Exit::Cancelled {
         leftovers.finish(&runner, context.output).await?;
     }
-    let left = asked.map(|models| models.left_over()).unwrap_or_default();
-    match ended {
+    let left = local_models.map(|models| models.left_over()).unwrap_or_default();
+    match exit {
         // A script states what will be asked: an unused cue is as wrong as an unexpected request.
         Exit::Done if !left.is_empty() => Err(script_left(&UnusedCues(left))),
-        _ => Ok(ended),
+        _ => Ok(exit),
     }
 }
 
@@ -411,11 +411,11 @@ fn not_submitted(error: RunnerError, name: &str) -> Failure {
 
 /// The failure for a run that went well but left cues of its script unused.
 fn script_left(left: &UnusedCues) -> Failure {
-    let words = format!(
+    let message = format!(
         "the run went well, but left cues of its script unused: {}",
         left.listed()
     );
-    Failure::new(Exit::RunNotOk, "script_left", words)
+    Failure::new(Exit::RunNotOk, "script_left", message)
         .hint("remove these cues, or set `\"times\": \"always\"` on those that may go unused")
 }
 
@@ -441,8 +441,8 @@ impl Recorder {
         };
         Cassette::prepare(&file).map_err(|error| unusable(&error))?;
         if !is_forced && file.is_file() && !Cassette::read(&file).map_err(|error| unusable(&error))?.is_empty() {
-            let taken = format!("the cassette {} has replies of another run", file.display());
-            return Err(Failure::usage("cassette_unusable", taken)
+            let message = format!("the cassette {} has replies of another run", file.display());
+            return Err(Failure::usage("cassette_unusable", message)
                 .hint("name another file; or --force writes over it, when this run has replies"));
         }
         let (models, recording) = Recording::of(models, has_person);
@@ -482,15 +482,15 @@ const WITHOUT_MODEL: &str = "without a model: folio plan example | folio run --p
 /// Checks that each tool that may be called without approval exists.
 pub(super) fn check_allowed(registry: &Registry, allowed: &[String]) -> Result<(), Failure> {
     folio::runner::check_allowed(registry, allowed).map_err(|error| {
-        let wrong = Failure::usage("usage", format!("--allow-tool: {}", error.message));
-        error.hints.into_iter().fold(wrong, Failure::hint)
+        let failure = Failure::usage("usage", format!("--allow-tool: {}", error.message));
+        error.hints.into_iter().fold(failure, Failure::hint)
     })
 }
 
 /// The failure for a goal without a model, with hints.
 fn without_model(goal: Option<&str>, current: &Path) -> Failure {
-    let why = "only a model can make a plan for a goal, and none is configured";
-    let failure = Failure::usage("no_model", why);
+    let message = "only a model can make a plan for a goal, and none is configured";
+    let failure = Failure::usage("no_model", message);
     if let Some(file) = goal.filter(|goal| current.join(goal).is_file()) {
         return failure.hint(format!(
             "{file} is a file; if it is a plan, use: folio run --plan {}",
@@ -504,8 +504,8 @@ fn without_model(goal: Option<&str>, current: &Path) -> Failure {
 }
 
 /// The inputs of the plan. Paths become absolute here, where it is known what they are relative to.
-fn inputs_of(plan: &Plan, given: Vec<(String, String)>, current: &Path) -> Result<BTreeMap<String, Value>, Failure> {
-    let mut inputs: BTreeMap<_, _> = given
+fn inputs_of(plan: &Plan, values: Vec<(String, String)>, current: &Path) -> Result<BTreeMap<String, Value>, Failure> {
+    let mut inputs: BTreeMap<_, _> = values
         .into_iter()
         .map(|(name, value)| (name, Value::String(value)))
         .collect();

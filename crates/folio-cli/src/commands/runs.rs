@@ -74,17 +74,17 @@ impl Standing {
 /// The states called `names`. A name that no run can have is not a mistake but matches nothing (M7.2.13); a note lists
 /// the existing ones.
 fn meant(context: &Context<'_>, names: &[String]) -> Vec<Standing> {
-    let mut meant = Vec::new();
+    let mut standings = Vec::new();
     for name in names {
         if let Some(standing) = Standing::all().find(|standing| standing.as_str() == name) {
-            meant.push(standing);
+            standings.push(standing);
             continue;
         }
         let all: Vec<_> = Standing::all().map(Standing::as_str).collect();
         let all = all.join(", ");
         context.output.note(format_args!("no run can be {name:?}; use {all}"));
     }
-    meant
+    standings
 }
 
 fn run_handle(text: &str) -> Result<RunHandle, String> {
@@ -95,16 +95,16 @@ fn run_handle(text: &str) -> Result<RunHandle, String> {
 /// from its journal.
 async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<RunLine>, Failure> {
     for row in rows.iter_mut().filter(|row| !row.has_ended()) {
-        let driven = is_driven(workspace, row.id).await?;
+        let has_driver = is_driven(workspace, row.id).await?;
         // The run may have ended by now.
         *row = workspace.run(Ref::Id(row.id)).await?;
-        row.driven = driven && !row.has_ended();
+        row.driven = has_driver && !row.has_ended();
     }
-    let told = workspace.runs_so_far(&rows).await?;
+    let summaries = workspace.runs_so_far(&rows).await?;
     let mut lines = Vec::new();
     for row in rows {
-        if let Some(so_far) = told.get(&row.id) {
-            lines.push(RunLine::of(&row, *so_far, workspace.now()));
+        if let Some(summary) = summaries.get(&row.id) {
+            lines.push(RunLine::of(&row, *summary, workspace.now()));
             continue;
         }
         let mut watch = Watch::new(workspace.store().clone(), workspace.space().clone(), row.id);
@@ -121,30 +121,30 @@ async fn lines_of(workspace: &Workspace, mut rows: Vec<RunRow>) -> Result<Vec<Ru
 /// Carries out `folio runs`.
 pub(crate) async fn run(context: &Context<'_>, runs: Runs) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
-    let meant = meant(context, &runs.status);
+    let standings = meant(context, &runs.status);
     if let Some(run) = runs.cursor {
         workspace.run(Ref::Handle(run)).await?;
     }
     // One more than asked for, to learn whether there are more.
-    let wanted = runs.limit as usize + 1;
+    let fetch_limit = runs.limit as usize + 1;
     let mut query = RunQuery {
-        status: meant.iter().map(|standing| standing.status().to_owned()).collect(),
+        status: standings.iter().map(|standing| standing.status().to_owned()).collect(),
         before: runs.cursor.map(|handle| handle.0),
         limit: runs.limit + 1,
     };
-    let is_meant = |line: &RunLine| runs.status.is_empty() || meant.iter().any(|standing| standing.is_of(line));
-    let is_nothing = meant.is_empty() && !runs.status.is_empty();
+    let is_match = |line: &RunLine| runs.status.is_empty() || standings.iter().any(|standing| standing.is_of(line));
+    let is_nothing = standings.is_empty() && !runs.status.is_empty();
     let mut lines = Vec::new();
-    while !is_nothing && lines.len() < wanted {
+    while !is_nothing && lines.len() < fetch_limit {
         let rows = workspace.runs(&query).await?;
-        let (read, last) = (rows.len(), rows.last().map(|row| row.handle.0));
-        lines.extend(lines_of(&workspace, rows).await?.into_iter().filter(is_meant));
-        if read < wanted {
+        let (row_count, last) = (rows.len(), rows.last().map(|row| row.handle.0));
+        lines.extend(lines_of(&workspace, rows).await?.into_iter().filter(is_match));
+        if row_count < fetch_limit {
             break;
         }
         query.before = last;
     }
-    let goes_on = lines.len() >= wanted;
+    let goes_on = lines.len() >= fetch_limit;
     lines.truncate(runs.limit as usize);
     let last = lines.last().map(|line| line.handle().to_owned());
     let as_of = workspace.head().await?.0;

@@ -72,9 +72,9 @@ impl From<Kind> for EntryKind {
 pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, Failure> {
     let workspace = context.workspace_if_any().await?;
     let text = search.words.join(" ");
-    let how = if search.any { TextMatch::Any } else { TextMatch::All };
-    let words = TextQuery::of(&text, how);
-    if words.is_empty() {
+    let match_mode = if search.any { TextMatch::Any } else { TextMatch::All };
+    let text_query = TextQuery::of(&text, match_mode);
+    if text_query.is_empty() {
         context.output.note(format_args!("{text:?} contains no words"));
     }
     let tags: Vec<_> = search.tags.iter().filter_map(|tag| Tag::parse(tag).ok()).collect();
@@ -91,7 +91,7 @@ pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, F
             status: if search.all { Status::ALL.to_vec() } else { Vec::new() },
             tags,
             text: Some(text),
-            text_match: how,
+            text_match: match_mode,
             include_expired: search.all,
             include_superseded: search.all,
             limit: search.limit,
@@ -100,12 +100,12 @@ pub(crate) async fn run(context: &Context<'_>, search: Search) -> Result<Exit, F
         };
         let now = workspace.now();
         let (answer, used) = workspace.search(&query).await?;
-        if used != how && answer.total > 0 {
+        if used != match_mode && answer.total > 0 {
             context
                 .output
                 .note("nothing matches all of the words; these match some of them");
         }
-        List::scored(&answer, |entry, score| Found::of(entry, score, &words, now))
+        List::scored(&answer, |entry, score| Found::of(entry, score, &text_query, now))
     };
     context.output.report(&list)?;
     if let Some(remark) = remark(&list, "nothing found") {

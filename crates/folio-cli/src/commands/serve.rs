@@ -87,13 +87,13 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
         Some(Leftovers::resume_unfinished(&runner, context.output, Waiting::Kept).await?)
     };
     context.output.text(&format!("{}\n", server.url()))?;
-    let going_on = async {
+    let resuming = async {
         if let Some(leftovers) = leftovers {
             // Waits for what is under way: afterwards the tools of other programs are gone.
             Box::pin(leftovers.keep_resuming(|| spaces.runners(), context.output, None, runner.wait_for_leave())).await;
         }
     };
-    let mut serving = Box::pin(async { tokio::join!(server.run(interrupted()?), going_on).0.map_err(refused) });
+    let mut serving = Box::pin(async { tokio::join!(server.run(interrupted()?), resuming).0.map_err(refused) });
     let mut keeping = Box::pin(keep_small(context, &spaces));
     tokio::select! {
         served = &mut serving => served?,
@@ -110,14 +110,14 @@ pub(crate) async fn run(context: &Context<'_>, serve: Serve) -> Result<Exit, Fai
 /// half, so that the store, tools and programs have what they need, however many clients connect.
 fn connections() -> usize {
     let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.unwrap_or(FILES_MAX).min(FILES_MAX);
-    if limit.current.is_some_and(|files| files < wanted) {
-        let raised = Rlimit {
-            current: Some(wanted),
+    let target_limit = limit.maximum.unwrap_or(FILES_MAX).min(FILES_MAX);
+    if limit.current.is_some_and(|files| files < target_limit) {
+        let new_limit = Rlimit {
+            current: Some(target_limit),
             ..limit
         };
         // If the limit cannot be raised, there are fewer.
-        let _as_it_was = setrlimit(Resource::Nofile, raised);
+        let _as_it_was = setrlimit(Resource::Nofile, new_limit);
     }
     let files = getrlimit(Resource::Nofile).current.unwrap_or(FILES_MAX);
     let half = usize::try_from(files / 2).unwrap_or(CONNECTIONS_MAX);
@@ -133,13 +133,13 @@ async fn keep_small(context: &Context<'_>, spaces: &Spaces) {
         again.tick().await;
         for runner in spaces.runners() {
             let workspace = runner.workspace();
-            let told = match workspace.tidy(workspace.now()).await {
-                Ok(done) if done.is_nothing() => continue,
+            let message = match workspace.tidy(workspace.now()).await {
+                Ok(tidied) if tidied.is_nothing() => continue,
                 Ok(_) => "archived or erased what was due".to_owned(),
                 Err(error) => format!("tidying is postponed: {error}"),
             };
             let space = workspace.space();
-            context.output.detail(format_args!("space {space}: {told}"));
+            context.output.detail(format_args!("space {space}: {message}"));
         }
     }
 }

@@ -30,24 +30,24 @@ impl Several {
                 workspace.store().entry(workspace.space(), *name).await?;
             }
         }
-        let mut done = Self::from(Vec::new());
+        let mut results = Self::from(Vec::new());
         for name in names {
             match each(name).await {
-                Ok(written) => done.written.push(written),
-                Err(error) if done.written.is_empty() => return Err(error.into()),
+                Ok(written) => results.written.push(written),
+                Err(error) if results.written.is_empty() => return Err(error.into()),
                 Err(error) => {
-                    done.broken_off = Some(error.into());
+                    results.broken_off = Some(error.into());
                     break;
                 }
             }
         }
-        Ok(done)
+        Ok(results)
     }
 
-    /// Reports what was written with `tell`, then what stopped the rest.
-    pub(crate) fn report(self, tell: impl FnOnce(&[Written]) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
-        let told = tell(&self.written);
-        self.broken_off.map_or(told, Err)
+    /// Reports what was written with `present`, then what stopped the rest.
+    pub(crate) fn report(self, present: impl FnOnce(&[Written]) -> Result<Exit, Failure>) -> Result<Exit, Failure> {
+        let outcome = present(&self.written);
+        self.broken_off.map_or(outcome, Err)
     }
 }
 

@@ -25,11 +25,11 @@ pub(crate) struct Done(pub(crate) Tidied);
 impl Report for Done {
     fn text(&self, out: &mut String, _: Style) -> fmt::Result {
         let Self(tidied) = self;
-        for (why, count) in &tidied.archived {
-            writeln!(out, "archived {count} ({why})")?;
+        for (reason, count) in &tidied.archived {
+            writeln!(out, "archived {count} ({reason})")?;
         }
-        for (why, count) in &tidied.erased {
-            writeln!(out, "erased {count} ({why})")?;
+        for (reason, count) in &tidied.erased {
+            writeln!(out, "erased {count} ({reason})")?;
         }
         if tidied.packed > 0 {
             writeln!(out, "compressed {}", tidied.packed)?;
@@ -49,22 +49,22 @@ pub(crate) async fn run(context: &Context<'_>, _: Tidy) -> Result<Exit, Failure>
     let workspace = context.workspace_if_any().await?;
     let mut all = Tidied::default();
     loop {
-        let done = workspace.tidy(workspace.now()).await?;
-        let more = done.more;
-        all.add(done);
+        let tidied = workspace.tidy(workspace.now()).await?;
+        let more = tidied.more;
+        all.add(tidied);
         if !more {
             break;
         }
     }
     let folders = removed_folders(context, &workspace).await?;
-    let done = Done(all);
-    context.output.report(&done)?;
+    let report = Done(all);
+    context.output.report(&report)?;
     if folders > 0 {
         let folders = counted(folders, "folder");
         context
             .output
             .note(format_args!("removed {folders} of forks that never began"));
-    } else if done.0.is_nothing() {
+    } else if report.0.is_nothing() {
         context.output.note("nothing is due");
     }
     Ok(Exit::Done)

@@ -69,17 +69,17 @@ fn role(text: &str) -> Result<Role, String> {
 
 /// Parses a lifetime such as `90m`, `12h` or `30d`.
 fn lifetime(text: &str) -> Result<Duration, String> {
-    let wrong = || "not of the form 90m, 12h or 30d".to_owned();
+    let invalid = || "not of the form 90m, 12h or 30d".to_owned();
     let units = [("s", 1), ("m", 60), ("h", 3_600), ("d", 86_400)];
-    let mut said = units
+    let mut candidates = units
         .into_iter()
         .filter_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));
-    let (number, seconds) = said.next().ok_or_else(wrong)?;
-    let number: u64 = number.parse().map_err(|_| wrong())?;
+    let (number, seconds) = candidates.next().ok_or_else(invalid)?;
+    let number: u64 = number.parse().map_err(|_| invalid())?;
     let seconds = number
         .checked_mul(seconds)
         .filter(|seconds| *seconds > 0)
-        .ok_or_else(wrong)?;
+        .ok_or_else(invalid)?;
     if seconds > LIFETIME_MAX {
         return Err("longer than 36500d; leave it out for a token that lasts until it is revoked".to_owned());
     }
@@ -158,11 +158,11 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
             let token = AccessToken::draw();
             let mut kept = token.kept(workspace.space().clone(), new.role, new.name, now, new.expires);
             store.keep_token(kept.clone()).await?;
-            let told = context.output.report(&NewToken {
+            let reported = context.output.report(&NewToken {
                 token: token.reveal().to_owned(),
                 kept: TokenShape::of(&kept, now),
             });
-            if let Err(unwritten) = told {
+            if let Err(unwritten) = reported {
                 // Nobody was shown the token, so it is revoked.
                 kept.revoked_at = Some(now);
                 store.keep_token(kept).await?;
@@ -181,8 +181,8 @@ pub(crate) async fn run(context: &Context<'_>, token: Token) -> Result<Exit, Fai
         Token::List(list) => {
             let as_of = workspace.head().await?.0;
             let kept = store.tokens().await?;
-            let mine = kept.iter().filter(|kept| kept.space == *workspace.space());
-            let shown = mine.filter(|kept| list.all || kept.is_valid(now));
+            let own_tokens = kept.iter().filter(|kept| kept.space == *workspace.space());
+            let shown = own_tokens.filter(|kept| list.all || kept.is_valid(now));
             let list = List::whole(shown.map(|kept| TokenShape::of(kept, now)).collect(), as_of);
             context.output.report(&list)?;
             if let Some(remark) = remark(

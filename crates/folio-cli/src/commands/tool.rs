@@ -75,7 +75,7 @@ pub(crate) async fn run(context: &Context<'_>, tool: Tool) -> Result<Exit, Failu
         Tool::Login(login) => tool_login::log_in(context, login).await,
         Tool::Logout(logout) => tool_login::log_out(context, logout).await,
         Tool::Ingest(ingest) => take_in(context, ingest).await,
-        Tool::Context(asked) => answer(context, asked).await,
+        Tool::Context(options) => answer(context, options).await,
     }
 }
 
@@ -85,10 +85,10 @@ async fn list(context: &Context<'_>, names: &[String]) -> Result<Exit, Failure> 
         let unknown = Failure::new(Exit::NotFound, "not_found", format!("there is no tool {name}"));
         return Err(unknown.hint("`folio tool list` lists the tools"));
     }
-    let wanted = registry
+    let specs = registry
         .specs()
         .filter(|spec| names.is_empty() || names.contains(&spec.name));
-    let tools = List::whole(wanted.map(ToolShape::of).collect(), 0);
+    let tools = List::whole(specs.map(ToolShape::of).collect(), 0);
     let in_full = !names.is_empty();
     context.output.report(&ToolsShape { tools, in_full })?;
     Ok(Exit::Done)
@@ -97,19 +97,19 @@ async fn list(context: &Context<'_>, names: &[String]) -> Result<Exit, Failure> 
 async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure> {
     let response: ToolResponse = json_file(&ingest.file, "the answer of a tool")?;
     let workspace = context.workspace_outside_turn().await?;
-    let said = ["tool_id", "tool"]
+    let response_tool = ["tool_id", "tool"]
         .into_iter()
         .find_map(|name| response.rest.get(name)?.as_str());
-    let name = ingest.tool.as_deref().or(said).unwrap_or_default();
+    let name = ingest.tool.as_deref().or(response_tool).unwrap_or_default();
     let turn = turn_of(&workspace, context.settings.turn).await?;
-    let place = IngestContext {
+    let ingest_context = IngestContext {
         turn,
         call: ingest.call,
         thread: Some(context.settings.thread.clone()),
         node: None,
     };
     let tool = speaking_for(context, name)?;
-    let ingested = workspace.ingest(&tool, &response, &place).await;
+    let ingested = workspace.ingest(&tool, &response, &ingest_context).await;
     for rejection in &ingested.rejected {
         context.output.note(format_args!(
             "rejected: {}[{}] {} [{}]",
@@ -134,10 +134,10 @@ async fn take_in(context: &Context<'_>, ingest: Ingest) -> Result<Exit, Failure>
     context.output.report_ending(&taken_in, exit)
 }
 
-async fn answer(context: &Context<'_>, asked: ContextOf) -> Result<Exit, Failure> {
-    let request: ToolRequest = json_file(&asked.file, "the question of a tool")?;
+async fn answer(context: &Context<'_>, options: ContextOf) -> Result<Exit, Failure> {
+    let request: ToolRequest = json_file(&options.file, "the question of a tool")?;
     let workspace = context.workspace_outside_turn_if_any().await?;
-    let name = asked.tool.as_deref().unwrap_or(&request.tool_id);
+    let name = options.tool.as_deref().unwrap_or(&request.tool_id);
     let mut tool = speaking_for(context, name)?;
     tool.turn = turn_of(&workspace, context.settings.turn).await?;
     // A tool continues without an answer; people and their programs get the error (M7.2.19).

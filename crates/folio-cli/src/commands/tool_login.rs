@@ -38,19 +38,19 @@ pub(crate) struct Logout {
 }
 
 /// Logs in, and stores the tokens received.
-pub(super) async fn log_in(context: &Context<'_>, asked: Login) -> Result<Exit, Failure> {
-    let server = server_of(context, &asked.server)?;
+pub(super) async fn log_in(context: &Context<'_>, options: Login) -> Result<Exit, Failure> {
+    let server = server_of(context, &options.server)?;
     let port = server
         .settings
         .oauth
         .as_ref()
         .and_then(|oauth: &LoginSettings| oauth.port);
     let callback = Callback::open(port.unwrap_or(0)).await.map_err(|error| {
-        let what = format!(
+        let target = format!(
             "port {} of 127.0.0.1, to which the browser is redirected",
             port.unwrap_or(0)
         );
-        Failure::cannot("listen on", &what, error)
+        Failure::cannot("listen on", &target, error)
     })?;
     let redirect = callback.url();
     let login = folio::mcp::Login::begin(server, &redirect)
@@ -60,7 +60,7 @@ pub(super) async fn log_in(context: &Context<'_>, asked: Login) -> Result<Exit, 
         .output
         .ask(format_args!("Open this address in a browser and log in:"));
     context.output.ask(format_args!("{}", login.address()));
-    let came_back = if asked.paste {
+    let redirect_url = if options.paste {
         drop(callback);
         context.output.ask(format_args!(
             "The browser ends at a page that does not load; paste its address here ({redirect}?code=…):"
@@ -69,20 +69,20 @@ pub(super) async fn log_in(context: &Context<'_>, asked: Login) -> Result<Exit, 
     } else {
         come_back(callback).await?
     };
-    let scopes = login.end(&came_back).await.map_err(|error| failed(&error))?;
+    let scopes = login.end(&redirect_url).await.map_err(|error| failed(&error))?;
     context.output.report(&LoggedIn {
-        server: asked.server,
+        server: options.server,
         scopes,
     })?;
     Ok(Exit::Done)
 }
 
 /// Deletes the stored tokens.
-pub(super) async fn log_out(context: &Context<'_>, asked: Logout) -> Result<Exit, Failure> {
-    let server = server_of(context, &asked.server)?;
+pub(super) async fn log_out(context: &Context<'_>, options: Logout) -> Result<Exit, Failure> {
+    let server = server_of(context, &options.server)?;
     let was_logged_in = forget(server).await.map_err(|error| failed(&error))?;
     context.output.report(&LoggedOut {
-        server: asked.server,
+        server: options.server,
         was_logged_in,
     })?;
     Ok(Exit::Done)
@@ -93,7 +93,7 @@ fn server_of<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c ToStart, Fa
     let found = servers.iter().find(|server| server.name == name);
     let Some(server) = found else {
         let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        let there = if names.is_empty() {
+        let known_servers = if names.is_empty() {
             "none".to_owned()
         } else {
             names.join(", ")
@@ -103,7 +103,9 @@ fn server_of<'c>(context: &'c Context<'_>, name: &str) -> Result<&'c ToStart, Fa
             "mcp_unknown",
             format!("the settings name no MCP server {name:?}"),
         )
-        .hint(format!("they name {there}; docs/mcp-tools.md explains how to add one")));
+        .hint(format!(
+            "they name {known_servers}; docs/mcp-tools.md explains how to add one"
+        )));
     };
     checked(server)?;
     Ok(server)
@@ -121,13 +123,13 @@ async fn come_back(callback: Callback) -> Result<String, Failure> {
 }
 
 async fn pasted() -> Result<String, Failure> {
-    let read = tokio::task::spawn_blocking(|| {
+    let reading = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         let limit = ADDRESS_BYTES_MAX as u64;
         std::io::Read::take(std::io::stdin().lock(), limit).read_line(&mut line)?;
         Ok::<_, std::io::Error>(line.trim().to_owned())
     });
-    let line = read.await.map_err(std::io::Error::other).and_then(|read| read);
+    let line = reading.await.map_err(std::io::Error::other).and_then(|result| result);
     let line = line.map_err(|error| Failure::cannot("read", "standard input", error))?;
     if line.starts_with("http://") {
         Ok(line)

@@ -45,7 +45,7 @@ impl Report for Trusted {
 pub(crate) fn run(context: &Context<'_>, trust: &Trust) -> Result<Exit, Failure> {
     context.only_people("say which settings are trusted")?;
     let file = context.settings.file_at(trust.path.as_deref())?;
-    let (sets, words) = if trust.remove {
+    let (sets, message) = if trust.remove {
         match file.distrust()? {
             true => (Vec::new(), "is no longer trusted"),
             false => (Vec::new(), "was not trusted"),
@@ -60,7 +60,7 @@ pub(crate) fn run(context: &Context<'_>, trust: &Trust) -> Result<Exit, Failure>
         file: file.path.display().to_string(),
         trusted: !trust.remove,
         sets: sets.into_iter().collect(),
-        words,
+        words: message,
     })?;
     Ok(Exit::Done)
 }

@@ -107,12 +107,12 @@ async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
         run: None,
         background: begin.background,
     };
-    let begun = models::advised(&workspace, &context.settings)?
+    let started = models::advised(&workspace, &context.settings)?
         .begin_turn(&context.person(), input)
         .await?;
     let assembled = match begin.budget {
         Some(budget) => {
-            let turn = Ref::Id(begun.turn.begun.id);
+            let turn = Ref::Id(started.turn.begun.id);
             Some(
                 assembled(
                     context,
@@ -128,12 +128,12 @@ async fn begin(context: &Context<'_>, begin: Begin) -> Result<Exit, Failure> {
     };
     let shape = |entry| Observation::of(entry, workspace.now());
     context.output.report(&BegunShape {
-        turn: TurnShape::of(&begun.turn),
-        question: begun.question.as_ref().map(shape),
-        answered: begun.answered.as_ref().map(shape),
-        order: begun.order.order,
+        turn: TurnShape::of(&started.turn),
+        question: started.question.as_ref().map(shape),
+        answered: started.answered.as_ref().map(shape),
+        order: started.order.order,
         context: assembled,
-        replayed: begun.replayed,
+        replayed: started.replayed,
     })?;
     Ok(Exit::Done)
 }

@@ -102,10 +102,10 @@ impl Report for WhyShape {
     fn text(&self, out: &mut String, style: Style) -> fmt::Result {
         self.decisions.text(out, style)?;
         for one in self.shown.iter().flatten() {
-            let what = format!("{:<9}", one.of);
+            let label = format!("{:<9}", one.of);
             let hash = one.hash.get(..8).unwrap_or_default();
             let cost = format!("[{hash}, {} of {}]", one.tokens, counted(one.budget.into(), "token"));
-            writeln!(out, "  {} {} {}", style.faint(what), one.fate, style.faint(cost))?;
+            writeln!(out, "  {} {} {}", style.faint(label), one.fate, style.faint(cost))?;
         }
         Ok(())
     }

@@ -100,8 +100,8 @@ mod shared {
         let worker =
             Worker::bind(options, context.folio().await?, context.registry().await?, runner).map_err(refused)?;
         context.output.text(&format!("listening on {}\n", worker.address()))?;
-        let said = |text: &str| context.output.note(text);
-        Box::pin(worker.run(interrupted()?, said)).await;
+        let note = |text: &str| context.output.note(text);
+        Box::pin(worker.run(interrupted()?, note)).await;
         Ok(Exit::Done)
     }
 

@@ -100,9 +100,9 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         let status = format!("{status:<9}");
         let status = status.replacen(status.trim_end(), &colored(style, status.trim_end()), 1);
         let text = super::first_line(text, 120);
-        let gap = if text.is_empty() { "" } else { "  " };
+        let separator = if text.is_empty() { "" } else { "  " };
         Some(format!(
-            "{} {status} {path}{gap}{}",
+            "{} {status} {path}{separator}{}",
             style.faint(format_args!("[{elapsed:>6}]")),
             style.faint(text)
         ))
@@ -112,14 +112,14 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         node.and_then(|node| run.node(node))
             .map_or_else(String::new, |view| view.path.to_owned())
     };
-    let asked = |what: &str, node: &Option<NodeId>, by: &str| {
+    let request_line = |action: &str, node: &Option<NodeId>, by: &str| {
         let part = part(node);
-        let gap = if part.is_empty() { "" } else { " " };
-        let why = match by {
+        let separator = if part.is_empty() { "" } else { " " };
+        let reason = match by {
             Run::DEADLINE => "because its time is up".to_owned(),
             by => format!("at the request of {by}"),
         };
-        Some(format!("[{elapsed:>6}] {what}{gap}{part}, {why}"))
+        Some(format!("[{elapsed:>6}] {action}{separator}{part}, {reason}"))
     };
     match event {
         Event::Finished { node, result } => {
@@ -132,7 +132,7 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
             line(result.status.as_str(), *node, &note_of(result))
         }
         Event::AttemptFailed { node, failure, .. } => line("retry", *node, &failure.message),
-        Event::CancelRequested { node, by } => asked("cancelling", node, by),
+        Event::CancelRequested { node, by } => request_line("cancelling", node, by),
         Event::Resumed { in_flight } => Some(format!("[{elapsed:>6}] resumed, {} in flight", in_flight.len())),
         // Where plans are switched off, nothing was decided.
         Event::Decided { by, .. } if by == PlanMode::Never.as_str() => None,
@@ -148,8 +148,8 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::LimitsChanged { .. } => Some(format!("[{elapsed:>6}] limits changed, as {}", event.in_words())),
         Event::PlanEdited { node, .. } => line("edited", *node, &event.in_words()),
         Event::AskFailed { node, retry_at, .. } => {
-            let what = if retry_at.is_some() { "retry" } else { "no answer" };
-            line(what, *node, &event.in_words())
+            let label = if retry_at.is_some() { "retry" } else { "no answer" };
+            line(label, *node, &event.in_words())
         }
         Event::Rejected { node, .. } => line("rejected", *node, &event.in_words()),
         Event::PassedOn { node, .. } => line("passed on", *node, &event.in_words()),
@@ -159,8 +159,8 @@ pub(crate) fn event_text(run: &Run, at: Timestamp, event: &Event, style: Style) 
         Event::Spent { node, .. } => line("limit", *node, &event.in_words()),
         Event::Questioned { node, .. } => line("question", *node, &event.in_words()),
         Event::Answered { node, .. } => line("answer", *node, &event.in_words()),
-        Event::Paused { node, by } => asked("paused", node, by),
-        Event::Continued { node, by } => asked("continued", node, by),
+        Event::Paused { node, by } => request_line("paused", node, by),
+        Event::Continued { node, by } => request_line("continued", node, by),
         Event::FormatRaised { .. } => Some(format!("[{elapsed:>6}] {}", event.in_words())),
         Event::RunStarted { .. }
         | Event::Expanded { .. }

@@ -52,13 +52,13 @@ pub(crate) fn beyond_status(state: &str, is_replaced: bool) -> &'static str {
 }
 
 /// The text in place of erased content.
-pub(crate) fn gone(why: &str) -> String {
-    format!("(its content is gone: {why})")
+pub(crate) fn gone(reason: &str) -> String {
+    format!("(its content is gone: {reason})")
 }
 
-/// A note that `shown` is only the beginning of the long text `whole`, if it is.
-pub(crate) fn beginning_only(whole: Option<&BodyRef>, shown: &str) -> Option<String> {
-    let bytes = whole?.bytes;
+/// A note that `shown` is only the beginning of the long text `body`, if it is.
+pub(crate) fn beginning_only(body: Option<&BodyRef>, shown: &str) -> Option<String> {
+    let bytes = body?.bytes;
     ((shown.len() as u64) < bytes).then(|| format!("… the first {} of {bytes} bytes", shown.len()))
 }
 

@@ -129,11 +129,11 @@ pub(crate) struct Superseded {
 
 impl Superseded {
     /// The outcome, at `now`.
-    pub(crate) fn of(done: &Consolidated, now: Timestamp) -> Self {
+    pub(crate) fn of(consolidated: &Consolidated, now: Timestamp) -> Self {
         let shapes = |entries: &[Entry]| entries.iter().map(|entry| Observation::of(entry, now)).collect();
         Self {
-            superseded: shapes(&done.superseded),
-            left: shapes(&done.left),
+            superseded: shapes(&consolidated.superseded),
+            left: shapes(&consolidated.left),
         }
     }
 }

@@ -51,13 +51,13 @@ pub(crate) struct RunLine {
 
 impl RunLine {
     /// `row` as programs read it at `now`, with what lists show beside it.
-    pub(crate) fn of(row: &RunRow, so_far: RunSummary, now: Timestamp) -> Self {
+    pub(crate) fn of(row: &RunRow, summary: RunSummary, now: Timestamp) -> Self {
         let RunSummary {
             spent,
             paused,
             asks,
             broken_off,
-        } = so_far;
+        } = summary;
         Self {
             run_id: row.id.to_string(),
             handle: row.handle.to_string(),
@@ -113,12 +113,12 @@ impl Report for RunLine {
             0 => String::new(),
             asks => style.warning(format_args!(", asks {asks}")),
         };
-        let took = seconds(self.until.since(self.created_at));
-        let took = style.faint(format_args!("{took}{}", self.cost));
+        let elapsed = seconds(self.until.since(self.created_at));
+        let elapsed = style.faint(format_args!("{elapsed}{}", self.cost));
         let at = style.faint(instant(self.created_at));
         writeln!(
             out,
-            "{} {status}{asks} {} {took} {at}",
+            "{} {status}{asks} {} {elapsed} {at}",
             style.strong(&self.handle),
             folio::memory::view::one_line(&self.title)
         )
@@ -131,26 +131,27 @@ pub(crate) const PAUSED: &str = "paused";
 /// The paths of what is under way in `run`, or in its part `within`; `run` for the run itself. In a paused part, only
 /// calls that have begun are under way.
 pub(crate) fn under_way(run: &Run, within: Option<NodeId>) -> Vec<String> {
-    let begun: HashSet<_> = run.in_flight().into_iter().collect();
+    let in_flight: HashSet<_> = run.in_flight().into_iter().collect();
     paths_of(run, within, |view, is_paused| match mark_of(view) {
-        Mark::Running | Mark::Stopping => !is_paused || begun.contains(&view.id),
-        Mark::Paused => begun.contains(&view.id),
+        Mark::Running | Mark::Stopping => !is_paused || in_flight.contains(&view.id),
+        Mark::Paused => in_flight.contains(&view.id),
         _ => false,
     })
 }
 
-/// The paths of those parts of `run`, or of its part `within`, for which `is_meant` holds. `is_meant` also gets
+/// The paths of those parts of `run`, or of its part `within`, for which `is_match` holds. `is_match` also gets
 /// whether the part is paused, by itself or because of what is around it.
-fn paths_of(run: &Run, within: Option<NodeId>, is_meant: impl Fn(&NodeView<'_>, bool) -> bool) -> Vec<String> {
+fn paths_of(run: &Run, within: Option<NodeId>, is_match: impl Fn(&NodeView<'_>, bool) -> bool) -> Vec<String> {
     let views = run.tree();
-    let of_each: HashMap<_, _> = views.iter().map(|view| (view.id, (view.parent, view.paused))).collect();
-    let parent_of = |id: &NodeId| of_each.get(id).and_then(|(parent, _)| *parent);
-    let around = |view: &NodeView<'_>| std::iter::successors(Some(view.id), parent_of);
-    let is_paused = |id: NodeId| of_each.get(&id).is_some_and(|(_, paused)| *paused);
-    let meant = views.iter().filter(|view| {
-        within.is_none_or(|within| around(view).any(|id| id == within)) && is_meant(view, around(view).any(is_paused))
+    let states: HashMap<_, _> = views.iter().map(|view| (view.id, (view.parent, view.paused))).collect();
+    let parent_of = |id: &NodeId| states.get(id).and_then(|(parent, _)| *parent);
+    let ancestors = |view: &NodeView<'_>| std::iter::successors(Some(view.id), parent_of);
+    let is_paused = |id: NodeId| states.get(&id).is_some_and(|(_, paused)| *paused);
+    let matching = views.iter().filter(|view| {
+        within.is_none_or(|within| ancestors(view).any(|id| id == within))
+            && is_match(view, ancestors(view).any(is_paused))
     });
-    meant.map(|view| path_of(view).to_owned()).collect()
+    matching.map(|view| path_of(view).to_owned()).collect()
 }
 
 /// The path of a node; `run` for the root, which has none.
@@ -171,9 +172,9 @@ pub(crate) fn few(names: &[String]) -> String {
 }
 
 /// What an unfinished run is doing.
-fn doing(run: &Run, driven: bool) -> String {
-    let under_way = under_way(run, None);
-    let asks = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
+fn doing(run: &Run, is_driven: bool) -> String {
+    let active_calls = under_way(run, None);
+    let is_asking = run.tree().iter().any(|view| mark_of(view) == Mark::Asking);
     let mut parts = Vec::new();
     if run.is_run_paused() {
         parts.push(PAUSED.to_owned());
@@ -183,17 +184,17 @@ fn doing(run: &Run, driven: bool) -> String {
             parts.push(format!("{PAUSED}: {}", few(&paused)));
         }
     }
-    if under_way.is_empty() {
+    if active_calls.is_empty() {
         parts.push("nothing under way".to_owned());
-    } else if driven {
-        parts.push(format!("under way: {}", few(&under_way)));
+    } else if is_driven {
+        parts.push(format!("under way: {}", few(&active_calls)));
     } else {
-        parts.push(format!("was under way: {}", few(&under_way)));
+        parts.push(format!("was under way: {}", few(&active_calls)));
     }
-    if asks {
+    if is_asking {
         parts.push("waits for a person (`folio questions`)".to_owned());
     }
-    if !driven {
+    if !is_driven {
         parts.push("no process drives it (`folio resume`)".to_owned());
     }
     parts.join("; ")
@@ -203,8 +204,8 @@ fn doing(run: &Run, driven: bool) -> String {
 pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// The state of a run with that `status`.
-pub(crate) fn standing(status: &str, driven: bool) -> &str {
-    match (status, driven) {
+pub(crate) fn standing(status: &str, is_driven: bool) -> &str {
+    match (status, is_driven) {
         (Run::RUNNING, false) => INTERRUPTED,
         (status, _) => status,
     }
@@ -319,8 +320,14 @@ pub(crate) struct InFull {
 }
 
 impl InFull {
-    /// `run` at `now`, with what holds it up; `driven`: whether a living process drives it.
-    pub(crate) fn of(summary: Summary, run: &Run, driven: bool, held_up: Option<HeldUpShape>, now: Timestamp) -> Self {
+    /// `run` at `now`, with what holds it up; `is_driven`: whether a living process drives it.
+    pub(crate) fn of(
+        summary: Summary,
+        run: &Run,
+        is_driven: bool,
+        held_up: Option<HeldUpShape>,
+        now: Timestamp,
+    ) -> Self {
         let views = run.tree_as_planned();
         let mut titles = Titles::default();
         let mut left = OUTPUT_BYTES_MAX;
@@ -328,7 +335,7 @@ impl InFull {
             nodes: views.iter().map(|view| NodeShape::of(run, view, &mut left)).collect(),
             tree: titles.nodes_of(run, &views),
             forked_from: OriginShape::of(run.variable()),
-            doing: run.result().is_none().then(|| (doing(run, driven), driven)),
+            doing: run.result().is_none().then(|| (doing(run, is_driven), is_driven)),
             spent: views
                 .first()
                 .map_or_else(SpendShape::default, |root| SpendShape::of(root.spent)),
@@ -386,11 +393,11 @@ impl Report for InFull {
         for line in tree::draw(&nodes, frame) {
             writeln!(out, "{line}")?;
         }
-        let (doing, driven) = self
+        let (doing, is_driven) = self
             .doing
             .as_ref()
-            .map_or(("", true), |(words, driven)| (words, *driven));
-        let status = match standing(&summary.status, driven) {
+            .map_or(("", true), |(label, is_driven)| (label, *is_driven));
+        let status = match standing(&summary.status, is_driven) {
             INTERRUPTED => style.warning(INTERRUPTED),
             status => colored(style, status),
         };
@@ -418,8 +425,9 @@ impl Report for InFull {
         }
         if self.paid_twice > 0 {
             let calls = counted(u64::from(self.paid_twice), "call");
-            let seen = format!("{calls} of models possibly paid for twice: it is unknown how the first attempt ended");
-            writeln!(out, "{}", style.warning(&seen))?;
+            let warning =
+                format!("{calls} of models possibly paid for twice: it is unknown how the first attempt ended");
+            writeln!(out, "{}", style.warning(&warning))?;
         }
         if let Some(held_up) = &self.held_up {
             writeln!(out, "{}", style.warning(waits_for(&held_up.name, &held_up.by)))?;
@@ -485,10 +493,10 @@ struct NodeShape {
 impl NodeShape {
     /// `view` of `run`, with its output unless it is larger than what is `left` of the bytes for all outputs.
     fn of(run: &Run, view: &NodeView<'_>, left: &mut usize) -> Self {
-        let given = view.result.and_then(|_| run.given(view.id));
-        let shown = given
+        let content = view.result.and_then(|_| run.given(view.id));
+        let shown = content
             .as_ref()
-            .map(|given| given.display_value(ONE_OUTPUT_BYTES_MAX.min(*left)));
+            .map(|content| content.display_value(ONE_OUTPUT_BYTES_MAX.min(*left)));
         let output_omitted = matches!(shown, Some(None));
         let output = shown.flatten().filter(|(output, _)| !output.is_null());
         *left -= output.as_ref().map_or(0, |(_, bytes)| *bytes);
@@ -517,8 +525,8 @@ impl NodeShape {
 
 /// How long it took in microseconds: its last call, or the whole node if it is not a call.
 fn took(view: &NodeView<'_>, result: &NodeResult) -> u64 {
-    let whole = view.started_at.zip(view.finished_at);
-    match (result.duration_us, whole) {
+    let interval = view.started_at.zip(view.finished_at);
+    match (result.duration_us, interval) {
         (0, Some((from, to))) => u64::try_from(to.since(from).as_micros()).unwrap_or(u64::MAX),
         (duration, _) => duration,
     }
@@ -595,14 +603,14 @@ impl Titles {
     }
 
     fn nodes_of(&mut self, run: &Run, views: &[NodeView<'_>]) -> Vec<tree::Node> {
-        let asked = asked_in(run);
-        views.iter().map(|view| self.node(run, view, &asked)).collect()
+        let questions = asked_in(run);
+        views.iter().map(|view| self.node(run, view, &questions)).collect()
     }
 
-    fn node(&mut self, run: &Run, view: &NodeView<'_>, asked: &HashMap<NodeId, String>) -> tree::Node {
-        let asks = |what: &str| match asked.get(&view.id) {
-            Some(words) => format!("waits for {what} (`folio questions`): {words}"),
-            None => format!("waits for {what}"),
+    fn node(&mut self, run: &Run, view: &NodeView<'_>, questions: &HashMap<NodeId, String>) -> tree::Node {
+        let waiting_text = |subject: &str| match questions.get(&view.id) {
+            Some(question) => format!("waits for {subject} (`folio questions`): {question}"),
+            None => format!("waits for {subject}"),
         };
         let note = match view.result {
             Some(result) if view.superseded && result.stop_reason != Some(StopReason::Superseded) => {
@@ -614,8 +622,8 @@ impl Titles {
             None if view.paused => "paused".to_owned(),
             None => match view.state {
                 NodeState::Executing => view.call.to_owned(),
-                NodeState::WaitingInput => asks("an answer"),
-                NodeState::AwaitingApproval => asks("approval"),
+                NodeState::WaitingInput => waiting_text("an answer"),
+                NodeState::AwaitingApproval => waiting_text("approval"),
                 NodeState::Parked => view.parked.map_or_else(String::new, |(until, cause)| {
                     format!("retry at {}: {cause}", instant(until))
                 }),
@@ -641,10 +649,10 @@ impl Titles {
             return run.plan().title.clone();
         }
         if view.state == NodeState::Created {
-            let written = view.step.map_or("", Step::title);
-            let is_plain = !written.is_empty() && !written.contains('{');
+            let step_title = view.step.map_or("", Step::title);
+            let is_plain = !step_title.is_empty() && !step_title.contains('{');
             return if is_plain {
-                written.to_owned()
+                step_title.to_owned()
             } else {
                 view.slug().to_owned()
             };
@@ -660,12 +668,12 @@ fn asked_in(run: &Run) -> HashMap<NodeId, String> {
         .into_iter()
         .map(|(node, question)| (node, question.text.clone()));
     let waiting = run.pending_approvals().into_iter().map(|(node, waiting)| {
-        let words = match waiting {
+        let text = match waiting {
             PendingApproval::Check(question) => question.text.clone(),
             PendingApproval::Call(approval) => approval.in_words(),
             PendingApproval::Plan(version) => format!("its plan, version {version}"),
         };
-        (node, words)
+        (node, text)
     });
     questions.chain(waiting).collect()
 }

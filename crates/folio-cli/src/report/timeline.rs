@@ -23,11 +23,11 @@ pub(crate) fn text(turn: TurnId, began: Option<Timestamp>, lines: &[TraceEntry],
         return format!("nothing is known about {turn}\n");
     };
     let began = began.map_or(first, |began| began.min(first));
-    let took = lines.iter().map(|line| line.at.since(began)).max().unwrap_or_default();
+    let elapsed = lines.iter().map(|line| line.at.since(began)).max().unwrap_or_default();
     let heading = format!(
         "{turn}, from {}, {} in {}",
         instant(began),
-        span(took),
+        span(elapsed),
         counted(lines.len() as u64, "line")
     );
     // Writing to a string cannot fail.

@@ -118,15 +118,20 @@ impl Report for ToolsShape {
 /// A line of the table of tools, with a name column of `width`.
 fn line(tool: &ToolShape, width: usize, out: &mut String, style: Style) -> fmt::Result {
     let name = style.strong(format_args!("{:<width$}", tool.name));
-    let asks = if tool.asks { "asks" } else { "" };
+    let approval = if tool.asks { "asks" } else { "" };
     let (effect, about) = (effect_word(tool.effect), first_line(&tool.description, 80));
-    writeln!(out, "{name}  {effect:<11} {asks:<4}  {about}")
+    writeln!(out, "{name}  {effect:<11} {approval:<4}  {about}")
 }
 
 /// The full description of a tool.
 fn in_full(tool: &ToolShape, out: &mut String, style: Style) -> fmt::Result {
-    let asks = if tool.asks { ", asks" } else { "" };
-    writeln!(out, "{}  {}{asks}", style.strong(&tool.name), effect_word(tool.effect))?;
+    let approval = if tool.asks { ", asks" } else { "" };
+    writeln!(
+        out,
+        "{}  {}{approval}",
+        style.strong(&tool.name),
+        effect_word(tool.effect)
+    )?;
     for line in tool.description.trim().lines() {
         writeln!(out, "{}", format!("  {line}").trim_end())?;
     }
@@ -157,8 +162,13 @@ fn arguments(schema: &Value, out: &mut String, style: Style) -> fmt::Result {
         } else {
             ""
         };
-        let said = about["description"].as_str().unwrap_or_default();
-        writeln!(out, "  {}{kind}{must}: {}", style.strong(name), first_line(said, 200))?;
+        let description = about["description"].as_str().unwrap_or_default();
+        writeln!(
+            out,
+            "  {}{kind}{must}: {}",
+            style.strong(name),
+            first_line(description, 200)
+        )?;
     }
     Ok(())
 }

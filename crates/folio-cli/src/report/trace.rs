@@ -124,15 +124,15 @@ fn noticed(parts: &Map<String, Value>) -> String {
     ] {
         match rest.remove(name) {
             Some(Value::String(text)) => first.push(text),
-            Some(Value::Array(words)) if words.iter().all(Value::is_string) => {
-                let words: Vec<_> = words.iter().filter_map(Value::as_str).collect();
-                first.push(words.join(between));
+            Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
+                let items: Vec<_> = items.iter().filter_map(Value::as_str).collect();
+                first.push(items.join(between));
             }
             Some(other) => drop(rest.insert(name.to_owned(), other)),
             None => {}
         }
     }
-    first.retain(|words| !words.is_empty());
+    first.retain(|part| !part.is_empty());
     match (first.is_empty(), rest.is_empty()) {
         (false, true) => first.join(": "),
         (false, false) => format!("{} ({})", first.join(": "), pairs(&rest)),

@@ -118,24 +118,24 @@ pub(crate) struct Frame {
 /// If that exceeds the height of `frame`, finished subtrees become one line each; then neighbours that are finished or
 /// waiting do; then only what is running or went wrong stays, with what it is part of.
 pub(crate) fn draw(nodes: &[Node], frame: Frame) -> Vec<String> {
-    let room = frame.height.map_or(usize::MAX, |height| height.saturating_sub(1));
-    if room == 0 {
+    let max_rows = frame.height.map_or(usize::MAX, |height| height.saturating_sub(1));
+    if max_rows == 0 {
         return vec![counts(nodes, frame)];
     }
     let all = || (0..nodes.len()).map(Row::Node).collect::<Vec<_>>();
     let mut rows = all();
-    if rows.len() > room {
+    if rows.len() > max_rows {
         rows = without_finished_insides(nodes);
     }
-    if rows.len() > room {
+    if rows.len() > max_rows {
         rows = with_merged_neighbours(nodes, &rows);
     }
-    if rows.len() > room {
+    if rows.len() > max_rows {
         rows = only_what_matters(nodes);
     }
-    if rows.len() > room {
-        let left_out = rows.len() - room + 1;
-        rows.truncate(room - 1);
+    if rows.len() > max_rows {
+        let left_out = rows.len() - max_rows + 1;
+        rows.truncate(max_rows - 1);
         rows.push(Row::More(left_out));
     }
     let mut lines: Vec<_> = rows.iter().map(|row| line(nodes, row, frame)).collect();
@@ -224,14 +224,14 @@ fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
             let time = time.map_or_else(String::new, |time| format!(" {}", seconds(time)));
             let indent = node.depth * 2;
             // The mark and a space take two columns; the title gets what it needs, the note the rest.
-            let room = frame.width.saturating_sub(indent + 2 + time.len());
-            let title = cut(&node.title, room);
+            let available = frame.width.saturating_sub(indent + 2 + time.len());
+            let title = cut(&node.title, available);
             let note = node.note.trim();
-            let room = room.saturating_sub(columns(&title) + 2);
-            let note = if note.is_empty() || room < 8 {
+            let available = available.saturating_sub(columns(&title) + 2);
+            let note = if note.is_empty() || available < 8 {
                 String::new()
             } else {
-                format!("  {}", cut(note, room))
+                format!("  {}", cut(note, available))
             };
             let mark = node.mark.shown(style, frame.tick);
             let title = match node.mark {
@@ -244,14 +244,14 @@ fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
         }
         Row::Alike(count, mark, depth) => {
             let indent = depth * 2;
-            let what = match mark {
+            let label = match mark {
                 Mark::Ok => "done",
                 Mark::Skipped => "skipped",
                 Mark::Cancelled => "cancelled",
                 Mark::Replaced => "replaced",
                 _ => "waiting",
             };
-            let text = style.faint(format_args!("{count} {what}"));
+            let text = style.faint(format_args!("{count} {label}"));
             format!("{:indent$}{} {text}", "", mark.shown(style, frame.tick))
         }
         Row::More(count) => style.faint(format_args!("… {count} more")),
@@ -260,7 +260,7 @@ fn line(nodes: &[Node], row: &Row, frame: Frame) -> String {
 
 /// `12.3s · 12 of 40 done · 3 running · 1 failed`. The root of the run is not counted.
 fn counts(nodes: &[Node], frame: Frame) -> String {
-    let count = |wanted: &dyn Fn(Mark) -> bool| nodes.iter().skip(1).filter(|node| wanted(node.mark)).count();
+    let count = |is_counted: &dyn Fn(Mark) -> bool| nodes.iter().skip(1).filter(|node| is_counted(node.mark)).count();
     let total = nodes.len().saturating_sub(1);
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -288,8 +288,8 @@ fn counts(nodes: &[Node], frame: Frame) -> String {
         ("cancelled", &|mark| mark == Mark::Cancelled),
         ("replaced", &|mark| mark == Mark::Replaced),
     ];
-    for (name, wanted) in parts {
-        match count(wanted) {
+    for (name, is_counted) in parts {
+        match count(is_counted) {
             0 => {}
             count => {
                 let _ = write!(text, " · {count} {name}");
@@ -301,27 +301,27 @@ fn counts(nodes: &[Node], frame: Frame) -> String {
 
 /// A duration for people: `0.3s`, `12.3s`, `2m03s`, `1h02m`.
 pub(crate) fn seconds(time: Duration) -> String {
-    let whole = time.as_secs();
-    match whole {
-        0..60 => format!("{whole}.{}s", time.subsec_millis() / 100),
-        60..3600 => format!("{}m{:02}s", whole / 60, whole % 60),
-        _ => format!("{}h{:02}m", whole / 3600, whole / 60 % 60),
+    let total_seconds = time.as_secs();
+    match total_seconds {
+        0..60 => format!("{total_seconds}.{}s", time.subsec_millis() / 100),
+        60..3600 => format!("{}m{:02}s", total_seconds / 60, total_seconds % 60),
+        _ => format!("{}h{:02}m", total_seconds / 3600, total_seconds / 60 % 60),
     }
 }
 
-/// `text` in one line of at most `room` columns.
-fn cut(text: &str, room: usize) -> String {
+/// `text` in one line of at most `width` columns.
+fn cut(text: &str, width: usize) -> String {
     let text = super::printable(text).split_whitespace().collect::<Vec<_>>().join(" ");
-    if columns(&text) <= room {
+    if columns(&text) <= width {
         return text;
     }
     let mut used = 1;
     let kept = text.chars().take_while(|c| {
         used += column_count(*c);
-        used <= room
+        used <= width
     });
     let mut kept: String = kept.collect();
-    if room > 0 {
+    if width > 0 {
         kept.push('…');
     }
     kept

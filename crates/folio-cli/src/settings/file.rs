@@ -83,12 +83,12 @@ pub(super) struct Read {
 /// Reads the requested file, or the first that exists: in this folder, in the configuration folder.
 pub(super) fn read_file(
     asked: Option<&Path>,
-    around: &Surroundings<'_>,
+    surroundings: &Surroundings<'_>,
     untrusted: Untrusted,
 ) -> Result<Read, Failure> {
     let by_variable = match asked {
         Some(_) => None,
-        None => around.text("FOLIO_CONFIG")?.map(PathBuf::from),
+        None => surroundings.text("FOLIO_CONFIG")?.map(PathBuf::from),
     };
     if let Some(path) = asked.or(by_variable.as_deref()) {
         let text = read_text(path, true).map_err(|error| {
@@ -104,9 +104,9 @@ pub(super) fn read_file(
             passed_over: None,
         });
     }
-    let own = around.folders.iter().map(|(_, config)| config.join("folio"));
+    let own = surroundings.folders.iter().map(|(_, config)| config.join("folio"));
     let mut passed_over = None;
-    for folder in std::iter::once(around.current.clone()).chain(own) {
+    for folder in std::iter::once(surroundings.current.clone()).chain(own) {
         let path = folder.join(FILE_NAME);
         let text = match read_text(&path, false) {
             Ok(text) => text,
@@ -118,7 +118,7 @@ pub(super) fn read_file(
             (Err(_), Untrusted::Ignored) => continue,
             (settings, _) => settings,
         };
-        if let Some(unseen) = Unseen::among(&text, &folder, around, settings.is_ok()) {
+        if let Some(unseen) = Unseen::among(&text, &folder, surroundings, settings.is_ok()) {
             match untrusted {
                 // A mistake in the file is what its reader should see first.
                 Untrusted::Refused => return Err(settings.err().unwrap_or_else(|| unseen.refused())),
@@ -148,11 +148,11 @@ pub(super) fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
 /// Parses `text`, the contents of the file at `path`.
 pub(super) fn parsed(text: &str, path: &Path) -> Result<FromFile, Failure> {
     toml::from_str(text).map_err(|error| {
-        let place = error.span().map_or_else(String::new, |span| place_of(text, span.start));
+        let position = error.span().map_or_else(String::new, |span| place_of(text, span.start));
         Failure::usage(
             "settings_invalid",
             format!(
-                "{}{place}: {}",
+                "{}{position}: {}",
                 path.display(),
                 in_plain_words(error.message(), "a table")
             ),
@@ -166,8 +166,8 @@ pub(super) fn check_agents(agents: &AgentsSection, file: Option<&Path>) -> Resul
         .iter()
         .find_map(|(name, settings)| Some((name, settings.problem()?)));
     let Some((name, problem)) = wrong else { return Ok(()) };
-    let words = format!("{}: [agents.{name}] cannot be used: {problem}", name_of(file));
-    Err(Failure::usage("agent_unusable", words)
+    let message = format!("{}: [agents.{name}] cannot be used: {problem}", name_of(file));
+    Err(Failure::usage("agent_unusable", message)
         .hint("an agent needs `command` for a program, `form = \"a2a\"` and `url` for another machine, or `form = \"tool\"` for a tool"))
 }
 
@@ -236,7 +236,7 @@ pub(super) fn beside(mut section: ModelsSection, file: Option<&Path>, current: &
     let Some(folder) = file.and_then(Path::parent) else {
         return section;
     };
-    let of_each = [
+    let models = [
         &mut section.default,
         &mut section.planner,
         &mut section.executor,
@@ -244,7 +244,7 @@ pub(super) fn beside(mut section: ModelsSection, file: Option<&Path>, current: &
         &mut section.compactor,
         &mut section.advisor,
     ];
-    for model in of_each.into_iter().flatten().chain(section.executors.values_mut()) {
+    for model in models.into_iter().flatten().chain(section.executors.values_mut()) {
         let mut next = Some(model);
         while let Some(model) = next {
             address_beside(&mut model.model, folder, current);

@@ -120,8 +120,8 @@ impl Surroundings<'_> {
         let login = match &settings.oauth {
             None => None,
             Some(oauth) => {
-                let named = oauth.tokens.as_ref().map(|path| beside.join(path));
-                let tokens = named.or_else(|| {
+                let configured = oauth.tokens.as_ref().map(|path| beside.join(path));
+                let tokens = configured.or_else(|| {
                     Some(
                         self.folders
                             .as_ref()?
@@ -158,15 +158,15 @@ impl Surroundings<'_> {
                 return Ok(None);
             }
         }
-        let whole = self.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")?;
+        let traces_endpoint = self.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")?;
         let base = self.text("OTEL_EXPORTER_OTLP_ENDPOINT")?;
-        let is_of_environment = whole.is_some() || base.is_some();
-        let named = match (whole, base) {
+        let is_of_environment = traces_endpoint.is_some() || base.is_some();
+        let configured = match (traces_endpoint, base) {
             (Some(address), _) => Some(TelemetryOptions::at(&address).of_environment()),
             (None, Some(endpoint)) => Some(TelemetryOptions::to(&endpoint).of_environment()),
             (None, None) => section.endpoint.as_deref().map(TelemetryOptions::to),
         };
-        let Some(mut options) = named else {
+        let Some(mut options) = configured else {
             return Ok(None);
         };
         for name in ["OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"] {

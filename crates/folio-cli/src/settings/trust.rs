@@ -38,17 +38,17 @@ impl Unseen {
     /// Returns the file of `folder`, which contains `text`, if it must not be used. `None` if it is outside of every
     /// worktree, is the user's own, is harmless, or somebody has looked at it. A file that is not `readable` as
     /// settings counts as harmful: it decides which other file is used.
-    pub(super) fn among(text: &str, folder: &Path, around: &Surroundings<'_>, readable: bool) -> Option<Self> {
+    pub(super) fn among(text: &str, folder: &Path, surroundings: &Surroundings<'_>, readable: bool) -> Option<Self> {
         worktree_of(folder)?;
         let mut sets: Vec<_> = harmful(text).into_iter().map(|(key, _)| key).collect();
         if sets.is_empty() && !readable {
             sets.push(UNREADABLE.to_owned());
         }
         let is_own = |(_, config): &(PathBuf, PathBuf)| real(&config.join("folio")) == real(folder);
-        if sets.is_empty() || around.folders.as_ref().is_some_and(is_own) {
+        if sets.is_empty() || surroundings.folders.as_ref().is_some_and(is_own) {
             return None;
         }
-        let data = around.folders.as_ref().map(|(data, _)| data.join("folio"));
+        let data = surroundings.folders.as_ref().map(|(data, _)| data.join("folio"));
         let file = real(folder).join(FILE_NAME);
         let noted = data.and_then(|data| std::fs::read_to_string(note_for(&file, &data)).ok());
         let changed = noted.is_some();
@@ -80,11 +80,11 @@ impl Unseen {
 impl fmt::Display for Unseen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (file, sets) = (&self.file, self.sets.join(", "));
-        let why = match self.changed {
+        let state = match self.changed {
             true => "has changed since it was trusted",
             false => "is not trusted",
         };
-        write!(f, "{file}, which is in a repository and sets {sets}, {why}")
+        write!(f, "{file}, which is in a repository and sets {sets}, {state}")
     }
 }
 
@@ -159,8 +159,8 @@ fn harmful(text: &str) -> Vec<(String, Value)> {
         }
         value => vec![(key, value)],
     };
-    let harmful = table.into_iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str()));
-    harmful
+    let entries = table.into_iter().filter(|(key, _)| !HARMLESS.contains(&key.as_str()));
+    entries
         .flat_map(of_key)
         .map(|(key, value)| (key, shown(&value)))
         .collect()
@@ -183,7 +183,7 @@ fn shown(value: &toml::Value) -> Value {
 
 /// `folder` with links resolved, as far as it exists.
 fn real(folder: &Path) -> PathBuf {
-    let from = |there: &Path| Some(there.canonicalize().ok()?.join(folder.strip_prefix(there).ok()?));
+    let from = |ancestor: &Path| Some(ancestor.canonicalize().ok()?.join(folder.strip_prefix(ancestor).ok()?));
     folder.ancestors().find_map(from).unwrap_or_else(|| folder.to_owned())
 }
 

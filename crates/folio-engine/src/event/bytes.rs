@@ -128,11 +128,11 @@ fn of_evidence(evidence: &Evidence) -> u64 {
 }
 
 fn of_verdict(verdict: &Verdict) -> u64 {
-    let said = match &verdict.finding {
+    let finding_bytes = match &verdict.finding {
         Finding::Met => 0,
         Finding::Unmet(why) | Finding::Unverifiable(why) => twice(why),
     };
-    once(&verdict.criterion) + said
+    once(&verdict.criterion) + finding_bytes
 }
 
 fn of_result(result: &NodeResult) -> u64 {

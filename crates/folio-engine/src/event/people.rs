@@ -84,10 +84,10 @@ impl From<Allowance> for NewLimits {
 }
 
 impl NewLimits {
-    /// The same limits for a part of the run that began at `began`.
-    pub(crate) fn of_part(mut self, began: Timestamp) -> Self {
+    /// The same limits for a part of the run that began at `started_at`.
+    pub(crate) fn of_part(mut self, started_at: Timestamp) -> Self {
         self.part_nodes = self.nodes.take().or(self.part_nodes);
-        let time = self.deadline.take().map(|deadline| deadline.since(began));
+        let time = self.deadline.take().map(|deadline| deadline.since(started_at));
         self.part_ms = time
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
             .or(self.part_ms);
@@ -101,16 +101,16 @@ impl NewLimits {
             .into_iter()
             .map(|dimension| (dimension.as_str(), self.allowance.of(dimension)));
         let nodes = ("nodes", self.nodes.or(self.part_nodes).map(u64::from));
-        let mut words: Vec<String> = used_up
+        let mut phrases: Vec<String> = used_up
             .chain([nodes])
             .filter_map(|(name, value)| Some(format!("{name} {}", value?)))
             .collect();
-        words.extend(self.deadline.map(|deadline| format!("deadline {deadline}")));
-        words.extend(
+        phrases.extend(self.deadline.map(|deadline| format!("deadline {deadline}")));
+        phrases.extend(
             self.part_ms
                 .map(|ms| format!("deadline {:?} after it begins", Duration::from_millis(ms))),
         );
-        words.join(", ")
+        phrases.join(", ")
     }
 }
 
@@ -150,15 +150,15 @@ impl PlanDifference {
             ("dropped", &self.dropped),
             ("kept", &self.kept),
         ];
-        let mut words: Vec<String> = parts
+        let mut phrases: Vec<String> = parts
             .iter()
             .filter(|(_, names)| !names.is_empty())
-            .map(|(what, names)| format!("{what} {}", names.join(", ")))
+            .map(|(label, names)| format!("{label} {}", names.join(", ")))
             .collect();
         if self.reordered {
-            words.push("in another order".to_owned());
+            phrases.push("in another order".to_owned());
         }
-        words.join("; ")
+        phrases.join("; ")
     }
 }
 

@@ -48,9 +48,9 @@ impl Event {
             Self::Replied {
                 spent, model, mended, ..
             } => {
-                let mended = if *mended { "; the answer was repaired" } else { "" };
+                let repair_note = if *mended { "; the answer was repaired" } else { "" };
                 format!(
-                    "{} tokens read, {} written ({model}){mended}",
+                    "{} tokens read, {} written ({model}){repair_note}",
                     spent.tokens_in, spent.tokens_out
                 )
             }
@@ -72,8 +72,8 @@ impl Event {
                 ..
             } => {
                 let steps = counted(steps.as_array().map_or(0, Vec::len) as u64, "step");
-                let waits = if *awaits { ", waits for approval" } else { "" };
-                format!("plan {version}, {steps}{waits}: {reason}")
+                let approval_note = if *awaits { ", waits for approval" } else { "" };
+                format!("plan {version}, {steps}{approval_note}: {reason}")
             }
             Self::PlanApproved { version, by, .. } => format!("plan {version}, approved by {by}"),
             Self::PlanRejected {
@@ -105,15 +105,15 @@ impl Event {
                 begins: Some(begins), ..
             } => match begins.commands {
                 1 => "a command checks it".to_owned(),
-                more => format!("{more} commands check it"),
+                count => format!("{count} commands check it"),
             },
             Self::Checked { verdicts, .. } => {
-                let words = verdicts.iter().map(|verdict| match &verdict.finding {
+                let summaries = verdicts.iter().map(|verdict| match &verdict.finding {
                     Finding::Met => format!("{} met", verdict.criterion),
                     Finding::Unmet(gap) => format!("{} unmet: {gap}", verdict.criterion),
                     Finding::Unverifiable(why) => format!("{} unverifiable: {why}", verdict.criterion),
                 });
-                words.collect::<Vec<_>>().join("; ")
+                summaries.collect::<Vec<_>>().join("; ")
             }
             Self::RollUps { parts, .. } => {
                 let results: u32 = parts.iter().sum();

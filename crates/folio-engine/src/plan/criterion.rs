@@ -60,8 +60,8 @@ pub enum Check {
 pub(crate) fn resolve_criterion_id<'c>(name: &str, ids: impl Iterator<Item = &'c str> + Clone) -> Option<&'c str> {
     let number = name.strip_prefix('c');
     let by_number = |id: &&str| id.rsplit_once('.').is_some_and(|(_, last)| Some(last) == number);
-    let is_it = |id: &&str| *id == name;
-    ids.clone().find(is_it).or_else(|| ids.clone().find(by_number))
+    let is_exact = |id: &&str| *id == name;
+    ids.clone().find(is_exact).or_else(|| ids.clone().find(by_number))
 }
 
 impl Check {

@@ -118,8 +118,8 @@ impl Faults {
         )
     }
 
-    pub(super) fn missing(&mut self, at: &At<'_>, key: &str, what: &str) -> &mut PlanError {
-        self.add(at, code::MISSING, format!("`{key}` is missing: {what}"))
+    pub(super) fn missing(&mut self, at: &At<'_>, key: &str, explanation: &str) -> &mut PlanError {
+        self.add(at, code::MISSING, format!("`{key}` is missing: {explanation}"))
     }
 
     pub(super) fn bad_value(&mut self, at: &At<'_>, message: impl Into<String>) -> &mut PlanError {
@@ -127,7 +127,7 @@ impl Faults {
     }
 
     /// Reports the keys of `at` that are not in `known`.
-    pub(super) fn unknown_keys(&mut self, at: &At<'_>, known: &[&'static str], what: &str) {
+    pub(super) fn unknown_keys(&mut self, at: &At<'_>, known: &[&'static str], subject: &str) {
         let Tree::Object(entries) = &at.node.tree else {
             return;
         };
@@ -137,10 +137,10 @@ impl Faults {
                 continue;
             }
             let recommended = || known.iter().copied().filter(|name| !super::keys::is_alias(name));
-            let here = at.below_key(&entry.value, key);
-            let error = self.add(&here, code::UNKNOWN_KEY, format!("{what} has no key `{key}`"));
+            let key_at = at.below_key(&entry.value, key);
+            let error = self.add(&key_at, code::UNKNOWN_KEY, format!("{subject} has no key `{key}`"));
             error.place = entry.place;
-            error.hint = super::keys::advice(key, what)
+            error.hint = super::keys::advice(key, subject)
                 .map(str::to_owned)
                 .or_else(|| did_you_mean(key, recommended()))
                 .or_else(|| Some(format!("its keys: {}", recommended().collect::<Vec<_>>().join(", "))));

@@ -50,14 +50,14 @@ impl<'a> Origins<'a> {
 
     /// Records that `id` is a placeholder for the step at `path`.
     fn note_unnamed(&mut self, id: Slug, path: &str) {
-        let counted = path.strip_suffix(']').and_then(|path| path.rsplit_once('['));
-        let counted = counted.and_then(|(list, index)| Some((list, index.parse::<usize>().ok()? + 1)));
-        let words = match counted {
+        let list_and_index = path.strip_suffix(']').and_then(|path| path.rsplit_once('['));
+        let list_and_index = list_and_index.and_then(|(list, index)| Some((list, index.parse::<usize>().ok()? + 1)));
+        let description = match list_and_index {
             Some(("" | "steps", number)) => format!("step {number}"),
             Some((list, number)) => format!("step {number} of {list}"),
             None => format!("the step at {path}"),
         };
-        self.unnamed.insert(id, words);
+        self.unnamed.insert(id, description);
     }
 
     fn note(&mut self, step: &Step, at: &At<'a>) {
@@ -185,16 +185,16 @@ impl<'a> Decoder<'a> {
             return inputs;
         };
         for entry in entries {
-            let here = at.below_key(&entry.value, &entry.key);
+            let input_at = at.below_key(&entry.value, &entry.key);
             let is_identifier = entry.key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
                 && entry.key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
             if !is_identifier {
                 let message = format!("`{}` cannot be the name of an input", entry.key);
-                let error = self.faults.bad_value(&here, message);
+                let error = self.faults.bad_value(&input_at, message);
                 error.place = entry.place;
                 error.with_hint("use letters, digits and `_`, so that a template can say `inputs.name`");
             }
-            inputs.insert(entry.key.clone(), self.input(&here));
+            inputs.insert(entry.key.clone(), self.input(&input_at));
         }
         inputs
     }
@@ -227,7 +227,7 @@ impl<'a> Decoder<'a> {
                         error.hint = value
                             .as_str()
                             .and_then(|text| input.kind.read(text).ok().flatten())
-                            .map(|meant| format!("write {meant}"));
+                            .map(|parsed| format!("write {parsed}"));
                     }
                     input.default = Some(value);
                 }

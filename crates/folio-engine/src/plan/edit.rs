@@ -34,22 +34,22 @@ pub(crate) struct EditTarget<'a> {
 }
 
 impl EditTarget<'_> {
-    /// Whether `said` agrees in `key` with the plan of the run, or with the part of it that contains the steps.
-    fn agrees_with_plan(&self, key: &str, said: &Plan) -> bool {
+    /// Whether `edited` agrees in `key` with the plan of the run, or with the part of it that contains the steps.
+    fn agrees_with_plan(&self, key: &str, edited: &Plan) -> bool {
         let plan = self.run_plan;
         match key {
-            "title" => said.title == plan.title || (self.fill_inputs)(&said.title) == plan.title,
-            "goal" => said.goal == plan.goal,
-            "description" => said.description == plan.description,
-            "inputs" => said.inputs == plan.inputs,
-            "budget" => said.budget == plan.budget,
-            "report" => said.report == plan.report,
+            "title" => edited.title == plan.title || (self.fill_inputs)(&edited.title) == plan.title,
+            "goal" => edited.goal == plan.goal,
+            "description" => edited.description == plan.description,
+            "inputs" => edited.inputs == plan.inputs,
+            "budget" => edited.budget == plan.budget,
+            "report" => edited.report == plan.report,
             "output" => match self.part() {
-                Some(part) => said.output.as_ref() == part.get("output"),
-                None => said.output == plan.output,
+                Some(part) => edited.output.as_ref() == part.get("output"),
+                None => edited.output == plan.output,
             },
             key if key == "criteria" || keys::aliases("criteria").any(|alias| alias == key) => {
-                said.criteria == plan.criteria
+                edited.criteria == plan.criteria
             }
             // The version of the language; and keys that no plan has, which were reported already.
             _ => true,
@@ -80,9 +80,9 @@ impl EditTarget<'_> {
 
     /// The plan inside the plan that contains the steps.
     fn part(&self) -> Option<&Value> {
-        let (_, way) = self.at.split_last()?;
-        let mut value = (!way.is_empty()).then_some(&self.plan)?;
-        for part in way {
+        let (_, parent_path) = self.at.split_last()?;
+        let mut value = (!parent_path.is_empty()).then_some(&self.plan)?;
+        for part in parent_path {
             value = match part {
                 Part::Key(key) => value.get(key)?,
                 Part::At(position) => value.get(position)?,
@@ -106,30 +106,30 @@ pub(crate) struct EditedText {
 /// A text is a list of steps, an object with `steps`, or markdown as [`markdown::to_markdown`] writes it. Of a whole
 /// plan only the steps can be edited: another part that differs in meaning from the plan, however it is written, is a
 /// mistake.
-pub(crate) fn read_edit(text: &str, around: EditTarget<'_>, known: &Known) -> Result<EditedText, PlanErrors> {
+pub(crate) fn read_edit(text: &str, target: EditTarget<'_>, known: &Known) -> Result<EditedText, PlanErrors> {
     let text = without_mark(text);
     let mut version = markdown::version_of(text);
     let mut errors = Vec::new();
     let steps = if markdown::is_markdown(text) {
-        markdown::read(text, around.steps).map_err(PlanErrors)?
+        markdown::read(text, target.steps).map_err(PlanErrors)?
     } else {
         let reading = spanned::read(text).map_err(|error| PlanErrors(vec![error]))?;
         errors.extend(reading.errors);
-        match steps_of(reading.root, &around, &mut errors) {
-            Some((steps, said)) => {
-                version = version.or(said);
+        match steps_of(reading.root, &target, &mut errors) {
+            Some((steps, stated_version)) => {
+                version = version.or(stated_version);
                 steps
             }
             None => return Err(PlanErrors(errors)),
         }
     };
-    let mut whole = Node::of_json(&around.plan);
-    graft(&mut whole, &around.at, steps.clone());
+    let mut full_plan = Node::of_json(&target.plan);
+    graft(&mut full_plan, &target.at, steps.clone());
     // The whole plan is checked, because other steps may refer to a step that is gone.
-    let checked = check(&whole, errors, Some(known));
+    let checked = check(&full_plan, errors, Some(known));
     let steps = decode(&steps).plan.steps;
     if let Err(PlanErrors(mut errors)) = checked {
-        around.drop_preexisting_errors(&mut errors, &steps, known);
+        target.drop_preexisting_errors(&mut errors, &steps, known);
         if !errors.is_empty() {
             return Err(PlanErrors(errors));
         }
@@ -138,7 +138,7 @@ pub(crate) fn read_edit(text: &str, around: EditTarget<'_>, known: &Known) -> Re
 }
 
 /// The steps of a text in YAML or JSON, and the plan version that it names.
-fn steps_of(root: Node, around: &EditTarget<'_>, errors: &mut Vec<PlanError>) -> Option<(Node, Option<u32>)> {
+fn steps_of(root: Node, target: &EditTarget<'_>, errors: &mut Vec<PlanError>) -> Option<(Node, Option<u32>)> {
     let Tree::Object(entries) = root.tree else {
         if matches!(root.tree, Tree::List(_)) {
             return Some((root, None));
@@ -161,7 +161,7 @@ fn steps_of(root: Node, around: &EditTarget<'_>, errors: &mut Vec<PlanError>) ->
             _ => others.push(entry),
         }
     }
-    check_other_keys_unchanged(others, around, errors);
+    check_other_keys_unchanged(others, target, errors);
     if steps.is_none() {
         errors.push(mistake(
             code::MISSING,
@@ -178,8 +178,8 @@ fn steps_of(root: Node, around: &EditTarget<'_>, errors: &mut Vec<PlanError>) ->
 }
 
 /// Reports everything outside the steps that is not part of a plan or has changed.
-fn check_other_keys_unchanged(others: Vec<Entry>, around: &EditTarget<'_>, errors: &mut Vec<PlanError>) {
-    let said: Vec<(String, Place)> = others.iter().map(|entry| (entry.key.clone(), entry.place)).collect();
+fn check_other_keys_unchanged(others: Vec<Entry>, target: &EditTarget<'_>, errors: &mut Vec<PlanError>) {
+    let edited_keys: Vec<(String, Place)> = others.iter().map(|entry| (entry.key.clone(), entry.place)).collect();
     let mut entries = others;
     entries.push(Entry {
         key: "steps".to_owned(),
@@ -199,8 +199,8 @@ fn check_other_keys_unchanged(others: Vec<Entry>, around: &EditTarget<'_>, error
         errors.extend(draft.faults.errors);
         return;
     }
-    for (key, place) in said {
-        if !around.agrees_with_plan(&key, &draft.plan) {
+    for (key, place) in edited_keys {
+        if !target.agrees_with_plan(&key, &draft.plan) {
             let message = format!("only the steps can be edited during a run, but `{key}` was changed");
             let hint = Some("leave it out: an edit needs only `steps`".to_owned());
             errors.push(PlanError {

@@ -85,8 +85,8 @@ impl Graph {
         let above_target: Vec<usize> = self.self_and_ancestors(target).collect();
         for at in self.self_and_ancestors(reader) {
             let parent = self.nodes[at].parent;
-            if let Some(&beside) = above_target.iter().find(|&&other| self.nodes[other].parent == parent) {
-                return beside < at && self.is_ordered(parent);
+            if let Some(&sibling) = above_target.iter().find(|&&other| self.nodes[other].parent == parent) {
+                return sibling < at && self.is_ordered(parent);
             }
         }
         false
@@ -131,8 +131,8 @@ impl Graph {
     }
 
     fn name_the_unnamed(&mut self) {
-        let taken = self.nodes.iter().filter_map(|node| node.step.id().cloned());
-        let mut taken: std::collections::HashSet<Slug> = taken.collect();
+        let taken_slugs = self.nodes.iter().filter_map(|node| node.step.id().cloned());
+        let mut taken_slugs: std::collections::HashSet<Slug> = taken_slugs.collect();
         for (at, node) in self.nodes.iter_mut().enumerate() {
             let kind = match &node.step {
                 Step::Parallel(group) if group.id.is_none() => "group",
@@ -143,8 +143,8 @@ impl Graph {
             let mut names = std::iter::once(format!("{kind}-{position}"))
                 .chain((2_u32..).map(|more| format!("{kind}-{position}-{more}")))
                 .filter_map(|name| Slug::parse(&name).ok());
-            if let Some(free) = names.find(|name| !taken.contains(name)) {
-                taken.insert(free.clone());
+            if let Some(free) = names.find(|name| !taken_slugs.contains(name)) {
+                taken_slugs.insert(free.clone());
                 node.slug = free;
             }
         }

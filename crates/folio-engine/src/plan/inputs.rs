@@ -95,7 +95,7 @@ impl InputKind {
             }
             Self::Integer | Self::Number | Self::List | Self::Object => match json::read(text.trim()) {
                 Ok(reading) => match reading.errors.into_iter().next() {
-                    Some(twice) => return Err(twice.message),
+                    Some(duplicate_error) => return Err(duplicate_error.message),
                     None => reading.root.to_json(),
                 },
                 Err(error) if matches!(quote_oversized_numbers(text.as_bytes()), Cow::Owned(_)) => {
@@ -108,20 +108,20 @@ impl InputKind {
     }
 }
 
-/// Fills in defaults and converts `given` to the types of the plan's inputs.
+/// Fills in defaults and converts `provided` to the types of the plan's inputs.
 ///
 /// A text is read as the type of its input: `"5"` as an integer, `"a, b"` as a list, `"yes"` as a boolean.
 ///
 /// # Errors
 ///
 /// Every input that is missing, unknown or of another type, in the order of their names.
-pub fn check_inputs(plan: &Plan, given: &BTreeMap<String, Value>) -> Result<Map<String, Value>, Vec<InputError>> {
+pub fn check_inputs(plan: &Plan, provided: &BTreeMap<String, Value>) -> Result<Map<String, Value>, Vec<InputError>> {
     let mut inputs = Map::new();
     let mut errors = Vec::new();
     for (name, spec) in &plan.inputs {
-        let value = match (given.get(name), &spec.default) {
+        let value = match (provided.get(name), &spec.default) {
             (Some(Value::String(text)), _) => match spec.kind.read(text) {
-                Ok(read) => read,
+                Ok(parsed) => parsed,
                 Err(why) => {
                     let name = name.clone();
                     errors.push(InputError::Unkept { name, why });
@@ -152,11 +152,11 @@ pub fn check_inputs(plan: &Plan, given: &BTreeMap<String, Value>) -> Result<Map<
             None => errors.push(InputError::WrongType {
                 name: name.clone(),
                 expected: spec.kind.described(),
-                given: given.get(name).map(shown).unwrap_or_default(),
+                given: provided.get(name).map(shown).unwrap_or_default(),
             }),
         }
     }
-    for name in given.keys().filter(|name| !plan.inputs.contains_key(*name)) {
+    for name in provided.keys().filter(|name| !plan.inputs.contains_key(*name)) {
         let names = || plan.inputs.keys().map(String::as_str);
         let hint = did_you_mean(name, names()).unwrap_or_else(|| match plan.inputs.len() {
             0 => "it has none".to_owned(),

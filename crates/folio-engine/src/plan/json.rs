@@ -58,10 +58,10 @@ impl Reader<'_> {
         }
     }
 
-    fn expected(&self, what: &str) -> PlanError {
+    fn expected(&self, expectation: &str) -> PlanError {
         match self.peek() {
-            Some(c) => unreadable(self.place, format!("expected {what}, found `{c}`")),
-            None => unreadable(self.place, format!("expected {what}, found the end")),
+            Some(c) => unreadable(self.place, format!("expected {expectation}, found `{c}`")),
+            None => unreadable(self.place, format!("expected {expectation}, found the end")),
         }
     }
 
@@ -127,9 +127,9 @@ impl Reader<'_> {
         Ok(Tree::List(items))
     }
 
-    fn take(&mut self, wanted: char, what: &str) -> Result<(), PlanError> {
-        if self.peek() != Some(wanted) {
-            return Err(self.expected(what));
+    fn take(&mut self, expected_char: char, expectation: &str) -> Result<(), PlanError> {
+        if self.peek() != Some(expected_char) {
+            return Err(self.expected(expectation));
         }
         self.next();
         Ok(())

@@ -133,16 +133,18 @@ pub(super) fn is_alias(key: &str) -> bool {
 }
 
 /// A hint for a key that people know from other plan languages.
-pub(super) fn advice(key: &str, what: &str) -> Option<&'static str> {
+pub(super) fn advice(key: &str, subject: &str) -> Option<&'static str> {
     Some(match key {
-        "required" if what == "an input" => "an input without a `default` is required",
-        "tool" | "args" if what == "a task" => "a call is written `do: {tool: …, args: …}`",
+        "required" if subject == "an input" => "an input without a `default` is required",
+        "tool" | "args" if subject == "a task" => "a call is written `do: {tool: …, args: …}`",
         "depends_on" | "dependencies" | "after" => "write `needs`",
-        "if" | "when" if what == "a for_each" => "give it a list that is filtered: `text` with `op: filter` makes one",
+        "if" | "when" if subject == "a for_each" => {
+            "give it a list that is filtered: `text` with `op: filter` makes one"
+        }
         "if" | "when" => "a step is not conditional; let a model decide, or filter a `for_each`",
-        "steps" if what == "a task" => "a sub-plan is written `plan: {steps: […]}`, a sequence `sequence: […]`",
+        "steps" if subject == "a task" => "a sub-plan is written `plan: {steps: […]}`, a sequence `sequence: […]`",
         "tasks" => "write `steps`",
-        "items" | "in" | "over" if what == "a for_each" => "the list itself stands at `for_each`",
+        "items" | "in" | "over" if subject == "a for_each" => "the list itself stands at `for_each`",
         _ => return None,
     })
 }

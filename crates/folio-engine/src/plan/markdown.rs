@@ -147,21 +147,21 @@ pub(super) fn is_markdown(text: &str) -> bool {
     if !first.starts_with('#') {
         return is_step(first);
     }
-    let Some(said) = lines.find(|line| !line.trim_start().starts_with('#')) else {
+    let Some(content_line) = lines.find(|line| !line.trim_start().starts_with('#')) else {
         return false;
     };
     // In YAML, nothing can follow such a comment.
-    if said.trim_start().starts_with("<!--") || is_step(said) {
+    if content_line.trim_start().starts_with("<!--") || is_step(content_line) {
         return true;
     }
-    if !may_be_yaml(said) {
+    if !may_be_yaml(content_line) {
         return lines.any(is_step);
     }
     // `- Look: at it` may also be a title: the other lines of the same list decide. Lines with more indentation may be
     // a text in YAML.
     let is_list = |line: &str| line.trim_start().starts_with("- ");
-    let is_beside = |line: &str| is_list(line) && indent_of(line) == indent_of(said);
-    is_list(said) && lines.any(|line| is_beside(line) && is_step(line))
+    let is_beside = |line: &str| is_list(line) && indent_of(line) == indent_of(content_line);
+    is_list(content_line) && lines.any(|line| is_beside(line) && is_step(line))
 }
 
 /// Whether a plan in YAML may begin with `line`, which then is a key or a step in a list.
@@ -266,7 +266,7 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
         if let Some((indent, rest, column)) = item_of(line) {
             let (mark, rest) = mark_of(rest).map_or((None, rest), |(mark, rest)| (Some(mark), rest));
             let (title, named) = attributes(rest);
-            let unread = (named == Attributes::default())
+            let unknown = (named == Attributes::default())
                 .then(|| first_unknown_attribute(rest))
                 .flatten();
             items.push(Item {
@@ -276,7 +276,7 @@ fn items_of(text: &str, errors: &mut Vec<PlanError>) -> Vec<Item> {
                 mark,
                 title: title.to_owned(),
                 named,
-                unknown_attribute: unread,
+                unknown_attribute: unknown,
                 ..Item::default()
             });
             continue;
@@ -361,9 +361,9 @@ fn attributes(text: &str) -> (&str, Attributes) {
     let mut end = text.len();
     while let Some(open) = text[..end].rfind('{') {
         if let Some(close) = text[open..].find('}')
-            && let Some(named) = attributes_in(&text[open + 1..open + close])
+            && let Some(parsed) = attributes_in(&text[open + 1..open + close])
         {
-            return (text[..open].trim(), named);
+            return (text[..open].trim(), parsed);
         }
         end = open;
     }
@@ -376,24 +376,24 @@ fn first_unknown_attribute(text: &str) -> Option<String> {
     let (inside, _) = behind.split_once('}')?;
     let words = || inside.split(' ').filter(|word| !word.is_empty());
     let names_one = words().any(|word| attributes_in(word).is_some());
-    let unread = words().find(|word| attributes_in(word).is_none() && word.starts_with(['.', '#']))?;
-    names_one.then(|| unread.to_owned())
+    let unknown = words().find(|word| attributes_in(word).is_none() && word.starts_with(['.', '#']))?;
+    names_one.then(|| unknown.to_owned())
 }
 
 fn attributes_in(text: &str) -> Option<Attributes> {
-    let mut named = Attributes::default();
+    let mut attributes = Attributes::default();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         if let Some(slug) = word.strip_prefix('#').filter(|slug| super::Slug::parse(slug).is_ok()) {
-            named.slug = Some(slug.to_owned());
+            attributes.slug = Some(slug.to_owned());
         } else {
-            named.class = Some(match word {
+            attributes.class = Some(match word {
                 ".parallel" => "parallel",
                 ".sequence" => "sequence",
                 _ => return None,
             });
         }
     }
-    (named != Attributes::default()).then_some(named)
+    (attributes != Attributes::default()).then_some(attributes)
 }
 
 /// Nests the items: an item that is indented more belongs to the one before it.
@@ -469,12 +469,12 @@ impl Reader<'_> {
             Some((block, line, column)) => self.block(block, *line, *column),
             None => known.map_or_else(Vec::new, |known| entries_of(&json!(known.step), place)),
         };
-        let has = |entries: &[Entry], key: &str| entries.iter().any(|entry| entry.key == key);
+        let has_key = |entries: &[Entry], key: &str| entries.iter().any(|entry| entry.key == key);
         let text = |text: &str| Node {
             place,
             tree: Tree::String(text.to_owned()),
         };
-        let put = |entries: &mut Vec<Entry>, key: &str, value: Node| {
+        let set_entry = |entries: &mut Vec<Entry>, key: &str, value: Node| {
             entries.retain(|entry| entry.key != key);
             entries.push(Entry {
                 key: key.to_owned(),
@@ -482,8 +482,8 @@ impl Reader<'_> {
                 value,
             });
         };
-        if let Some(slug) = item.named.slug.as_deref().filter(|_| !has(&entries, "id")) {
-            put(&mut entries, "id", text(slug));
+        if let Some(slug) = item.named.slug.as_deref().filter(|_| !has_key(&entries, "id")) {
+            set_entry(&mut entries, "id", text(slug));
         }
         let is_group = item.named.class.is_some() || !item.members.is_empty();
         let is_its_name = item.named.slug.as_deref() == Some(item.title.as_str());
@@ -492,7 +492,7 @@ impl Reader<'_> {
             item.title == one_line(authored) || item.title == one_line(&known.title) || is_its_name
         });
         let keeps_title = match (has_block, known) {
-            (true, _) => has(&entries, "title") || is_group && is_its_name,
+            (true, _) => has_key(&entries, "title") || is_group && is_its_name,
             (false, Some(_)) => as_it_was,
             (false, None) => is_group && is_its_name,
         };
@@ -506,7 +506,7 @@ impl Reader<'_> {
             self.errors.push(error);
         }
         if !keeps_title && !item.title.is_empty() {
-            put(&mut entries, "title", text(&item.title));
+            set_entry(&mut entries, "title", text(&item.title));
         }
         let described = entries.iter().find(|entry| has_block && entry.key == "description");
         if let (Some(text_at), Some(first)) = (item.text_at, described) {
@@ -517,19 +517,19 @@ impl Reader<'_> {
                 "write all of it in the block",
             ));
         } else if !item.text.is_empty() {
-            put(&mut entries, "description", text(&item.text.join("\n")));
+            set_entry(&mut entries, "description", text(&item.text.join("\n")));
         }
         // A member that is no longer listed below its group was taken out of it.
         if !item.members.is_empty() || item.named.class.is_some() {
-            let of_known = known.and_then(|known| match &known.step {
+            let known_kind = known.and_then(|known| match &known.step {
                 Step::Parallel(_) => Some("parallel"),
                 Step::Sequence(_) => Some("sequence"),
                 Step::Task(_) | Step::ForEach(_) => None,
             });
-            let key = item.named.class.or(of_known).unwrap_or("parallel");
+            let key = item.named.class.or(known_kind).unwrap_or("parallel");
             entries.retain(|entry| !matches!(entry.key.as_str(), "parallel" | "sequence"));
             let members = self.steps(item.members, depth + 1);
-            put(
+            set_entry(
                 &mut entries,
                 key,
                 Node {

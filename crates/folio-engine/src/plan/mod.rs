@@ -67,12 +67,12 @@ pub(crate) fn hash_of(steps: &[Step]) -> String {
 
 /// The results of the surrounding plan that the body of a `for_each` reads in templates.
 pub(crate) fn results_read_by_body(for_each: &ForEach) -> BTreeSet<String> {
-    let (mut read, mut own) = (BTreeSet::new(), BTreeSet::new());
+    let (mut read_names, mut own_names) = (BTreeSet::new(), BTreeSet::new());
     reads::each_member(std::slice::from_ref(&for_each.body), &mut |step| {
-        read.extend(reads::outer_results(step));
-        own.extend(step.id().map(|id| id.as_str().to_owned()));
+        read_names.extend(reads::outer_results(step));
+        own_names.extend(step.id().map(|id| id.as_str().to_owned()));
     });
-    read.difference(&own).cloned().collect()
+    read_names.difference(&own_names).cloned().collect()
 }
 
 /// The number of nodes written in a plan: its steps, those in groups and sub-plans, and the bodies of `for_each`.

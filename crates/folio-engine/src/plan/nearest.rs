@@ -23,9 +23,9 @@ const LISTED_MAX: usize = 20;
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let mut listed = names.by_ref().take(LISTED_MAX).collect::<Vec<_>>().join(", ");
-    let more = names.count();
-    if more > 0 {
-        listed.push_str(&format!(" and {more} more"));
+    let unlisted = names.count();
+    if unlisted > 0 {
+        listed.push_str(&format!(" and {unlisted} more"));
     }
     listed
 }

@@ -19,28 +19,28 @@ impl KnownTool {
     #[must_use]
     pub fn mistakes(&self, args: &Value) -> Vec<String> {
         let none = Map::new();
-        let given = args.as_object().unwrap_or(&none);
+        let arguments = args.as_object().unwrap_or(&none);
         let mut all = match &self.schema {
-            Some(schema) => by_schema(schema, given),
-            None => self.by_kinds(given),
+            Some(schema) => by_schema(schema, arguments),
+            None => self.by_kinds(arguments),
         };
         all.truncate(MISTAKES_MAX);
         all.iter().map(|mistake| cut(mistake, MISTAKE_CHARS)).collect()
     }
 
-    fn by_kinds(&self, given: &Map<String, Value>) -> Vec<String> {
+    fn by_kinds(&self, arguments: &Map<String, Value>) -> Vec<String> {
         let known = || self.required.iter().chain(&self.optional).map(String::as_str);
-        let missing = self.required.iter().filter(|name| !given.contains_key(*name));
+        let missing = self.required.iter().filter(|name| !arguments.contains_key(*name));
         let mut mistakes: Vec<String> = missing.map(|name| format!("`{name}` is missing")).collect();
         if let Err(ChoiceError::Missing(why) | ChoiceError::Several(why)) =
-            check_choice(&self.one_of, CallArgs::in_call(given))
+            check_choice(&self.one_of, CallArgs::in_call(arguments))
         {
             mistakes.push(why);
         }
-        let mut names: Vec<&String> = given.keys().collect();
+        let mut names: Vec<&String> = arguments.keys().collect();
         names.sort_unstable();
         for name in names {
-            let value = &given[name];
+            let value = &arguments[name];
             if !known().any(|known| known == name) {
                 let hint = did_you_mean(name, known()).unwrap_or_else(|| one_of(&known().collect::<Vec<_>>()));
                 mistakes.push(format!("there is no argument `{name}`: {hint}"));
@@ -57,24 +57,28 @@ impl KnownTool {
         if mistakes.is_empty()
             && let Some(check) = &self.check
         {
-            let found = check.mistakes(CallArgs::in_call(given));
+            let found = check.mistakes(CallArgs::in_call(arguments));
             mistakes.extend(found.into_iter().map(|mistake| mistake.why));
         }
         mistakes
     }
 }
 
-fn by_schema(schema: &Value, given: &Map<String, Value>) -> Vec<String> {
+fn by_schema(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
     // If the schema is unusable, the tool itself has to report the mistakes.
     let Ok(validator) = jsonschema::validator_for(schema) else {
         return Vec::new();
     };
-    let meant = Value::Object(coerce_to_schema(schema, given).unwrap_or_else(|| given.clone()));
-    let words = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
+    let coerced = Value::Object(coerce_to_schema(schema, arguments).unwrap_or_else(|| arguments.clone()));
+    let describe = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
         "" => error.to_string(),
         at => format!("{at}: {error}"),
     };
-    validator.iter_errors(&meant).take(MISTAKES_MAX).map(words).collect()
+    validator
+        .iter_errors(&coerced)
+        .take(MISTAKES_MAX)
+        .map(describe)
+        .collect()
 }
 
 #[cfg(test)]

@@ -142,9 +142,9 @@ impl<'a> Validator<'a> {
             let message = format!("plans are nested more than {limit} levels deep here");
             self.faults.add(at, code::OVER_CAP, message);
         }
-        let (count, most) = (steps.len(), self.children);
-        if self.is_model_written() && count > most as usize {
-            let message = format!("a plan inside the plan has {count} steps; at most {most} are allowed");
+        let (count, max_children) = (steps.len(), self.children);
+        if self.is_model_written() && count > max_children as usize {
+            let message = format!("a plan inside the plan has {count} steps; at most {max_children} are allowed");
             let error = self.faults.add(at, code::OVER_CAP, message);
             error.with_hint("combine steps that belong together");
         }
@@ -157,9 +157,9 @@ impl<'a> Validator<'a> {
         self.known.to_meet.is_some()
     }
 
-    fn not_empty(&mut self, steps: &[Step], at: &At<'a>, what: &str) {
+    fn not_empty(&mut self, steps: &[Step], at: &At<'a>, subject: &str) {
         if steps.is_empty() && at.items().is_some() {
-            self.faults.add(at, code::EMPTY, format!("{what} has no steps"));
+            self.faults.add(at, code::EMPTY, format!("{subject} has no steps"));
         }
     }
 
@@ -197,7 +197,7 @@ impl<'a> Validator<'a> {
     }
 
     fn needs(&mut self, graph: &Graph) {
-        let here: BTreeSet<&str> = graph
+        let step_ids: BTreeSet<&str> = graph
             .nodes
             .iter()
             .filter_map(|node| node.step.id())
@@ -209,7 +209,7 @@ impl<'a> Validator<'a> {
             };
             let needs_at = origin.follow_near(&[Segment::Key("needs")]);
             for need in needs {
-                if here.contains(need.as_str()) || self.known.before.contains(need.as_str()) {
+                if step_ids.contains(need.as_str()) || self.known.before.contains(need.as_str()) {
                     continue;
                 }
                 let at = needs_at
@@ -220,7 +220,7 @@ impl<'a> Validator<'a> {
                     let error = self.faults.add(&at, code::FOREIGN_NEED, message);
                     error.with_hint("name the step that contains it, or the one that contains this step");
                 } else if !self.origins.may_mean_unreadable_id(need.as_str()) {
-                    let hint = self.suggest_name(need.as_str(), here.iter().copied());
+                    let hint = self.suggest_name(need.as_str(), step_ids.iter().copied());
                     let message = format!("there is no step `{need}`");
                     self.faults.add(&at, code::UNKNOWN_NEED, message).hint = hint;
                 }

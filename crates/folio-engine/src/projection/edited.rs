@@ -44,11 +44,13 @@ impl Projection<'_> {
             branch_page(self.run, node)
         };
         let dropped = self.run.superseded(node);
-        for gone in &dropped {
-            self.archive_step(gone);
+        for dropped_step in &dropped {
+            self.archive_step(dropped_step);
         }
         // For an edit that approves a waiting plan, this includes the steps of the plan that counted until then.
-        self.archive_replaced_steps(node, &steps, |gone| dropped.iter().all(|step| step.id != gone.id));
+        self.archive_replaced_steps(node, &steps, |old_step| {
+            dropped.iter().all(|step| step.id != old_step.id)
+        });
         let mut order = 0;
         for step in steps {
             let is_new = node.child(version, step.slug(), "") == step.id;
@@ -78,8 +80,8 @@ impl Projection<'_> {
         }
         match event {
             Event::PlanRejected { .. } => {
-                for gone in self.run.superseded(node) {
-                    self.archive_step(&gone);
+                for dropped_step in self.run.superseded(node) {
+                    self.archive_step(&dropped_step);
                 }
             }
             Event::PlanApproved { .. } => self.plan_approved(node),

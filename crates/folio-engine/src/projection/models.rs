@@ -153,11 +153,11 @@ impl Projection<'_> {
                 } else {
                     ("continued", "Continued")
                 };
-                let what = node
+                let target = node
                     .and_then(|node| self.run.node(node))
                     .map_or("the run".to_owned(), |view| view.path.to_owned());
                 let id = format!("{verb}/{}", self.run.pauses());
-                let body = format!("{by} {verb} {what}.");
+                let body = format!("{by} {verb} {target}.");
                 self.log(main_page(self.run.id()), &id, title, body, None, Owner::planner());
             }
             _ => {}
@@ -264,10 +264,10 @@ impl Projection<'_> {
         is_meant: impl Fn(&NodeView<'_>) -> bool,
     ) {
         let counts = self.with_members(all);
-        for gone in self.run.steps_replaced(node) {
-            if !counts.contains(&gone.id) && is_meant(&gone) {
-                self.archive_step_entry(&gone);
-                self.supersede_branches(gone);
+        for replaced_step in self.run.steps_replaced(node) {
+            if !counts.contains(&replaced_step.id) && is_meant(&replaced_step) {
+                self.archive_step_entry(&replaced_step);
+                self.supersede_branches(replaced_step);
             }
         }
     }
@@ -298,9 +298,9 @@ impl Projection<'_> {
 
     /// Marks the branches of a step that another plan replaced, and of everything in it, as superseded. The members of
     /// a group are steps of their own.
-    fn supersede_branches(&mut self, gone: NodeView<'_>) {
-        let is_group = gone.kind.is_group();
-        let mut rest = if is_group { Vec::new() } else { vec![gone] };
+    fn supersede_branches(&mut self, replaced_step: NodeView<'_>) {
+        let is_group = replaced_step.kind.is_group();
+        let mut rest = if is_group { Vec::new() } else { vec![replaced_step] };
         while let Some(view) = rest.pop() {
             if view.kind.is_task() && view.started_at.is_some() {
                 self.changes.push(Change::SetPageStatus {
@@ -324,8 +324,8 @@ impl Projection<'_> {
 
     fn record_question(&mut self, node: NodeId, id: &str, question: &Question) {
         let page = branch_page(self.run, node);
-        let asked = std::iter::once(question.text.clone());
-        let lines: Vec<String> = asked
+        let question_text = std::iter::once(question.text.clone());
+        let lines: Vec<String> = question_text
             .chain(question.options.iter().map(|option| format!("- {option}")))
             .collect();
         let parts = json!({ "questions": lines });
@@ -350,8 +350,8 @@ impl Projection<'_> {
             .unwrap_or_default();
         let title = format!("{}: {}{reason}", self.run.title(node), result.status);
         let mut parts = serde_json::Map::new();
-        if let Some(shown) = super::output_preview(&result.output) {
-            parts.insert("results".to_owned(), json!([shown]));
+        if let Some(preview) = super::output_preview(&result.output) {
+            parts.insert("results".to_owned(), json!([preview]));
         }
         if !result.evidence.is_empty() {
             let lines: Vec<String> = result.evidence.iter().take(20).map(super::evidence_line).collect();
@@ -370,8 +370,8 @@ impl Projection<'_> {
     }
 
     /// Writes the end of an iteration of the root's planner whose plan was replaced: the steps that it had, and
-    /// `came_to`, which is what the planner said when it combined their results.
-    pub(super) fn iteration_replaced(&mut self, iteration: u32, came_to: &str) {
+    /// `outcome`, which is what the planner said when it combined their results.
+    pub(super) fn iteration_replaced(&mut self, iteration: u32, outcome: &str) {
         let steps = self.run.steps_replaced(NodeId::root(self.run.id()));
         let tasks: Vec<NodeView<'_>> = steps.into_iter().filter(|step| !step.kind.is_group()).collect();
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
@@ -384,11 +384,11 @@ impl Projection<'_> {
             .map(|(status, count)| format!("{count} {status}"))
             .collect();
         let notes = "The plan was changed.";
-        let came_to = match came_to.trim() {
+        let outcome = match outcome.trim() {
             "" => String::new(),
             words => format!("{words}\n\n"),
         };
-        let summary = format!("{} steps: {}.\n\n{came_to}{notes}", tasks.len(), counts.join(", "));
+        let summary = format!("{} steps: {}.\n\n{outcome}{notes}", tasks.len(), counts.join(", "));
         self.iteration_ended(iteration, Outcome::Partial, (notes, summary), &tasks);
     }
 
@@ -449,11 +449,11 @@ fn verdict_line(verdict: &Verdict) -> String {
 
 fn tests_in_words(tests: Option<&LeafTests>) -> String {
     let Some(tests) = tests else { return String::new() };
-    let said = |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
+    let describe = |holds: bool, yes: &str, no: &str| if holds { yes.to_owned() } else { no.to_owned() };
     format!(
         "\n\nThe task is {}, its resources are {}, and its criteria are {}.",
-        said(tests.low_complexity, "well understood", "complex"),
-        said(tests.resources_available, "available", "not available"),
-        said(tests.criteria_testable, "testable here", "not testable here"),
+        describe(tests.low_complexity, "well understood", "complex"),
+        describe(tests.resources_available, "available", "not available"),
+        describe(tests.criteria_testable, "testable here", "not testable here"),
     )
 }

@@ -67,7 +67,8 @@ impl Run {
             };
             let rendered = self.templates.render_value(output, &scope);
             let rendered = rendered.map_err(|error| error.to_string());
-            match rendered.and_then(|made| too_deep_to_keep(&made).map_or(Ok(made), Err)) {
+            match rendered.and_then(|rendered_value| too_deep_to_keep(&rendered_value).map_or(Ok(rendered_value), Err))
+            {
                 Ok(rendered) => value = Arc::new(rendered),
                 // The steps that it reads may have failed; the result then is about that.
                 Err(error) => {
@@ -287,8 +288,8 @@ impl Run {
             return Some(self.skipped_event(index));
         }
         // What a criterion reads may have to be read again first; the checks are then due anew.
-        let nothing = || has_begun.then(|| checked(node, Vec::new()));
-        self.checked(index, found).or_else(nothing)
+        let empty_event = || has_begun.then(|| checked(node, Vec::new()));
+        self.checked(index, found).or_else(empty_event)
     }
 }
 

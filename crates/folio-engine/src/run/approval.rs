@@ -54,19 +54,19 @@ impl FromStr for PlanGate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is none of never, root, depth<=N, always, if_cost>USD");
+        let invalid = || format!("{text:?} is none of never, root, depth<=N, always, if_cost>USD");
         let text = text.trim();
         if let Some(levels) = text.strip_prefix("depth<=") {
-            return levels.trim().parse().map(Self::Depth).map_err(|_| wrong());
+            return levels.trim().parse().map(Self::Depth).map_err(|_| invalid());
         }
         if let Some(usd) = text.strip_prefix("if_cost>") {
-            return micro_usd(usd).map(Self::Cost).ok_or_else(wrong);
+            return micro_usd(usd).map(Self::Cost).ok_or_else(invalid);
         }
         match text {
             "never" => Ok(Self::Never),
             "root" => Ok(Self::Root),
             "always" => Ok(Self::Always),
-            _ => Err(wrong()),
+            _ => Err(invalid()),
         }
     }
 }
@@ -96,8 +96,8 @@ pub enum RequiredApproval {
 }
 
 impl From<bool> for RequiredApproval {
-    fn from(asks: bool) -> Self {
-        if asks { Self::AnyYes } else { Self::Nothing }
+    fn from(is_required: bool) -> Self {
+        if is_required { Self::AnyYes } else { Self::Nothing }
     }
 }
 
@@ -154,9 +154,9 @@ impl Rule {
     }
 }
 
-/// Whether the approval `leave` suffices for a call that needs `asks`.
-fn is_enough(leave: GrantedApproval, asks: RequiredApproval) -> bool {
-    leave == GrantedApproval::Call || asks != RequiredApproval::ItsOwn
+/// Whether the approval `granted` suffices for a call that needs `required`.
+fn is_enough(granted: GrantedApproval, required: RequiredApproval) -> bool {
+    granted == GrantedApproval::Call || required != RequiredApproval::ItsOwn
 }
 
 /// Something that waits for a person's approval.
@@ -185,8 +185,8 @@ pub(super) fn approval_of(tool: &str, args: &Value) -> Approval {
 
 impl Run {
     /// Sets which calls wait for a person's approval. Without it, no call waits: nobody is there to approve it.
-    pub fn set_approval_policy(&mut self, asks: Option<ApprovalPolicy>) {
-        self.asks_first = asks.map(AskFirst);
+    pub fn set_approval_policy(&mut self, policy: Option<ApprovalPolicy>) {
+        self.asks_first = policy.map(AskFirst);
     }
 
     /// Everything that waits for a person's approval, in the order in which it was created.
@@ -196,9 +196,9 @@ impl Run {
             let version = self.nodes[*index].plan.as_ref().map_or(0, |plan| plan.version);
             (*index, PendingApproval::Plan(version))
         });
-        let calls = self.asked_about.iter().filter_map(|(index, asked)| {
-            let waits = asked.answer.is_none() && self.nodes[*index].state == NodeState::WaitingInput;
-            waits.then_some((*index, PendingApproval::Call(&asked.approval)))
+        let calls = self.asked_about.iter().filter_map(|(index, request)| {
+            let is_waiting = request.answer.is_none() && self.nodes[*index].state == NodeState::WaitingInput;
+            is_waiting.then_some((*index, PendingApproval::Call(&request.approval)))
         });
         let checks = self
             .permissions()
@@ -206,7 +206,7 @@ impl Run {
         let mut all: Vec<_> = plans.chain(calls).chain(checks).collect();
         all.sort_by_key(|(index, _)| *index);
         all.into_iter()
-            .map(|(index, what)| (self.nodes[index].id, what))
+            .map(|(index, approval)| (self.nodes[index].id, approval))
             .collect()
     }
 
@@ -215,7 +215,7 @@ impl Run {
     pub fn pending_approval_at(&self, node: NodeId) -> Option<PendingApproval<'_>> {
         self.pending_approvals()
             .into_iter()
-            .find_map(|(at, what)| (at == node).then_some(what))
+            .find_map(|(at, approval)| (at == node).then_some(approval))
     }
 
     /// Decides about a call that is due: returns it with its permission, or the event that requests approval or records
@@ -228,46 +228,47 @@ impl Run {
     /// The same for a program that does a task by itself: it may do whatever a command may, so it needs the same
     /// approval (E9.17). Only a task that is to be worked on waits for it; for other purposes nobody is asked, and the
     /// program runs only if it was approved before, or a rule covers it.
-    pub(super) fn check_program_permission(&self, index: usize, ask: AskAction) -> Result<AskAction, Box<Event>> {
-        let model = self.model_for(index, ask.purpose.role());
+    pub(super) fn check_program_permission(&self, index: usize, action: AskAction) -> Result<AskAction, Box<Event>> {
+        let model = self.model_for(index, action.purpose.role());
         let program = model.and_then(|(model, _)| model.program.as_ref());
-        let Some(program) = program else { return Ok(ask) };
+        let Some(program) = program else { return Ok(action) };
         let can_wait = matches!(self.nodes[index].state, NodeState::Executing | NodeState::WaitingInput);
-        let may_ask = ask.purpose == Purpose::Work && can_wait;
-        let leave = self.permission(index, &program.name, &program.shown, may_ask)?;
-        let allowed = leave != GrantedApproval::Nothing;
-        Ok(AskAction { allowed, ..ask })
+        let may_ask = action.purpose == Purpose::Work && can_wait;
+        let granted = self.permission(index, &program.name, &program.shown, may_ask)?;
+        let allowed = granted != GrantedApproval::Nothing;
+        Ok(AskAction { allowed, ..action })
     }
 
     /// The permission for what node `index` is about to do, or the event that requests approval or records a rejection.
     fn permission(&self, index: usize, tool: &str, args: &Value, may_ask: bool) -> Result<GrantedApproval, Box<Event>> {
         // The journal decides first: what was approved once stays approved, whoever drives the run. The command line of
         // a program comes from settings that may have changed since; a changed one was not approved.
-        let asked = self.asked_about.get(&index);
-        match asked.and_then(|asked| Some((&asked.approval, asked.answer.as_ref()?))) {
-            Some((asked, ApprovalAnswer::Yes(leave)))
-                if asked.hash == approval_of(tool, args).hash && is_enough(*leave, self.asks_of(tool, args)) =>
+        let request = self.asked_about.get(&index);
+        match request.and_then(|request| Some((&request.approval, request.answer.as_ref()?))) {
+            Some((asked_approval, ApprovalAnswer::Yes(granted)))
+                if asked_approval.hash == approval_of(tool, args).hash
+                    && is_enough(*granted, self.asks_of(tool, args)) =>
             {
-                return Ok(*leave);
+                return Ok(*granted);
             }
             Some((_, ApprovalAnswer::No(by, reason))) => {
                 return Err(Box::new(self.rejected_call_event(index, by, reason)));
             }
             Some((_, ApprovalAnswer::Yes(_))) | None => {}
         }
-        let asks = self.asks_of(tool, args);
-        if asks == RequiredApproval::Nothing && self.rules.is_empty() {
+        let required = self.asks_of(tool, args);
+        if required == RequiredApproval::Nothing && self.rules.is_empty() {
             return Ok(GrantedApproval::Nothing);
         }
         let approval = approval_of(tool, args);
-        let covering = || self.rules.iter().filter(|rule| rule.covers(&approval));
-        if covering().any(|rule| rule.leave() == GrantedApproval::Call) {
+        let covering_rules = || self.rules.iter().filter(|rule| rule.covers(&approval));
+        if covering_rules().any(|rule| rule.leave() == GrantedApproval::Call) {
             return Ok(GrantedApproval::Call);
         }
-        if covering().next().is_some() && is_enough(GrantedApproval::Tool, asks) {
+        if covering_rules().next().is_some() && is_enough(GrantedApproval::Tool, required) {
             return Ok(GrantedApproval::Tool);
         }
-        if asks == RequiredApproval::Nothing || !may_ask {
+        if required == RequiredApproval::Nothing || !may_ask {
             return Ok(GrantedApproval::Nothing);
         }
         Err(Box::new(Event::ApprovalAsked {
@@ -282,23 +283,26 @@ impl Run {
     }
 
     fn asks_of(&self, tool: &str, args: &Value) -> RequiredApproval {
-        let asks = self.asks_first.as_ref().map(|AskFirst(asks)| asks(tool, args));
-        asks.unwrap_or(RequiredApproval::Nothing)
+        let required = self.asks_first.as_ref().map(|AskFirst(policy)| policy(tool, args));
+        required.unwrap_or(RequiredApproval::Nothing)
     }
 
     /// Whether a person has approved something that is still to be done, or a rule for such calls: a fork that
     /// continues from here would do it without asking.
     #[must_use]
     pub fn has_outstanding_approval(&self) -> bool {
-        let is_allowed = |asked: &ApprovalRequest| matches!(asked.answer, Some(ApprovalAnswer::Yes(_)));
-        let commands = |node: &Node| {
+        let is_allowed = |request: &ApprovalRequest| matches!(request.answer, Some(ApprovalAnswer::Yes(_)));
+        let has_commands = |node: &Node| {
             node.agent
                 .as_ref()
                 .is_some_and(|agent| !agent.allowed_commands.is_empty())
         };
         !self.rules.is_empty()
             || self.asked_about.values().any(is_allowed)
-            || self.nodes.iter().any(|node| node.result.is_none() && commands(node))
+            || self
+                .nodes
+                .iter()
+                .any(|node| node.result.is_none() && has_commands(node))
     }
 
     /// Whether a rule allows all such calls of the run.
@@ -361,7 +365,10 @@ impl Run {
     }
 
     fn rejected_call_event(&self, index: usize, by: &str, reason: &str) -> Event {
-        let is_again = self.asked_about.get(&index).is_some_and(|asked| asked.approval.again);
+        let is_again = self
+            .asked_about
+            .get(&index)
+            .is_some_and(|request| request.approval.again);
         if is_again {
             let why = if reason.is_empty() {
                 format!(", as {by} said")
@@ -394,17 +401,17 @@ impl Run {
     pub(super) fn pending_rejection_events(&self) -> Vec<Event> {
         let mut events = Vec::new();
         if self.has_nobody() {
-            let rejected = |index: &usize| Event::PlanRejected {
+            let rejection_of = |index: &usize| Event::PlanRejected {
                 node: self.nodes[*index].id,
                 version: self.nodes[*index].plan.as_ref().map_or(1, |plan| plan.version),
                 reason: "nobody is available to approve".to_owned(),
                 by: NOBODY.to_owned(),
             };
-            events.extend(self.gated.iter().map(rejected));
+            events.extend(self.gated.iter().map(rejection_of));
         }
         if self.asks_first.is_none() {
-            let calls = self.asked_about.iter().filter(|(index, asked)| {
-                asked.answer.is_none() && self.nodes[**index].state == NodeState::WaitingInput
+            let calls = self.asked_about.iter().filter(|(index, request)| {
+                request.answer.is_none() && self.nodes[**index].state == NodeState::WaitingInput
             });
             events.extend(
                 calls.map(|(index, _)| self.rejected_call_event(*index, NOBODY, "nobody is available to approve")),
@@ -434,10 +441,10 @@ impl Run {
     fn estimated_cost(&self, steps: &Value) -> Option<u64> {
         self.equipment.as_ref()?.planner.price?;
         let spent = self.purse()?.spent;
-        let each = spent.micro_usd.div_ceil(spent.model_calls.max(1));
+        let cost_per_call = spent.micro_usd.div_ceil(spent.model_calls.max(1));
         let steps = super::agent::read_steps(steps).ok()?;
         let count = u64::from(crate::plan::count_nodes(&steps));
-        Some(each.saturating_mul(CALLS_A_STEP).saturating_mul(count))
+        Some(cost_per_call.saturating_mul(CALLS_A_STEP).saturating_mul(count))
     }
 
     /// Holds back the steps of a plan that was just made.
@@ -460,11 +467,11 @@ impl Run {
                 self.ready.remove(&index);
                 // The call is not under way any more, so it blocks nobody.
                 self.give_back_resources(index);
-                let asked = ApprovalRequest {
+                let request = ApprovalRequest {
                     approval: (**approval).clone(),
                     answer: None,
                 };
-                self.asked_about.insert(index, asked);
+                self.asked_about.insert(index, request);
                 Ok(())
             }
             Event::CallApproved { node, always, .. } => self.call_approved(*node, *always),
@@ -536,7 +543,9 @@ impl Run {
         let covered: Vec<usize> = self
             .asked_about
             .iter()
-            .filter(|(_, asked)| asked.answer.is_none() && !asked.approval.again && rule.covers(&asked.approval))
+            .filter(|(_, request)| {
+                request.answer.is_none() && !request.approval.again && rule.covers(&request.approval)
+            })
             .map(|(index, _)| *index)
             // A call that was stopped meanwhile does not wait.
             .filter(|index| self.nodes[*index].state == NodeState::WaitingInput)
@@ -549,14 +558,17 @@ impl Run {
         Ok(())
     }
 
-    fn record_approval_answer(&mut self, node: NodeId, said: ApprovalAnswer) -> Result<Approval, JournalError> {
+    fn record_approval_answer(&mut self, node: NodeId, answer: ApprovalAnswer) -> Result<Approval, JournalError> {
         let index = self.index(node)?;
         let state = self.nodes[index].state;
-        let asked = self.asked_about.get_mut(&index).filter(|asked| asked.answer.is_none());
-        match asked.filter(|_| state == NodeState::WaitingInput) {
-            Some(asked) => {
-                asked.answer = Some(said);
-                let approval = asked.approval.clone();
+        let request = self
+            .asked_about
+            .get_mut(&index)
+            .filter(|request| request.answer.is_none());
+        match request.filter(|_| state == NodeState::WaitingInput) {
+            Some(request) => {
+                request.answer = Some(answer);
+                let approval = request.approval.clone();
                 self.make_ready(index);
                 Ok(approval)
             }

@@ -15,30 +15,30 @@ impl Run {
     /// twice.
     pub(crate) fn block_of(&self, event: &Event) -> Option<String> {
         let (node, name) = self.kind_of_block(event)?;
-        let written = self.blocks_called(node, &name)?;
-        Some(numbered(name, written))
+        let count = self.blocks_called(node, &name)?;
+        Some(numbered(name, count))
     }
 
     /// The name for the block about an answer to the question of `node` that is about to be applied.
     pub(super) fn next_answer(&self, node: NodeId) -> String {
         let name = self.answer_to(node);
-        let written = self.blocks_called(node, &name).unwrap_or_default();
-        numbered(name, written + 1)
+        let count = self.blocks_called(node, &name).unwrap_or_default();
+        numbered(name, count + 1)
     }
 
     fn blocks_called(&self, node: NodeId, name: &str) -> Option<usize> {
         let index = self.index(node).ok()?;
-        let same = self.blocks.get(&index).into_iter().flatten();
-        Some(same.filter(|written| *written == name).count())
+        let names = self.blocks.get(&index).into_iter().flatten();
+        Some(names.filter(|block| *block == name).count())
     }
 
     /// The common part of the names of blocks about answers to questions of `node`. If a person checks several
     /// criteria, each one has an answer.
     fn answer_to(&self, node: NodeId) -> String {
-        let asked = self.times_asked(node);
+        let ask_count = self.times_asked(node);
         match self.verdicts_on(node) {
-            0 => format!("answered/{asked}"),
-            verdicts => format!("answered/{asked}/{verdicts}"),
+            0 => format!("answered/{ask_count}"),
+            verdicts => format!("answered/{ask_count}/{verdicts}"),
         }
     }
 
@@ -59,16 +59,16 @@ impl Run {
     /// several answers of people and several rounds of verdicts, and a limit that was raised may be reached again.
     fn kind_of_block(&self, event: &Event) -> Option<(NodeId, String)> {
         let node = event.node()?;
-        let asked = || self.times_asked(node);
+        let ask_count = || self.times_asked(node);
         let name = match event {
-            Event::PassedOn { .. } => format!("passed-on/{}", asked()),
-            Event::Rejected { problems, .. } => format!("rejected/{}/{}", asked(), problems.len()),
-            Event::Checked { verdicts, .. } => format!("checked/{}/{}", asked(), verdicts.len()),
-            Event::SentBack { .. } => format!("sent-back/{}", asked()),
+            Event::PassedOn { .. } => format!("passed-on/{}", ask_count()),
+            Event::Rejected { problems, .. } => format!("rejected/{}/{}", ask_count(), problems.len()),
+            Event::Checked { verdicts, .. } => format!("checked/{}/{}", ask_count(), verdicts.len()),
+            Event::SentBack { .. } => format!("sent-back/{}", ask_count()),
             Event::Spent { reason, .. } => format!("spent/{reason}"),
             Event::Questioned { question, .. } => match question.criterion() {
-                None => format!("question/{}", asked()),
-                Some(criterion) => format!("question/{}/{criterion}", asked()),
+                None => format!("question/{}", ask_count()),
+                Some(criterion) => format!("question/{}/{criterion}", ask_count()),
             },
             Event::Answered { .. } => self.answer_to(node),
             _ => return None,
@@ -78,8 +78,8 @@ impl Run {
 }
 
 /// `name` with the number of the block, if it is not the first with that name.
-fn numbered(name: String, written: usize) -> String {
-    match written {
+fn numbered(name: String, count: usize) -> String {
+    match count {
         0 | 1 => name,
         times => format!("{name}/again/{times}"),
     }

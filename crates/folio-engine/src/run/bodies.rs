@@ -61,46 +61,46 @@ impl Bodies {
 
     /// The output that is kept under `hash`, with its size `bytes`. If it is not cached, it is recorded as lacking.
     pub(super) fn output(&self, hash: &str, bytes: u64) -> Option<Arc<Value>> {
-        let mut at_hand = self.lock_cache();
+        let mut cache = self.lock_cache();
         let OutputCache {
             outputs, order, time, ..
-        } = &mut *at_hand;
+        } = &mut *cache;
         let found = outputs.get_mut(hash).map(|kept| kept.needed_now(order, time));
-        at_hand.read = at_hand.read.saturating_add(bytes);
+        cache.read = cache.read.saturating_add(bytes);
         if found.is_none() {
-            at_hand.lacking.insert(hash.to_owned());
+            cache.lacking.insert(hash.to_owned());
         }
         found
     }
 
     /// Whether the output that is kept under `hash` is cached. If not, it is recorded as lacking.
     pub(super) fn check_cached(&self, hash: &str) -> bool {
-        let mut at_hand = self.lock_cache();
-        let has = at_hand.outputs.contains_key(hash);
-        if !has {
-            at_hand.lacking.insert(hash.to_owned());
+        let mut cache = self.lock_cache();
+        let is_cached = cache.outputs.contains_key(hash);
+        if !is_cached {
+            cache.lacking.insert(hash.to_owned());
         }
-        has
+        is_cached
     }
 
     /// What templates see of the result of node `index`, if it is cached.
     pub(super) fn template_value(&self, index: usize) -> Option<Arc<Value>> {
-        let mut at_hand = self.lock_cache();
+        let mut cache = self.lock_cache();
         let OutputCache {
             seen,
             order,
             time,
             read,
             ..
-        } = &mut *at_hand;
+        } = &mut *cache;
         let kept = seen.get_mut(&index)?;
         *read = read.saturating_add(kept.read);
         Some(kept.needed_now(order, time))
     }
 
-    /// Caches what templates see of the result of node `index`, which was made from outputs of `read` bytes.
-    pub(super) fn cache_template_value(&self, index: usize, value: &Arc<Value>, read: u64) {
-        self.lock_cache().keep(Name::Seen(index), Arc::clone(value), read);
+    /// Caches what templates see of the result of node `index`, which was made from outputs of `bytes_read` bytes.
+    pub(super) fn cache_template_value(&self, index: usize, value: &Arc<Value>, bytes_read: u64) {
+        self.lock_cache().keep(Name::Seen(index), Arc::clone(value), bytes_read);
     }
 
     /// The bytes of outputs that were needed so far.
@@ -111,9 +111,9 @@ impl Bodies {
     /// Marks that the due actions are requested: earlier uses do not count for that. Returns what [`Bodies::read`]
     /// does.
     pub(super) fn begin_due_query(&self) -> u64 {
-        let mut at_hand = self.lock_cache();
-        at_hand.asked = Some(at_hand.time);
-        at_hand.read
+        let mut cache = self.lock_cache();
+        cache.asked = Some(cache.time);
+        cache.read
     }
 }
 
@@ -129,13 +129,13 @@ impl Kept {
 }
 
 impl OutputCache {
-    fn keep(&mut self, name: Name, value: Arc<Value>, read: u64) {
+    fn keep(&mut self, name: Name, value: Arc<Value>, bytes_read: u64) {
         self.time += 1;
         let kept = Kept {
             bytes: bytes_in_memory(&value),
             value,
             needed: self.time,
-            read,
+            read: bytes_read,
         };
         self.bytes += kept.bytes;
         self.order.insert(self.time, name.clone());
@@ -149,21 +149,21 @@ impl OutputCache {
         }
     }
 
-    fn evict(&mut self, most: usize, is_held: impl Fn(&str) -> bool) {
+    fn evict(&mut self, max_bytes: usize, is_held: impl Fn(&str) -> bool) {
         let (mut from, to) = (0, self.asked.unwrap_or(self.time));
-        while self.bytes > most
+        while self.bytes > max_bytes
             && let Some((needed, name)) = self.order.range(from..).next()
             && *needed <= to
         {
             let needed = *needed;
             from = needed + 1;
-            let gone = match name {
+            let evicted = match name {
                 Name::Output(hash) if is_held(hash) => continue,
                 Name::Output(hash) => self.outputs.remove(hash),
                 Name::Seen(index) => self.seen.remove(index),
             };
             self.order.remove(&needed);
-            self.bytes -= gone.map_or(0, |gone| gone.bytes);
+            self.bytes -= evicted.map_or(0, |entry| entry.bytes);
         }
     }
 }
@@ -188,11 +188,11 @@ impl Run {
             .collect()
     }
 
-    /// Drops cached outputs and values made from them, least recently used first, until the rest takes at most `most`
+    /// Drops cached outputs and values made from them, least recently used first, until the rest takes at most `max_bytes`
     /// bytes. Keeps outputs that `is_held` names by hash, and everything used since [`Run::due`] was last called. A
     /// dropped output that is needed again is lacking then.
-    pub fn evict_outputs(&self, most: usize, is_held: impl Fn(&str) -> bool) {
-        self.bodies.lock_cache().evict(most, is_held);
+    pub fn evict_outputs(&self, max_bytes: usize, is_held: impl Fn(&str) -> bool) {
+        self.bodies.lock_cache().evict(max_bytes, is_held);
     }
 
     /// The approximate memory of the cached outputs and the values made from them, in bytes.

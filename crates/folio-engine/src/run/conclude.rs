@@ -229,11 +229,11 @@ impl Run {
     /// Whether going on can help after node `index` failed for `reason`.
     pub(super) fn severity_of(&self, index: usize, reason: StopReason) -> Severity {
         let node = &self.nodes[index];
-        let harmful = matches!(
+        let is_harmful = matches!(
             reason,
             StopReason::PolicyDenied | StopReason::Auth | StopReason::OutcomeUnknown | StopReason::Unsatisfiable
         );
-        if harmful || (node.needed && !node.optional) {
+        if is_harmful || (node.needed && !node.optional) {
             Severity::Hard
         } else {
             Severity::Soft
@@ -245,26 +245,26 @@ impl Run {
     /// What cannot be filled in is left out, a whole rule or one of its elements; the second list says which and why.
     #[must_use]
     pub fn observations(&self, node: NodeId, result: &NodeResult, output: &Value) -> (Vec<Value>, Vec<String>) {
-        let (mut made, mut problems) = (Vec::new(), Vec::new());
+        let (mut observations, mut problems) = (Vec::new(), Vec::new());
         let Some((index, task)) = self.task(node) else {
-            return (made, problems);
+            return (observations, problems);
         };
         for (position, rule) in task.observe.iter().enumerate() {
-            let missing = self.observe(index, rule, result, output, &mut made);
-            let named = |(element, why): (Option<usize>, String)| match element {
+            let missing = self.observe(index, rule, result, output, &mut observations);
+            let describe = |(element, why): (Option<usize>, String)| match element {
                 Some(element) => format!("observe[{position}][{element}]: {why}"),
                 None => format!("observe[{position}]: {why}"),
             };
-            let untold = missing.len().saturating_sub(PROBLEMS_MAX);
-            problems.extend(missing.into_iter().take(PROBLEMS_MAX).map(named));
-            if untold > 0 {
-                problems.push(format!("observe[{position}]: {untold} more elements in the same way"));
+            let unlisted = missing.len().saturating_sub(PROBLEMS_MAX);
+            problems.extend(missing.into_iter().take(PROBLEMS_MAX).map(describe));
+            if unlisted > 0 {
+                problems.push(format!("observe[{position}]: {unlisted} more elements in the same way"));
             }
         }
-        (made, problems)
+        (observations, problems)
     }
 
-    /// Adds the observations of `rule` to `made`. Returns what could not be filled in, with the element concerned and
+    /// Adds the observations of `rule` to `observations`. Returns what could not be filled in, with the element concerned and
     /// the reason.
     fn observe(
         &self,
@@ -272,7 +272,7 @@ impl Run {
         rule: &Observe,
         result: &NodeResult,
         output: &Value,
-        made: &mut Vec<Value>,
+        observations: &mut Vec<Value>,
     ) -> Vec<(Option<usize>, String)> {
         let own = Arc::new(result_value(self.view(index).slug(), Some(result), output));
         let references = references_of_rule(rule);
@@ -281,8 +281,8 @@ impl Run {
             Err(BodyNeeded(hash)) => return vec![(None, format!("the body {hash} is missing"))],
         };
         let Some(list) = &rule.for_each else {
-            let made = self.observe_one(rule, &scope, made);
-            return made.err().map(|why| (None, why)).into_iter().collect();
+            let outcome = self.observe_one(rule, &scope, observations);
+            return outcome.err().map(|why| (None, why)).into_iter().collect();
         };
         let items = match self.templates.eval_list(&Value::from(list.as_str()), &scope) {
             Ok(items) => items,
@@ -295,17 +295,17 @@ impl Run {
             scope
                 .variables
                 .push(("index".to_owned(), Arc::new(Value::from(position))));
-            if let Err(why) = self.observe_one(rule, &scope, made) {
+            if let Err(why) = self.observe_one(rule, &scope, observations) {
                 missing.push((Some(position), why));
             }
         }
         missing
     }
 
-    fn observe_one(&self, rule: &Observe, scope: &Scope, made: &mut Vec<Value>) -> Result<(), String> {
+    fn observe_one(&self, rule: &Observe, scope: &Scope, observations: &mut Vec<Value>) -> Result<(), String> {
         let templates = &self.templates;
-        if let Some(when) = &rule.when
-            && !templates.eval_condition(when, scope).map_err(|e| e.to_string())?
+        if let Some(condition) = &rule.when
+            && !templates.eval_condition(condition, scope).map_err(|e| e.to_string())?
         {
             return Ok(());
         }
@@ -326,7 +326,7 @@ impl Run {
         if let Some(minutes) = rule.ttl_minutes {
             observation.insert("ttl_minutes".to_owned(), Value::from(minutes));
         }
-        made.push(Value::Object(observation));
+        observations.push(Value::Object(observation));
         Ok(())
     }
 

@@ -172,7 +172,7 @@ impl Run {
         output: &Value,
         found: &[CheckFinding],
     ) -> Finding {
-        let referred = |of: &Option<String>| match of {
+        let resolve = |of: &Option<String>| match of {
             Some(reference) => self
                 .templates
                 .eval(reference, scope)
@@ -187,7 +187,7 @@ impl Run {
             }
             Check::ResultNonempty => Finding::Met,
             Check::Regex { pattern, of } => {
-                let value = match referred(of) {
+                let value = match resolve(of) {
                     Ok(value) => value,
                     Err(finding) => return finding,
                 };
@@ -202,7 +202,7 @@ impl Run {
                     Err(error) => Finding::Unverifiable(format!("`{pattern}` is no regular expression: {error}")),
                 }
             }
-            Check::JsonSchema { schema, of } => match referred(of) {
+            Check::JsonSchema { schema, of } => match resolve(of) {
                 Ok(value) => matches_schema(schema, &value),
                 Err(finding) => finding,
             },
@@ -306,8 +306,11 @@ impl Run {
 
     /// `text` filled in, and cut off if what it names is long.
     fn short_words(&self, text: &str, scope: &Scope) -> String {
-        let filled = self.templates.render_text(text, scope);
-        filled.map_or_else(|_| text.to_owned(), |filled| cut(&filled, WORDS_CHARS.max(text.len())))
+        let rendered = self.templates.render_text(text, scope);
+        rendered.map_or_else(
+            |_| text.to_owned(),
+            |rendered| cut(&rendered, WORDS_CHARS.max(text.len())),
+        )
     }
 }
 

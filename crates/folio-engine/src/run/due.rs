@@ -208,7 +208,7 @@ impl Run {
             .map(|(_, index)| *index);
         actions.extend(self.unanswered.iter().filter_map(|index| self.unattended(*index, now)));
         actions.extend(self.pending_rejection_events().into_iter().map(Action::Record));
-        let (mut ahead, mut lanes, mut listed) = (Ahead::default(), Lanes::default(), 0_u64);
+        let (mut ahead, mut lanes, mut listed_bytes) = (Ahead::default(), Lanes::default(), 0_u64);
         let mut ready = self.ready.in_order();
         // A failed node that is tried again has begun, too.
         while let Some(index) = ready
@@ -250,20 +250,20 @@ impl Run {
                 | NodeKind::ForEach => Some(self.opening(index)),
             };
             // A task that is briefed begins with that, and its model is asked next.
-            let begins = matches!(action, Some(Action::Brief(_))) && !self.is_for_person_at(index);
+            let is_briefing = matches!(action, Some(Action::Brief(_))) && !self.is_for_person_at(index);
             // A node that only lacks an output most likely begins too; otherwise more would be read than can begin.
             let reads = matches!(action, Some(Action::Load(_))) && has_room;
-            if begins || reads || action.as_ref().is_some_and(Action::uses_call_slot) {
+            if is_briefing || reads || action.as_ref().is_some_and(Action::uses_call_slot) {
                 free = free.saturating_sub(1);
                 lanes.taken.push(index);
             }
             if let Some(Action::Record(event)) = &action {
                 let lists = matches!(event, Event::Expanded { .. });
-                let read = self.bodies.read().saturating_sub(read_before);
-                listed = listed.saturating_add(read + if lists { event.bytes() } else { 0 });
+                let bytes_read = self.bodies.read().saturating_sub(read_before);
+                listed_bytes = listed_bytes.saturating_add(bytes_read + if lists { event.bytes() } else { 0 });
             }
             actions.extend(action);
-            if actions.len() >= ACTIONS_MAX || listed >= LISTED_MAX {
+            if actions.len() >= ACTIONS_MAX || listed_bytes >= LISTED_MAX {
                 break;
             }
         }
@@ -275,11 +275,11 @@ impl Run {
     /// (E9.5). If not, the next answer has what is due instead.
     #[must_use]
     pub fn is_still_due(&self, action: &Action) -> bool {
-        let may_begin = |node: NodeId, more: &Spend, is_last| {
+        let may_begin = |node: NodeId, spend: &Spend, is_last| {
             let Ok(index) = self.index(node) else { return false };
             let parked_until = self.nodes[index].retry_at.unwrap_or_default();
             let is_open = self.ready.contains(&index) || self.parked.contains(&(parked_until, index));
-            is_open && self.refused_by_budget(index, more, is_last).is_none()
+            is_open && self.refused_by_budget(index, spend, is_last).is_none()
         };
         match action {
             Action::Ask(ask) => may_begin(ask.node, &ask.reserved, ask.purpose.is_last()),
@@ -288,19 +288,19 @@ impl Run {
                 let is_free = self
                     .index(call.node)
                     .is_ok_and(|index| !self.is_written(index, &call.writes));
-                let more = if call.again { Spend::default() } else { Spend::TOOL_CALL };
-                is_free && may_begin(call.node, &more, false)
+                let spend = if call.again { Spend::default() } else { Spend::TOOL_CALL };
+                is_free && may_begin(call.node, &spend, false)
             }
             Action::Verify(check) => {
                 let is_free = self
                     .index(check.node)
                     .is_ok_and(|index| !self.is_written(index, &check.writes));
                 let agent = self.index(check.node).ok().and_then(|index| self.agent(index));
-                let more = match agent.is_some_and(|agent| agent.has_begun_checks) {
+                let spend = match agent.is_some_and(|agent| agent.has_begun_checks) {
                     true => Spend::default(),
                     false => spend_of(check.commands()),
                 };
-                is_free && may_begin(check.node, &more, false)
+                is_free && may_begin(check.node, &spend, false)
             }
             // The amounts for a group were computed from what was free.
             Action::Record(Event::Expanded { node, set_aside, .. }) => {
@@ -350,10 +350,10 @@ impl Run {
         self.wakes_after(None)
     }
 
-    /// The same for a caller that asked at `asked` what is [due](Self::due): a retry that was due by then and did not
+    /// The same for a caller that asked at `after` what is [due](Self::due): a retry that was due by then and did not
     /// begin waits for room, not for a time. The event that frees the room makes it due.
     #[must_use]
-    pub fn wakes_after(&self, asked: Option<Timestamp>) -> Option<Timestamp> {
+    pub fn wakes_after(&self, after: Option<Timestamp>) -> Option<Timestamp> {
         if self.result().is_some() {
             return None;
         }
@@ -361,7 +361,7 @@ impl Run {
         let mut parked = self
             .parked
             .iter()
-            .filter(|(at, _)| asked.is_none_or(|asked| *at > asked));
+            .filter(|(at, _)| after.is_none_or(|after| *at > after));
         let retry = parked.find(|(_, index)| !self.is_paused(*index)).map(|(at, _)| *at);
         let deadline = self
             .deadline
@@ -456,7 +456,7 @@ impl Run {
             Fits::Not(reason, notes) => Action::Record(self.failed_event(index, reason, notes)),
         };
         let too_many = |count: usize| self.over_nodes_by(index, count);
-        let (level, deepest) = self.plan_level(index, self.limits.depth_max);
+        let (level, max_level) = self.plan_level(index, self.limits.depth_max);
         match &node.step {
             Some(Step::ForEach(for_each)) => {
                 let references = match &for_each.over {
@@ -467,10 +467,10 @@ impl Run {
                     Ok(scope) => scope,
                     Err(BodyNeeded(hash)) => return Action::Load(hash),
                 };
-                let listed = self.templates.eval_list(&for_each.over, &scope);
-                let listed = listed.map_err(|error| error.to_string());
+                let evaluated = self.templates.eval_list(&for_each.over, &scope);
+                let evaluated = evaluated.map_err(|error| error.to_string());
                 let is_kept = |items: Vec<Value>| items.iter().find_map(too_deep_to_keep).map_or(Ok(items), Err);
-                let items = match listed.and_then(is_kept) {
+                let items = match evaluated.and_then(is_kept) {
                     Ok(items) => items,
                     Err(error) => {
                         return Action::Record(self.failed_event(
@@ -484,35 +484,38 @@ impl Run {
                 let own = self.least_around(index, of_run, |budget| budget.items);
                 let max = for_each.max_items.min(own) as usize;
                 if items.len() > max {
-                    let whose = if own < for_each.max_items {
+                    let limit_name = if own < for_each.max_items {
                         "the `items` of the budget"
                     } else {
                         "`max_items`"
                     };
-                    let notes = format!("{} items are more than {whose}, {max}; none was begun", items.len());
+                    let notes = format!(
+                        "{} items are more than {limit_name}, {max}; none was begun",
+                        items.len()
+                    );
                     return Action::Record(self.failed_event(index, StopReason::BudgetChildren, notes));
                 }
                 // The whole body is created at once for each item.
-                let made = items
+                let new_nodes = items
                     .len()
                     .saturating_mul(plan::count_initial_nodes(std::slice::from_ref(&for_each.body)));
-                if let Some(over) = too_many(made) {
-                    return Action::Record(self.over_nodes(index, made, over));
+                if let Some(exceeded) = too_many(new_nodes) {
+                    return Action::Record(self.over_nodes(index, new_nodes, exceeded));
                 }
                 let needs = self.needs_of_items(index, for_each, &items);
                 fanned_out(items, needs)
             }
             Some(Step::Parallel(_)) => fanned_out(Vec::new(), self.needs_of_members(index)),
             Some(Step::Task(task)) => match &task.work {
-                Work::Plan(_) if level > deepest => {
+                Work::Plan(_) if level > max_level => {
                     let notes =
-                        format!("its plan would be level {level} of plans within plans; the limit is {deepest}");
+                        format!("its plan would be level {level} of plans within plans; the limit is {max_level}");
                     Action::Record(self.failed_event(index, StopReason::BudgetDepth, notes))
                 }
                 Work::Plan(own) => {
-                    let made = plan::count_initial_nodes(&own.steps);
-                    match too_many(made) {
-                        Some(over) => Action::Record(self.over_nodes(index, made, over)),
+                    let new_nodes = plan::count_initial_nodes(&own.steps);
+                    match too_many(new_nodes) {
+                        Some(exceeded) => Action::Record(self.over_nodes(index, new_nodes, exceeded)),
                         None => expanded(Vec::new(), None),
                     }
                 }
@@ -528,9 +531,9 @@ impl Run {
         self.failed_event(index, StopReason::Unsatisfiable, notes)
     }
 
-    fn over_nodes(&self, index: usize, more: usize, (used, limit): (usize, u32)) -> Event {
-        let nodes = if more == 1 { "node" } else { "nodes" };
-        let notes = format!("{more} more {nodes} beside {used} would be more than the budget of {limit}");
+    fn over_nodes(&self, index: usize, added: usize, (used, limit): (usize, u32)) -> Event {
+        let nodes = if added == 1 { "node" } else { "nodes" };
+        let notes = format!("{added} more {nodes} beside {used} would be more than the budget of {limit}");
         self.failed_event(index, StopReason::BudgetNodes, notes)
     }
 
@@ -598,11 +601,11 @@ impl Run {
 
 /// The reason why no more calls of tools are made.
 pub(super) fn used_up(reason: StopReason) -> String {
-    let what = match reason {
+    let resource = match reason {
         StopReason::BudgetBytes => "the bytes of journal and pages",
         _ => "the calls of tools",
     };
-    format!("{what} that its budget allows are used up")
+    format!("{resource} that its budget allows are used up")
 }
 
 enum Refusal {

@@ -84,19 +84,19 @@ impl EditError {
     }
 }
 
-fn of_version(given: Option<u32>) -> String {
-    given.map_or_else(
+fn of_version(version: Option<u32>) -> String {
+    version.map_or_else(
         || "does not say which version it is based on".to_owned(),
-        |given| format!("is based on version {given}"),
+        |version| format!("is based on version {version}"),
     )
 }
 
 fn in_words(steps: &[(String, &'static str)]) -> String {
-    let words: Vec<String> = steps
+    let phrases: Vec<String> = steps
         .iter()
-        .map(|(slug, what)| format!("{slug} would be {what}"))
+        .map(|(slug, change)| format!("{slug} would be {change}"))
         .collect();
-    words.join(", ")
+    phrases.join(", ")
 }
 
 /// The current plan of a node.
@@ -252,32 +252,32 @@ impl Run {
         let Some(plan) = at.plan.as_ref().filter(|_| at.state.has_steps_to_come()) else {
             return Err(EditError::NoPlan { path: path() });
         };
-        let shown: Vec<ShownStep> = plan.members.iter().map(|member| self.shown_step(*member)).collect();
+        let shown_steps: Vec<ShownStep> = plan.members.iter().map(|member| self.shown_step(*member)).collect();
         let scope = Scope {
             inputs: Arc::clone(&self.inputs),
             ..Scope::default()
         };
-        let filled = |title: &str| {
+        let render_title = |title: &str| {
             let title = self.templates.render_text(title, &scope);
             title.unwrap_or_default()
         };
-        let around = self.around(index, &shown, &filled);
-        let edited = plan::read_edit(text, around, &self.known_to_editor(index, known)).map_err(EditError::Mistakes)?;
-        let given = version.or(edited.version);
+        let target = self.around(index, &shown_steps, &render_title);
+        let edited = plan::read_edit(text, target, &self.known_to_editor(index, known)).map_err(EditError::Mistakes)?;
+        let base_version = version.or(edited.version);
         let stale = || EditError::Stale {
             path: path(),
             current: plan.version,
-            given,
+            given: base_version,
         };
-        if given.is_some_and(|given| given != plan.version) {
+        if base_version.is_some_and(|base| base != plan.version) {
             return Err(stale());
         }
-        let (steps, kept, difference) = self.compared(&plan.members, &shown, edited.steps)?;
+        let (steps, kept, difference) = self.compared(&plan.members, &shown_steps, edited.steps)?;
         let is_waiting = at.state == NodeState::AwaitingApproval;
         if difference.is_empty() && !is_waiting {
             return Ok(None);
         }
-        if given.is_none() && plan.version > 1 {
+        if base_version.is_none() && plan.version > 1 {
             return Err(stale());
         }
         let more = plan::count_nodes(&steps).saturating_sub(kept.iter().map(|at| self.nodes_of(*at)).sum());
@@ -315,10 +315,10 @@ impl Run {
     fn compared(
         &self,
         members: &[usize],
-        shown: &[ShownStep],
+        shown_steps: &[ShownStep],
         new: Vec<Step>,
     ) -> Result<(Vec<Step>, Vec<usize>, PlanDifference), EditError> {
-        let steps = adopt_names(new, shown);
+        let steps = adopt_names(new, shown_steps);
         let graph = Graph::of(&steps);
         let roots: Vec<usize> = graph.roots().collect();
         let mut difference = PlanDifference::default();
@@ -327,24 +327,24 @@ impl Run {
         let mut order = Vec::new();
         for root in &roots {
             let slug = graph.nodes[*root].slug.as_str();
-            let old = shown.iter().position(|old| old.slug == slug);
+            let old = shown_steps.iter().position(|old| old.slug == slug);
             let Some(old) = old else {
                 difference.added.push(slug.to_owned());
                 continue;
             };
             order.push(old);
-            let is_same = shown[old].step == graph.nodes[*root].step;
-            let was_skipped = self.nodes[members[old]].result.is_some() && shown[old].is_open;
+            let is_same = shown_steps[old].step == graph.nodes[*root].step;
+            let was_skipped = self.nodes[members[old]].result.is_some() && shown_steps[old].is_open;
             if is_same && !was_skipped {
                 kept.push(members[old]);
                 difference.kept.push(slug.to_owned());
-            } else if shown[old].is_open {
+            } else if shown_steps[old].is_open {
                 difference.changed.push(slug.to_owned());
             } else {
                 read_only.push((slug.to_owned(), "changed"));
             }
         }
-        for old in shown {
+        for old in shown_steps {
             if roots.iter().any(|root| graph.nodes[*root].slug.as_str() == old.slug) {
                 continue;
             }
@@ -391,14 +391,14 @@ impl Run {
     fn around<'s>(
         &'s self,
         index: usize,
-        shown: &'s [ShownStep],
-        filled: &'s dyn Fn(&str) -> String,
+        shown_steps: &'s [ShownStep],
+        render_title: &'s dyn Fn(&str) -> String,
     ) -> EditTarget<'s> {
         let steps_now = |at: usize| -> Value {
             let members = self.nodes[at].plan.as_ref().map_or(&[][..], |plan| &plan.members);
             members.iter().map(|member| json!(self.named_step(*member))).collect()
         };
-        let mut way = vec![Part::Key("steps")];
+        let mut path = vec![Part::Key("steps")];
         let mut steps = steps_now(index);
         let mut at = index;
         loop {
@@ -413,43 +413,43 @@ impl Run {
                     }
                 }
                 plan["steps"] = steps;
-                way.reverse();
+                path.reverse();
                 return EditTarget {
                     plan,
-                    at: way,
-                    steps: shown,
+                    at: path,
+                    steps: shown_steps,
                     run_plan: &self.plan,
-                    fill_inputs: filled,
+                    fill_inputs: render_title,
                 };
             }
             // Go up to the plan around it: through its own task, groups, and the body of a `for_each`.
             let mut value = json!(self.named_step(at));
             value["plan"]["steps"] = steps.take();
-            way.push(Part::Key("plan"));
+            path.push(Part::Key("plan"));
             while let Some(parent) = self.nodes[at].parent {
                 let position = |among: &[usize]| among.iter().position(|child| *child == at).unwrap_or(0);
                 match self.nodes[parent].kind {
                     NodeKind::Parallel | NodeKind::Sequence => {
                         let key = self.nodes[parent].kind.as_str();
                         let position = position(&self.nodes[parent].children);
-                        let mut around = json!(self.named_step(parent));
-                        around[key][position] = value;
-                        value = around;
+                        let mut outer_step = json!(self.named_step(parent));
+                        outer_step[key][position] = value;
+                        value = outer_step;
                         let key = if key == "parallel" { "parallel" } else { "sequence" };
-                        way.extend([Part::At(position), Part::Key(key)]);
+                        path.extend([Part::At(position), Part::Key(key)]);
                     }
                     NodeKind::ForEach => {
-                        let mut around = json!(self.named_step(parent));
-                        around["step"] = value;
-                        value = around;
-                        way.push(Part::Key("step"));
+                        let mut outer_step = json!(self.named_step(parent));
+                        outer_step["step"] = value;
+                        value = outer_step;
+                        path.push(Part::Key("step"));
                     }
                     NodeKind::Plan | NodeKind::Model | NodeKind::Call | NodeKind::Action | NodeKind::RollUp => {
                         let members = self.nodes[parent].plan.as_ref().map_or(&[][..], |plan| &plan.members);
                         let position = position(members);
                         steps = steps_now(parent);
                         steps[position] = value;
-                        way.extend([Part::At(position), Part::Key("steps")]);
+                        path.extend([Part::At(position), Part::Key("steps")]);
                         at = parent;
                         break;
                     }
@@ -554,8 +554,8 @@ impl Run {
                 None => (owner, kept),
                 Some(parent) => (parent, &*self.nodes[parent].children),
             };
-            let same = candidates.iter().copied().find(|at| self.view(*at).slug() == slug);
-            let at = same.unwrap_or_else(|| self.add_step(parent, frame, planned, version));
+            let existing = candidates.iter().copied().find(|at| self.view(*at).slug() == slug);
+            let at = existing.unwrap_or_else(|| self.add_step(parent, frame, planned, version));
             self.nodes[at].needed = planned.needed;
             self.frames[frame].by_slug.insert(planned.slug.clone(), at);
             nodes.push(at);
@@ -605,8 +605,8 @@ impl Run {
 
 /// Gives unnamed groups the ids of the groups that they were before, so that they stay the same wherever they are
 /// moved.
-fn adopt_names(new: Vec<Step>, shown: &[ShownStep]) -> Vec<Step> {
-    let mut free: Vec<&ShownStep> = shown
+fn adopt_names(new: Vec<Step>, shown_steps: &[ShownStep]) -> Vec<Step> {
+    let mut free: Vec<&ShownStep> = shown_steps
         .iter()
         .filter(|old| matches!(old.step, Step::Parallel(_) | Step::Sequence(_)))
         .filter(|old| {
@@ -617,11 +617,11 @@ fn adopt_names(new: Vec<Step>, shown: &[ShownStep]) -> Vec<Step> {
     let adopt = |step: Step| {
         let bare = step.without_generated_ids();
         let is_group = matches!(step, Step::Parallel(_) | Step::Sequence(_));
-        let same = free
+        let matching = free
             .iter()
             .position(|old| is_group && old.step.without_generated_ids() == bare);
-        match same {
-            Some(same) if step.id().is_none() => free.remove(same).step.clone(),
+        match matching {
+            Some(matching) if step.id().is_none() => free.remove(matching).step.clone(),
             _ => step,
         }
     };

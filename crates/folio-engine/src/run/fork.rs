@@ -165,8 +165,8 @@ impl ForkSearch {
                 self.begun.insert(*node, vec![position]);
             }
             Event::SessionBegan { node, .. } => {
-                if let Some(begun) = self.begun.get_mut(node).filter(|begun| begun.len() == 1) {
-                    begun.push(position);
+                if let Some(positions) = self.begun.get_mut(node).filter(|positions| positions.len() == 1) {
+                    positions.push(position);
                 }
             }
             Event::Finished { node, .. } => drop(self.begun.remove(node)),
@@ -192,12 +192,12 @@ impl ForkSearch {
 
     /// The position of the request to stop `node` or something around it.
     fn stopping(&self, node: NodeId) -> Option<usize> {
-        let around = |inner: &NodeId| self.run.node(*inner).and_then(|view| view.parent);
-        let inside: Vec<NodeId> = std::iter::successors(Some(node), around).collect();
-        let stops = |stopped: &Option<NodeId>| stopped.is_none_or(|stopped| inside.contains(&stopped));
+        let parent_of = |inner: &NodeId| self.run.node(*inner).and_then(|view| view.parent);
+        let inside: Vec<NodeId> = std::iter::successors(Some(node), parent_of).collect();
+        let stops_node = |stopped: &Option<NodeId>| stopped.is_none_or(|stopped| inside.contains(&stopped));
         self.stops
             .iter()
-            .find(|(_, stopped)| stops(stopped))
+            .find(|(_, stopped)| stops_node(stopped))
             .map(|(position, _)| *position)
     }
 
@@ -236,9 +236,9 @@ impl ForkSearch {
             return Ok(ForkSearchOutcome::Earlier(Box::new(again)));
         }
         // A fork begins what was under way anew.
-        let mut begun = self.begun;
+        let mut positions = self.begun;
         let under_way = run.in_flight().into_iter();
-        let unfinished = under_way.filter_map(|node| begun.remove(&node)).flatten().collect();
+        let unfinished = under_way.filter_map(|node| positions.remove(&node)).flatten().collect();
         Ok(ForkSearchOutcome::Found(Box::new(Moment {
             run,
             path: found.path,
@@ -313,12 +313,12 @@ impl ForkBuilder {
         if self.unfinished.contains(&position) {
             return Ok(None);
         }
-        let told = match self.first.take() {
+        let rewritten = match self.first.take() {
             Some(first) => first,
             None => self.names.with_new_ids(event, self.now.since(at))?,
         };
-        self.add(&told)?;
-        Ok(Some(told))
+        self.add(&rewritten)?;
+        Ok(Some(rewritten))
     }
 
     /// Adds an event of the fork itself, after those of the source.
@@ -354,29 +354,33 @@ impl NodeIdMap {
 
     /// Takes in the nodes that `new` has created.
     fn learn(&mut self, new: &Run) {
-        let made = new.nodes.iter().skip(self.known.len());
-        self.known
-            .extend(self.old.by_ref().take(made.len()).zip(made.map(|node| node.id)));
+        let new_nodes = new.nodes.iter().skip(self.known.len());
+        self.known.extend(
+            self.old
+                .by_ref()
+                .take(new_nodes.len())
+                .zip(new_nodes.map(|node| node.id)),
+        );
     }
 
-    /// `event`, which happens `later` than in the source, with the new ids wherever an old one occurs: in its fields,
+    /// `event`, which happens `delay` than in the source, with the new ids wherever an old one occurs: in its fields,
     /// in evidence, in what a model said.
-    fn with_new_ids(&self, event: &Event, later: Duration) -> Result<Event, JournalError> {
+    fn with_new_ids(&self, event: &Event, delay: Duration) -> Result<Event, JournalError> {
         let unreadable = |error: serde_json::Error| JournalError::Plan(error.to_string());
         let text = serde_json::to_string(event).map_err(unreadable)?;
-        let mut told: Event = serde_json::from_str(&self.renamed(&text)).map_err(unreadable)?;
+        let mut rewritten: Event = serde_json::from_str(&self.renamed(&text)).map_err(unreadable)?;
         // The new run has its own deadline.
-        if let Event::LimitsChanged { limits, .. } = &mut told {
+        if let Event::LimitsChanged { limits, .. } = &mut rewritten {
             limits.deadline = None;
         }
         // Whoever is asked has as much time as in the source.
-        if let Event::Questioned { question, .. } = &mut told {
-            question.deadline = question.deadline.map(|deadline| deadline.plus(later));
+        if let Event::Questioned { question, .. } = &mut rewritten {
+            question.deadline = question.deadline.map(|deadline| deadline.plus(delay));
         }
-        if let Event::SessionBegan { session, .. } = &mut told {
+        if let Event::SessionBegan { session, .. } = &mut rewritten {
             session.clear();
         }
-        Ok(told)
+        Ok(rewritten)
     }
 
     /// The id in the new run of the node whose id in the old run is `word`.
@@ -390,8 +394,8 @@ impl NodeIdMap {
     fn renamed(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some(begin) = rest.find(|c: char| c.is_ascii_hexdigit()) {
-            let (before, word) = rest.split_at(begin);
+        while let Some(start) = rest.find(|c: char| c.is_ascii_hexdigit()) {
+            let (before, word) = rest.split_at(start);
             out.push_str(before);
             let end = word.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(word.len());
             let (word, after) = word.split_at(end);

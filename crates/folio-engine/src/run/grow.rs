@@ -99,8 +99,8 @@ impl Run {
         self.make_graph(owner, frame, &graph, version, |parent, slug| {
             (parent.child(version, slug.as_str(), ""), slug.to_string())
         });
-        let made = graph.roots().map(|root| self.frames[frame].nodes[root]);
-        let members = kept.iter().copied().chain(made).collect();
+        let new_members = graph.roots().map(|root| self.frames[frame].nodes[root]);
+        let members = kept.iter().copied().chain(new_members).collect();
         let before = self.nodes[owner].plan.take();
         self.nodes[owner].plan = Some(Box::new(Planned {
             version,

@@ -32,8 +32,8 @@ impl Run {
                 known.entry(item.to_string()).or_default().push(*child);
             }
         }
-        let same = |item: &Value| known.get_mut(&item.to_string()).and_then(Vec::pop);
-        items.iter().map(same).collect()
+        let take_earlier = |item: &Value| known.get_mut(&item.to_string()).and_then(Vec::pop);
+        items.iter().map(take_earlier).collect()
     }
 
     /// The list `index` in the version of its plan that last began it, if it did not succeed and is the same list.
@@ -47,13 +47,13 @@ impl Run {
         self.nodes[owner].plan.as_ref().filter(|plan| plan.version > 1)?;
         let slug = Slug::of(self.view(index).slug());
         let earlier = self.frames[..frame].iter().enumerate().rev();
-        let mut begun = earlier
+        let mut begun_lists = earlier
             .filter(|(_, earlier)| earlier.owner == owner)
             .filter_map(|(at, earlier)| {
                 let list = *earlier.by_slug.get(&slug)?;
                 self.nodes[list].started_at.is_some().then_some((at, list))
             });
-        let (before, earlier) = begun.next()?;
+        let (before, earlier) = begun_lists.next()?;
         // A list that succeeded stays without being written again: a plan that writes it again wants it done again.
         (!self.nodes[earlier].is_ok() && self.is_same_list(index, frame, earlier, before)).then_some(earlier)
     }
@@ -65,14 +65,16 @@ impl Run {
         else {
             return false;
         };
-        let named = |frame: usize, name: &str| {
+        let find_step = |frame: usize, name: &str| {
             let slug = Slug::parse(name).ok()?;
             self.frames[frame].by_slug.get(&slug).copied()
         };
         let reads = plan::results_read_by_body(new);
         new.body == old.body
             && new.item_name == old.item_name
-            && reads.iter().all(|name| named(frame, name) == named(before, name))
+            && reads
+                .iter()
+                .all(|name| find_step(frame, name) == find_step(before, name))
     }
 
     /// Lets node `new`, which was just created, inherit from node `old` of an earlier version: tasks in it that
@@ -89,8 +91,8 @@ impl Run {
                     let slug_of = |at: &usize| Slug::of(self.view(*at).slug());
                     for member in &self.nodes[new].children {
                         let mut others = self.nodes[old].children.iter();
-                        let same = others.find(|other| slug_of(other) == slug_of(member));
-                        pairs.extend(same.map(|same| (*member, *same)));
+                        let twin = others.find(|other| slug_of(other) == slug_of(member));
+                        pairs.extend(twin.map(|twin| (*member, *twin)));
                     }
                 }
                 NodeKind::ForEach => drop(self.inherited.insert(new, old)),

@@ -36,10 +36,10 @@ impl Run {
     /// first of a part. `None` if no limit that can be raised did.
     #[must_use]
     pub fn limit_met(&self, reason: StopReason) -> Option<LimitMet> {
-        let (index, what) = *self.limits_met.get(reason.as_str())?;
+        let (index, kind) = *self.limits_met.get(reason.as_str())?;
         Some(LimitMet {
             node: self.nodes[index].id,
-            what,
+            what: kind,
         })
     }
 
@@ -72,33 +72,33 @@ impl Run {
             _ => return None,
         };
         let index = node.map_or(Some(0), |id| self.index(id).ok())?;
-        let has_it = |result: &NodeResult| result.stop_reason == Some(reason);
+        let has_reason = |result: &NodeResult| result.stop_reason == Some(reason);
         let comes_from_below = || {
             let mut below = self.nodes[index].children.iter();
-            below.any(|child| self.nodes[*child].result.as_ref().is_some_and(has_it))
+            below.any(|child| self.nodes[*child].result.as_ref().is_some_and(has_reason))
         };
         let was_told = || self.agent(index).is_some_and(|agent| agent.spent == Some(reason));
-        let follows = matches!(event, Event::Finished { .. }) && (comes_from_below() || was_told());
-        (reason.is_limit() && !follows).then_some((index, reason))
+        let is_consequence = matches!(event, Event::Finished { .. }) && (comes_from_below() || was_told());
+        (reason.is_limit() && !is_consequence).then_some((index, reason))
     }
 
     /// Out of the limits around node `index` that `reason` can mean, the one that leaves the least; of equal ones, the
     /// innermost.
     fn limit_around(&self, index: usize, reason: StopReason) -> Option<(usize, LimitKind)> {
-        let of_use = |dimensions: &[Dimension]| {
+        let use_limit = |dimensions: &[Dimension]| {
             self.least_room(index, dimensions)
                 .map(|(at, dimension, _)| (at, LimitKind::Use(dimension)))
         };
         match reason {
-            StopReason::BudgetTokens => of_use(&[
+            StopReason::BudgetTokens => use_limit(&[
                 Dimension::Tokens,
                 Dimension::TokensIn,
                 Dimension::TokensCached,
                 Dimension::TokensOut,
             ]),
-            StopReason::BudgetUsd => of_use(&[Dimension::MicroUsd]),
-            StopReason::BudgetModelCalls => of_use(&[Dimension::ModelCalls]),
-            StopReason::BudgetToolCalls => of_use(&[Dimension::ToolCalls]),
+            StopReason::BudgetUsd => use_limit(&[Dimension::MicroUsd]),
+            StopReason::BudgetModelCalls => use_limit(&[Dimension::ModelCalls]),
+            StopReason::BudgetToolCalls => use_limit(&[Dimension::ToolCalls]),
             // An output that is too large does not count against the bytes of journal and pages.
             StopReason::BudgetBytes => self
                 .least_room(index, &[Dimension::Bytes])

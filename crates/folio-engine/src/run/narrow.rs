@@ -53,12 +53,17 @@ impl Run {
         }
     }
 
-    /// The smallest limit that `what` returns for node `index` and the tasks around it; at most `of_run`.
-    pub(super) fn least_around<T: Ord>(&self, index: usize, of_run: T, what: impl Fn(&Budget) -> Option<T>) -> T {
+    /// The smallest limit that `limit_of` returns for node `index` and the tasks around it; at most `run_limit`.
+    pub(super) fn least_around<T: Ord>(
+        &self,
+        index: usize,
+        run_limit: T,
+        limit_of: impl Fn(&Budget) -> Option<T>,
+    ) -> T {
         let own = self
             .self_and_ancestors(index)
-            .filter_map(|at| what(self.budget_of(at)?));
-        own.fold(of_run, T::min)
+            .filter_map(|at| limit_of(self.budget_of(at)?));
+        own.fold(run_limit, T::min)
     }
 
     /// The most bytes that the result of node `index` may have.
@@ -75,10 +80,10 @@ impl Run {
         (level, own.fold(of_run, u32::min))
     }
 
-    /// Whether `more` nodes for node `index` are too many: if so, how many there are, and how many are allowed.
-    pub(super) fn over_nodes_by(&self, index: usize, more: usize) -> Option<(usize, u32)> {
+    /// Whether `added` nodes for node `index` are too many: if so, how many there are, and how many are allowed.
+    pub(super) fn over_nodes_by(&self, index: usize, added: usize) -> Option<(usize, u32)> {
         let mut all = self.node_limits(index).map(|(_, used, limit)| (used, limit));
-        all.find(|(used, limit)| used.saturating_add(more) > *limit as usize)
+        all.find(|(used, limit)| used.saturating_add(added) > *limit as usize)
     }
 
     /// The limits on nodes that apply to node `index`: the node that has the limit, the number of nodes so far, and the
@@ -114,12 +119,12 @@ impl Run {
     /// Notes that node `index` was created: its own limits apply from now on, and it counts where nodes are counted.
     pub(super) fn note_own_limits(&mut self, index: usize) {
         if !self.own_limits.below.is_empty() && stands_in_a_plan(self.nodes[index].kind) {
-            let mut around = self.nodes[index].parent;
-            while let Some(at) = around {
+            let mut ancestor = self.nodes[index].parent;
+            while let Some(at) = ancestor {
                 if let Some(count) = self.own_limits.below.get_mut(&at) {
                     *count += 1;
                 }
-                around = self.nodes[at].parent;
+                ancestor = self.nodes[at].parent;
             }
         }
         let Some(own) = self.budget_of(index) else { return };
@@ -133,15 +138,15 @@ impl Run {
     /// The most nodes below node `index` by its own limit.
     pub(super) fn own_nodes(&self, index: usize) -> Option<u32> {
         let own = self.budget_of(index)?.nodes?;
-        let changed = self.own_limits.changed.get(&index);
-        Some(changed.and_then(|changed| changed.nodes).unwrap_or(own))
+        let change = self.own_limits.changed.get(&index);
+        Some(change.and_then(|change| change.nodes).unwrap_or(own))
     }
 
     /// How long node `index` may take by its own limit.
     pub(super) fn own_time(&self, index: usize) -> Option<Duration> {
         let own = self.budget_of(index)?.deadline?;
-        let changed = self.own_limits.changed.get(&index);
-        Some(changed.and_then(|changed| changed.time).unwrap_or(own))
+        let change = self.own_limits.changed.get(&index);
+        Some(change.and_then(|change| change.time).unwrap_or(own))
     }
 
     /// When node `index` must have ended by its own limit.
@@ -163,9 +168,9 @@ impl Run {
         }
         let before = self.own_deadline(index);
         let is_kept = before.is_some_and(|before| self.own_limits.deadlines.remove(&(before, index)));
-        let changed = self.own_limits.changed.entry(index).or_default();
-        changed.time = time.or(changed.time);
-        changed.nodes = nodes.or(changed.nodes);
+        let change = self.own_limits.changed.entry(index).or_default();
+        change.time = time.or(change.time);
+        change.nodes = nodes.or(change.nodes);
         if is_kept {
             self.begin_time(index);
         }
@@ -190,8 +195,8 @@ impl Run {
         if index == 0 {
             return self.deadline;
         }
-        let began = self.nodes[index].started_at.unwrap_or(now);
-        Some(began.plus(self.own_time(index)?))
+        let started_at = self.nodes[index].started_at.unwrap_or(now);
+        Some(started_at.plus(self.own_time(index)?))
     }
 
     /// Starts the time limit of node `index`, which has begun.
@@ -236,14 +241,14 @@ impl Run {
     /// How long node `index` may go on until only the time is left that is kept for handing back results; `None` if it
     /// has no deadline.
     pub(super) fn time_before_late(&self, index: usize, now: Timestamp) -> Option<Duration> {
-        let before = |began: Option<Timestamp>, deadline: Option<Timestamp>| {
-            let (began, deadline) = (began?, deadline?);
-            let kept = deadline.since(began) / KEPT_OF_TIME;
+        let time_left = |started_at: Option<Timestamp>, deadline: Option<Timestamp>| {
+            let (started_at, deadline) = (started_at?, deadline?);
+            let kept = deadline.since(started_at) / KEPT_OF_TIME;
             Some(deadline.since(now).saturating_sub(kept))
         };
-        let around = self.self_and_ancestors(index);
-        let own = around.filter_map(|at| before(self.nodes[at].started_at, self.own_deadline(at)));
-        own.chain(before(self.started_at, self.deadline)).min()
+        let ancestors = self.self_and_ancestors(index);
+        let own = ancestors.filter_map(|at| time_left(self.nodes[at].started_at, self.own_deadline(at)));
+        own.chain(time_left(self.started_at, self.deadline)).min()
     }
 
     /// Whether the tasks around node `index` allow one more call under way for it, in addition to those in `lanes`.
@@ -252,16 +257,16 @@ impl Run {
     }
 
     fn has_lane_in(&self, task: usize, lanes: &mut Lanes) -> bool {
-        let Some(most) = self.budget_of(task).and_then(|own| own.concurrency) else {
+        let Some(limit) = self.budget_of(task).and_then(|own| own.concurrency) else {
             return true;
         };
         // This is asked again and again, and a task that is full stays full until something ends.
         if lanes.full.contains(&task) {
             return false;
         }
-        let is_below = |other: &&usize| self.self_and_ancestors(**other).any(|around| around == task);
+        let is_below = |other: &&usize| self.self_and_ancestors(**other).any(|ancestor| ancestor == task);
         let under_way = self.executing.iter().chain(&lanes.taken).filter(is_below).count();
-        let is_full = under_way >= most as usize;
+        let is_full = under_way >= limit as usize;
         if is_full {
             lanes.full.insert(task);
         }

@@ -161,22 +161,25 @@ impl Run {
         let Some(set_aside) = self.nodes[parent].set_aside.as_deref() else {
             return;
         };
-        let (around, task) = (self.limits_around(parent), Amount::of(&set_aside.task));
+        let (limits, task) = (self.limits_around(parent), Amount::of(&set_aside.task));
         let step = self.nodes[index].step.as_ref();
         let needed = match step {
-            Some(_) if set_aside.rest_only => self.least_left(index, &task, &around),
-            Some(step) => least_of(step, &task, &around),
+            Some(_) if set_aside.rest_only => self.least_left(index, &task, &limits),
+            Some(step) => least_of(step, &task, &limits),
             None => Amount::default(),
         };
-        let aside = needed.least(&self.room_in(parent));
+        let reserved = needed.least(&self.room_in(parent));
         let node = &self.nodes[index];
-        let begins = !node.is_terminal() && !self.skipped.contains(&index) && !self.is_inherited(index);
-        if aside.is_nothing() || node.held.is_some() || !begins {
+        let is_to_begin = !node.is_terminal() && !self.skipped.contains(&index) && !self.is_inherited(index);
+        if reserved.is_nothing() || node.held.is_some() || !is_to_begin {
             return;
         }
-        self.nodes[index].held = Some(Box::new(Held { aside, used: None }));
+        self.nodes[index].held = Some(Box::new(Held {
+            aside: reserved,
+            used: None,
+        }));
         let change = Change {
-            grown: aside,
+            grown: reserved,
             shrunk: Amount::default(),
         };
         self.charge(Some(parent), Change::default(), change, |_| {});
@@ -287,22 +290,22 @@ impl Run {
         self.purses(index).any(|purse| purse.limit.micro_usd.is_some()) && !allows_unpriced()
     }
 
-    /// The first limit, from node `index` up, that `more` does not fit into.
-    pub(super) fn refused_by_budget(&self, index: usize, more: &Spend, is_last: bool) -> Option<StopReason> {
-        let asks_a_model = more.model_calls > 0;
-        let mut more = Amount::of(more);
+    /// The first limit, from node `index` up, that `spend` does not fit into.
+    pub(super) fn refused_by_budget(&self, index: usize, spend: &Spend, is_last: bool) -> Option<StopReason> {
+        let asks_a_model = spend.model_calls > 0;
+        let mut needed = Amount::of(spend);
         let mut at = Some(index);
         while let Some(index) = at {
             let node = &self.nodes[index];
-            let refusing = |purse: &Purse| {
+            let exceeded_dimension = |purse: &Purse| {
                 let used_up = || purse.used_up_dimension(asks_a_model, is_last);
-                purse.first_exceeded(&more, is_last).or_else(used_up)
+                purse.first_exceeded(&needed, is_last).or_else(used_up)
             };
-            if let Some(dimension) = node.purse.as_deref().and_then(refusing) {
+            if let Some(dimension) = node.purse.as_deref().and_then(exceeded_dimension) {
                 return Some(reason_of(dimension));
             }
             if let Some(held) = node.held.as_deref() {
-                more = more.minus(&held.rest());
+                needed = needed.minus(&held.rest());
             }
             at = node.parent;
         }
@@ -317,17 +320,19 @@ impl Run {
     /// What the items of the list `index` need, without what an earlier version of it did well for the same items
     /// (E9.8).
     pub(super) fn needs_of_items(&self, index: usize, for_each: &ForEach, items: &[Value]) -> MinimumNeeds {
-        let (task, around) = (self.task_reckoned(), self.limits_around(index));
-        let whole = least_of(&for_each.body, &Amount::of(&task), &around);
+        let (task, limits) = (self.task_reckoned(), self.limits_around(index));
+        let full_need = least_of(&for_each.body, &Amount::of(&task), &limits);
         let left = |earlier: Option<usize>| match earlier {
-            Some(earlier) => self.least_beside(&for_each.body, earlier, &Amount::of(&task), &around),
-            None => whole,
+            Some(earlier) => self.least_beside(&for_each.body, earlier, &Amount::of(&task), &limits),
+            None => full_need,
         };
         let is_task = matches!(for_each.body, Step::Task(_));
         let all: Vec<Amount> = self.earlier_items(index, items).into_iter().map(left).collect();
-        let rest_only = !is_task && all.iter().any(|left| *left != whole);
+        let rest_only = !is_task && all.iter().any(|left| *left != full_need);
         // An item with nothing left to do takes no lane.
-        let each = all.into_iter().filter(|left| whole.is_nothing() || !left.is_nothing());
+        let each = all
+            .into_iter()
+            .filter(|left| full_need.is_nothing() || !left.is_nothing());
         MinimumNeeds {
             task,
             each: each.collect(),
@@ -337,15 +342,15 @@ impl Run {
 
     /// The same for the members of the group `index`.
     pub(super) fn needs_of_members(&self, index: usize) -> MinimumNeeds {
-        let (task, around) = (self.task_reckoned(), self.limits_around(index));
+        let (task, limits) = (self.task_reckoned(), self.limits_around(index));
         let members = self.nodes[index].children.iter().copied();
         let members = members.filter(|member| self.may_begin(*member) && !self.is_inherited(*member));
         let (mut each, mut rest_only) = (Vec::new(), false);
         for member in members {
-            let left = self.least_left(member, &Amount::of(&task), &around);
-            let whole = self.nodes[member].step.as_ref();
-            let whole = whole.map(|step| least_of(step, &Amount::of(&task), &around));
-            rest_only |= whole.is_some_and(|whole| whole != left);
+            let left = self.least_left(member, &Amount::of(&task), &limits);
+            let member_step = self.nodes[member].step.as_ref();
+            let full_need = member_step.map(|step| least_of(step, &Amount::of(&task), &limits));
+            rest_only |= full_need.is_some_and(|full| full != left);
             each.push(left);
         }
         MinimumNeeds { task, each, rest_only }
@@ -358,21 +363,21 @@ impl Run {
 
     /// What `step` needs at least, without what succeeded in node `old`, which an earlier version of its list made from
     /// it.
-    fn least_beside(&self, step: &Step, old: usize, task: &Amount, around: &Allowance) -> Amount {
+    fn least_beside(&self, step: &Step, old: usize, task: &Amount, limits: &Allowance) -> Amount {
         let members = match step {
             Step::Task(_) if self.nodes[old].is_ok() => return Amount::default(),
             Step::Parallel(group) if group.join == Join::AllSettled => &group.steps,
             Step::Sequence(sequence) => &sequence.steps,
-            Step::Task(_) | Step::Parallel(_) | Step::ForEach(_) => return least_of(step, task, around),
+            Step::Task(_) | Step::Parallel(_) | Step::ForEach(_) => return least_of(step, task, limits),
         };
         let pairs = members.iter().zip(&self.nodes[old].children);
         pairs.fold(Amount::default(), |sum, (member, old)| {
-            sum.plus(&self.least_beside(member, *old, task, around))
+            sum.plus(&self.least_beside(member, *old, task, limits))
         })
     }
 
     /// The same for node `index`, which exists already: without what has ended in it or need not be done again.
-    fn least_left(&self, index: usize, task: &Amount, around: &Allowance) -> Amount {
+    fn least_left(&self, index: usize, task: &Amount, limits: &Allowance) -> Amount {
         let node = &self.nodes[index];
         if node.is_terminal() || self.is_inherited(index) {
             return Amount::default();
@@ -385,11 +390,11 @@ impl Run {
         if is_sum {
             let members = node.children.iter();
             return members.fold(Amount::default(), |sum, member| {
-                sum.plus(&self.least_left(*member, task, around))
+                sum.plus(&self.least_left(*member, task, limits))
             });
         }
         let step = node.step.as_ref();
-        step.map_or_else(Amount::default, |step| least_of(step, task, around))
+        step.map_or_else(Amount::default, |step| least_of(step, task, limits))
     }
 
     /// Whether the members of the group `index`, with these needs, fit into what is free, all at once or fewer at a
@@ -400,7 +405,7 @@ impl Run {
     /// those that run at the same time.
     pub(super) fn fits_group(&self, index: usize, needs: MinimumNeeds) -> Fits {
         let MinimumNeeds { task, each, rest_only } = needs;
-        let all = each.iter().fold(Amount::default(), |sum, more| sum.plus(more));
+        let all = each.iter().fold(Amount::default(), |sum, need| sum.plus(need));
         let is_limited = |dimension: &Dimension| {
             all.get(*dimension) > 0 && self.purses(index).any(|purse| purse.limit.of(*dimension).is_some())
         };
@@ -433,8 +438,8 @@ impl Run {
             });
             let at_once = sums.take_while(|sum| *sum <= left).count();
             if at_once == 0 {
-                let most = needed.last().copied().unwrap_or(0);
-                return Fits::Not(reason_of(dimension), too_few(dimension, most, left, each.len()));
+                let largest = needed.last().copied().unwrap_or(0);
+                return Fits::Not(reason_of(dimension), too_few(dimension, largest, left, each.len()));
             }
             lanes = lanes.min(at_once);
         }
@@ -457,10 +462,10 @@ impl Run {
 
     /// Whether the amount for node `index` is set aside only when its turn comes.
     pub(super) fn has_lanes_around(&self, index: usize) -> bool {
-        let around = self.nodes[index]
+        let parent_set_aside = self.nodes[index]
             .parent
             .and_then(|parent| self.nodes[parent].set_aside.as_deref());
-        around.is_some_and(|set_aside| set_aside.lanes.is_some())
+        parent_set_aside.is_some_and(|set_aside| set_aside.lanes.is_some())
     }
 
     /// Makes at most `lanes` of the `members` of a group run at the same time: member n waits for member n - lanes.
@@ -510,12 +515,12 @@ fn too_few(dimension: Dimension, needed: u64, left: u64, members: usize) -> Stri
         }
     };
     let are = if one { "is" } else { "are" };
-    let who = match (dimension, members) {
+    let subject = match (dimension, members) {
         (_, 1) => "its one member needs".to_owned(),
         (Dimension::ModelCalls | Dimension::ToolCalls, _) => format!("its {members} members need"),
         _ => format!("one of its {members} members needs"),
     };
-    format!("{who} at least {needed}, and {left} {are} left; none was begun")
+    format!("{subject} at least {needed}, and {left} {are} left; none was begun")
 }
 
 /// What the first call for a task that a model does may cost.
@@ -539,35 +544,35 @@ fn task_of(equipment: &Equipment) -> Spend {
 }
 
 /// What `step` needs at least: its calls of tools, and `task` for each task of a model, within the limits that its
-/// tasks set for themselves or have as a share of the limits `around`. The needs of lists are known only once the lists
+/// tasks set for themselves or have as a share of the limits `limits`. The needs of lists are known only once the lists
 /// are.
-fn least_of(step: &Step, task: &Amount, around: &Allowance) -> Amount {
-    let sum = |steps: &[Step], around: &Allowance| {
+fn least_of(step: &Step, task: &Amount, limits: &Allowance) -> Amount {
+    let sum = |steps: &[Step], limits: &Allowance| {
         steps
             .iter()
-            .fold(Amount::default(), |sum, step| sum.plus(&least_of(step, task, around)))
+            .fold(Amount::default(), |sum, step| sum.plus(&least_of(step, task, limits)))
     };
     match step {
         Step::Task(own) => {
-            let share = own.share.map(|share| share.of_limits(around)).unwrap_or_default();
+            let share = own.share.map(|share| share.of_limits(limits)).unwrap_or_default();
             let limit = own.budget.allowance().least(&share);
             let needed = match &own.work {
                 Work::Do(_) => Amount::of(&Spend::TOOL_CALL),
                 // No model is asked for a task that a person does.
                 Work::Model if own.executor.as_deref() == Some(HUMAN) => Amount::default(),
                 Work::Model => *task,
-                Work::Plan(plan) => sum(&plan.steps, &around.least(&limit)),
+                Work::Plan(plan) => sum(&plan.steps, &limits.least(&limit)),
             };
-            let most = |needed: Amount, dimension: Dimension| match limit.of(dimension) {
+            let cap = |needed: Amount, dimension: Dimension| match limit.of(dimension) {
                 Some(limit) => needed.with(dimension, needed.get(dimension).min(limit)),
                 None => needed,
             };
-            Dimension::ALL.into_iter().fold(needed, most)
+            Dimension::ALL.into_iter().fold(needed, cap)
         }
-        Step::Parallel(group) if group.join == Join::AllSettled => sum(&group.steps, around),
+        Step::Parallel(group) if group.join == Join::AllSettled => sum(&group.steps, limits),
         // In a race, nobody knows how many branches begin.
         Step::Parallel(_) | Step::ForEach(_) => Amount::default(),
-        Step::Sequence(sequence) => sum(&sequence.steps, around),
+        Step::Sequence(sequence) => sum(&sequence.steps, limits),
     }
 }
 

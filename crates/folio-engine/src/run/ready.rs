@@ -70,11 +70,15 @@ impl InOrder<'_> {
         if let Some(index) = self.wanted.next() {
             return Some(*index);
         }
-        let opens = match (self.opening.peek(), self.waiting.peek()) {
+        let is_opening = match (self.opening.peek(), self.waiting.peek()) {
             (Some(opening), Some(waiting)) => opening < waiting,
             (opening, _) => opening.is_some(),
         };
-        let of = if opens { &mut self.opening } else { &mut self.waiting };
+        let of = if is_opening {
+            &mut self.opening
+        } else {
+            &mut self.waiting
+        };
         of.next().copied()
     }
 }

@@ -62,13 +62,13 @@ impl Resources {
     /// Whether a node other than `index` holds `name`, or something around or inside it.
     fn meets(&self, index: usize, name: &str) -> bool {
         let is_other = |owner: &usize| *owner != index;
-        let around = std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0));
-        if around.filter_map(|at| self.0.get(at)).any(is_other) {
+        let ancestors = std::iter::successors(Some(name), |at| Some(at.rsplit_once('/')?.0));
+        if ancestors.filter_map(|at| self.0.get(at)).any(is_other) {
             return true;
         }
         let below = format!("{name}/");
         let mut inside = self.0.range(below.clone()..);
-        inside.any(|(taken, owner)| taken.starts_with(&below) && is_other(owner))
+        inside.any(|(held_name, owner)| held_name.starts_with(&below) && is_other(owner))
     }
 
     fn meet(&self, index: usize, names: &[String]) -> bool {
@@ -126,19 +126,23 @@ impl Run {
 
     /// Sets which names the calls of other runs hold. Without it, that is unknown, and calls are kept apart only within
     /// the run.
-    pub fn set_written_elsewhere(&mut self, written: Option<WrittenElsewhere>) {
-        self.elsewhere = written.map(Elsewhere);
+    pub fn set_written_elsewhere(&mut self, predicate: Option<WrittenElsewhere>) {
+        self.elsewhere = predicate.map(Elsewhere);
     }
 
     fn is_written_elsewhere(&self, names: &[String]) -> bool {
-        !names.is_empty() && self.elsewhere.as_ref().is_some_and(|Elsewhere(written)| written(names))
+        !names.is_empty()
+            && self
+                .elsewhere
+                .as_ref()
+                .is_some_and(|Elsewhere(is_written)| is_written(names))
     }
 
     /// The names that calls under way hold, each with the path of its node, in the order of the names.
     #[must_use]
     pub fn held_resource_names(&self) -> Vec<(&str, &str)> {
-        let taken = self.taken.0.iter();
-        taken
+        let resources = self.taken.0.iter();
+        resources
             .map(|(name, index)| (name.as_str(), &*self.nodes[*index].path))
             .collect()
     }
@@ -169,8 +173,8 @@ impl Run {
         let Some(Declared(of)) = &self.declared else {
             return Vec::new();
         };
-        let said = calls.into_iter().flat_map(|(tool, args)| of(tool, args));
-        let mut names: Vec<String> = said.filter_map(|name| tidied(&name)).collect();
+        let raw_names = calls.into_iter().flat_map(|(tool, args)| of(tool, args));
+        let mut names: Vec<String> = raw_names.filter_map(|name| tidied(&name)).collect();
         names.sort_unstable();
         names.dedup();
         names
@@ -205,9 +209,9 @@ impl Run {
         let is_written = self.is_written(index, names);
         // A call that had begun when its driver died holds what an earlier node waits for, and does not wait for that
         // node.
-        let waits = is_written || !self.writing.contains_key(&index) && ahead.names.meet(index, names);
+        let must_wait = is_written || !self.writing.contains_key(&index) && ahead.names.meet(index, names);
         ahead.names.take(index, names);
-        waits
+        must_wait
     }
 
     /// Whether `action` of node `index` is not a check by commands, or its commands may begin: there is room for them,

@@ -25,18 +25,18 @@ pub(super) struct BodyNeeded(pub(super) String);
 pub(super) type ReportText = Result<(String, String), TemplateError>;
 
 impl Run {
-    /// What a template of node `index` that reads `references` sees, together with `more`.
+    /// What a template of node `index` that reads `references` sees, together with `extra_variables`.
     pub(super) fn scope(
         &self,
         index: usize,
         references: &References,
-        more: Vec<(String, Arc<Value>)>,
+        extra_variables: Vec<(String, Arc<Value>)>,
     ) -> Result<Scope, BodyNeeded> {
         // A task's own sub-plan and the items of a `for_each` have frames of their own, but a node's templates are read
         // in the frame that the node is a member of. Those of the root (the report, the output) are read inside its
         // plan.
         let frame = self.nodes[index].frame;
-        self.scope_in(frame, references, more)
+        self.scope_in(frame, references, extra_variables)
     }
 
     /// Like [`Run::scope`], but seen from inside the plan of `index`, for its output and report, which read its own
@@ -45,17 +45,17 @@ impl Run {
         &self,
         index: usize,
         references: &References,
-        more: Vec<(String, Arc<Value>)>,
+        extra_variables: Vec<(String, Arc<Value>)>,
     ) -> Result<Scope, BodyNeeded> {
         let inner = self.nodes[index].plan.as_ref().map(|plan| plan.frame);
-        self.scope_in(inner.or(self.nodes[index].frame), references, more)
+        self.scope_in(inner.or(self.nodes[index].frame), references, extra_variables)
     }
 
     fn scope_in(
         &self,
         frame: Option<usize>,
         references: &References,
-        more: Vec<(String, Arc<Value>)>,
+        extra_variables: Vec<(String, Arc<Value>)>,
     ) -> Result<Scope, BodyNeeded> {
         let mut variables = vec![
             ("goal".to_owned(), Arc::new(Value::from(self.goal.as_str()))),
@@ -70,7 +70,7 @@ impl Run {
         for frame in frames.iter().rev() {
             variables.extend(self.frames[*frame].variables.iter().cloned());
         }
-        variables.extend(more);
+        variables.extend(extra_variables);
         let mut results = BTreeMap::new();
         let mut needed = None;
         // The innermost plan that defines a name wins.
@@ -152,7 +152,7 @@ impl Run {
         references.all_results |= title.all_results;
         let own = Arc::new(result_value("run", Some(result), output));
         let scope = self.inner_scope(0, &references, vec![("result".to_owned(), own)])?;
-        let filled = || {
+        let render_report = || {
             let title = self.templates.render_text(&report.title, &scope)?;
             let title = if title.trim().is_empty() {
                 "Report".to_owned()
@@ -161,7 +161,7 @@ impl Run {
             };
             Ok((title, self.templates.render_text(&report.body, &scope)?))
         };
-        Ok(Some(filled()))
+        Ok(Some(render_report()))
     }
 
     fn report_on_goal(&self, result: &NodeResult, output: &Value) -> (String, String) {
@@ -191,18 +191,18 @@ impl Run {
 
     /// The result of a node as templates see it. Made once and shared while it is cached.
     fn in_scope(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
-        if let Some(made) = self.bodies.template_value(index) {
-            return Ok(made);
+        if let Some(cached) = self.bodies.template_value(index) {
+            return Ok(cached);
         }
         let before = self.bodies.read();
         let output = self.output_of(index)?;
-        let mut made = result_value(self.view(index).slug(), self.nodes[index].result.as_ref(), &Value::Null);
+        let mut result = result_value(self.view(index).slug(), self.nodes[index].result.as_ref(), &Value::Null);
         // A value that was assembled for this is not copied again.
-        made["output"] = Arc::unwrap_or_clone(output);
-        let made = Arc::new(made);
+        result["output"] = Arc::unwrap_or_clone(output);
+        let result = Arc::new(result);
         self.bodies
-            .cache_template_value(index, &made, self.bodies.read().saturating_sub(before));
-        Ok(made)
+            .cache_template_value(index, &result, self.bodies.read().saturating_sub(before));
+        Ok(result)
     }
 
     /// What a node gives to later steps: its own output, or those of its members. A group gives an object by slug, a
@@ -224,25 +224,25 @@ impl Run {
             ),
             NodeKind::ForEach => OutputTree::List(children.map(|child| self.given_by(*child)).collect()),
             NodeKind::Parallel | NodeKind::Sequence => {
-                let named = children.map(|child| (self.view(*child).slug().to_owned(), self.given_by(*child)));
-                OutputTree::Named(named.collect())
+                let outputs = children.map(|child| (self.view(*child).slug().to_owned(), self.given_by(*child)));
+                OutputTree::Named(outputs.collect())
             }
         }
     }
 
     /// The value of what a node [gives](Run::given). All outputs that have to be read first are recorded as lacking.
     pub(super) fn output_of(&self, index: usize) -> Result<Arc<Value>, BodyNeeded> {
-        let given = self.given_by(index);
-        let outputs = given.outputs();
+        let tree = self.given_by(index);
+        let outputs = tree.outputs();
         // Nothing is assembled before all of it is there.
         if outputs.len() > 1 {
             let kept = outputs.into_iter().filter_map(Output::blob_hash);
-            let mut lacking: Vec<&str> = kept.filter(|hash| !self.bodies.check_cached(hash)).collect();
-            if let Some(hash) = lacking.pop() {
+            let mut missing: Vec<&str> = kept.filter(|hash| !self.bodies.check_cached(hash)).collect();
+            if let Some(hash) = missing.pop() {
                 return Err(BodyNeeded(hash.to_owned()));
             }
         }
-        given.value(&mut |output| self.output_needed(output))
+        tree.value(&mut |output| self.output_needed(output))
     }
 }
 

@@ -535,12 +535,12 @@ impl Run {
                 let members = self.nodes[index].children.clone();
                 self.set_aside(index, set_aside);
                 if let Some(lanes) = lanes {
-                    let begin: Vec<usize> = members
+                    let startable: Vec<usize> = members
                         .iter()
                         .copied()
                         .filter(|member| self.may_begin(*member))
                         .collect();
-                    self.keep_lanes(&begin, lanes);
+                    self.keep_lanes(&startable, lanes);
                 }
                 for member in members {
                     self.release(member);
@@ -672,8 +672,8 @@ impl Run {
         match output {
             Output::Inline(inline) => Ok(inline.value()),
             Output::Blob { hash, bytes } => {
-                let at_hand = self.bodies.output(hash, *bytes);
-                at_hand.ok_or_else(|| BodyNeeded(hash.clone()))
+                let cached = self.bodies.output(hash, *bytes);
+                cached.ok_or_else(|| BodyNeeded(hash.clone()))
             }
         }
     }

@@ -30,8 +30,8 @@ impl Run {
     /// has failed, as at any other limit (E9.10), because nobody asked to stop it; nodes that were stopped with it are
     /// cancelled.
     pub(super) fn stopped_result(&self, index: usize, why: Cancel, notes: &str) -> NodeResult {
-        let around = self.nodes[index].parent.and_then(|parent| self.nodes[parent].cancel);
-        if why == Cancel::ByDeadline && around != Some(Cancel::ByDeadline) {
+        let parent_cancel = self.nodes[index].parent.and_then(|parent| self.nodes[parent].cancel);
+        if why == Cancel::ByDeadline && parent_cancel != Some(Cancel::ByDeadline) {
             NodeResult::failed(self.severity_of(index, why.reason()), why.reason(), notes)
         } else {
             NodeResult::stopped(Outcome::Cancelled, why.reason(), notes)

@@ -66,11 +66,11 @@ impl Run {
     /// What a list shows of the run.
     #[must_use]
     pub fn summary(&self) -> RunSummary {
-        let asks = self.questions().len() + self.pending_approvals().len();
+        let pending = self.questions().len() + self.pending_approvals().len();
         RunSummary {
             spent: self.nodes.first().map(|root| root.spent).unwrap_or_default(),
             paused: self.is_run_paused(),
-            asks: u32::try_from(asks).unwrap_or(u32::MAX),
+            asks: u32::try_from(pending).unwrap_or(u32::MAX),
             broken_off: self.broken_off,
         }
     }
@@ -221,9 +221,9 @@ impl Run {
     pub fn children_as_planned(&self, view: &NodeView<'_>) -> Vec<NodeView<'_>> {
         let mut children = self.children(view.id);
         if view.plan_version > 1 {
-            let made: HashSet<NodeId> = children.iter().map(|child| child.id).collect();
+            let child_ids: HashSet<NodeId> = children.iter().map(|child| child.id).collect();
             let mut steps = self.steps(view.id);
-            steps.retain(|step| made.contains(&step.id));
+            steps.retain(|step| child_ids.contains(&step.id));
             let planned: HashSet<NodeId> = steps.iter().map(|step| step.id).collect();
             let places = children.iter_mut().filter(|child| planned.contains(&child.id));
             places.zip(steps).for_each(|(place, step)| *place = step);
@@ -248,8 +248,8 @@ impl Run {
     #[must_use]
     pub fn steps_of_plan(&self, id: NodeId, version: u32) -> Vec<NodeView<'_>> {
         let steps = self.steps(id);
-        let made = |step: &NodeView<'_>| id.child(version, step.slug(), "") == step.id;
-        steps.into_iter().filter(made).collect()
+        let is_of_version = |step: &NodeView<'_>| id.child(version, step.slug(), "") == step.id;
+        steps.into_iter().filter(is_of_version).collect()
     }
 
     /// What the model that combined the results of the previous plan of node `id` said of it; empty if none did.
@@ -346,8 +346,8 @@ impl Run {
     fn standing(&self, index: usize) -> NodeState {
         let node = &self.nodes[index];
         let is_answered = || {
-            let asked = self.asked_about.get(&index);
-            asked.is_some_and(|asked| asked.answer.is_some()) && !self.unanswered.contains(&index)
+            let request = self.asked_about.get(&index);
+            request.is_some_and(|request| request.answer.is_some()) && !self.unanswered.contains(&index)
         };
         match node.state {
             NodeState::WaitingInput if is_answered() && node.agent.is_some() => NodeState::Executing,

@@ -71,16 +71,16 @@ fn bytes_of(value: &Seen) -> Result<usize, Error> {
 }
 
 fn take_from(left: &mut usize, value: &Seen, depth_left: usize) -> Result<(), Error> {
-    let mut take = |bytes: usize| -> Result<(), Error> {
+    let mut charge = |bytes: usize| -> Result<(), Error> {
         *left = left.checked_sub(bytes).ok_or_else(too_large)?;
         Ok(())
     };
     if let Some(bytes) = view::bytes_of_branch(value) {
-        return take(bytes);
+        return charge(bytes);
     }
     match value.kind() {
-        ValueKind::String => return take(value.as_str().map_or(0, str::len)),
-        ValueKind::Bytes => return take(value.as_bytes().map_or(0, <[u8]>::len)),
+        ValueKind::String => return charge(value.as_str().map_or(0, str::len)),
+        ValueKind::Bytes => return charge(value.as_bytes().map_or(0, <[u8]>::len)),
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => {}
         // Numbers and the like. Values that cannot be used fail where they are used.
         _ => return Ok(()),
@@ -131,9 +131,9 @@ pub(super) fn add(environment: &mut Environment<'static>) {
     }
     add_filter(environment, "e", Seen::from_function(filters::escape), nothing);
     let dict = Seen::from_function(functions::dict);
-    environment.add_function("dict", move |state: &mut State<'_, '_>, given: Rest<ValueOrKwargs>| {
-        let made = dict.call(state, &given.into_values())?;
-        spend_value(state, &made).map(|()| made)
+    environment.add_function("dict", move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+        let value = dict.call(state, &args.into_values())?;
+        spend_value(state, &value).map(|()| value)
     });
 }
 
@@ -145,13 +145,13 @@ pub(super) fn add_filter(
     filter: Seen,
     need: fn(&[Seen]) -> Result<usize, Error>,
 ) {
-    environment.add_filter(name, move |state: &mut State<'_, '_>, given: Rest<ValueOrKwargs>| {
-        let given = given.into_values();
-        if need(&given)? > room(state) {
+    environment.add_filter(name, move |state: &mut State<'_, '_>, args: Rest<ValueOrKwargs>| {
+        let args = args.into_values();
+        if need(&args)? > room(state) {
             return Err(too_large());
         }
-        let made = filter.call(state, &given)?;
-        spend_value(state, &made).map(|()| made)
+        let value = filter.call(state, &args)?;
+        spend_value(state, &value).map(|()| value)
     });
 }
 
@@ -160,18 +160,18 @@ pub(super) fn nothing(_: &[Seen]) -> Result<usize, Error> {
     Ok(0)
 }
 
-fn text(given: &[Seen], at: usize) -> &str {
-    given.get(at).and_then(Seen::as_str).unwrap_or_default()
+fn text(args: &[Seen], at: usize) -> &str {
+    args.get(at).and_then(Seen::as_str).unwrap_or_default()
 }
 
-fn number(given: &[Seen], at: usize) -> usize {
-    given.get(at).and_then(Seen::as_usize).unwrap_or_default()
+fn number(args: &[Seen], at: usize) -> usize {
+    args.get(at).and_then(Seen::as_usize).unwrap_or_default()
 }
 
 /// The argument at a position, or else the one with the given name.
-fn named<'a>(given: &'a [Seen], at: usize, name: &str) -> Option<std::borrow::Cow<'a, Seen>> {
-    let by_name = given.last().filter(|last| last.is_kwargs());
-    match given.get(at).filter(|found| !found.is_kwargs()) {
+fn named<'a>(args: &'a [Seen], at: usize, name: &str) -> Option<std::borrow::Cow<'a, Seen>> {
+    let by_name = args.last().filter(|last| last.is_kwargs());
+    match args.get(at).filter(|found| !found.is_kwargs()) {
         Some(found) => Some(std::borrow::Cow::Borrowed(found)),
         None => by_name
             .and_then(|names| names.get_attr(name).ok())
@@ -180,22 +180,22 @@ fn named<'a>(given: &'a [Seen], at: usize, name: &str) -> Option<std::borrow::Co
 }
 
 /// A text is treated as a list of its characters.
-fn of_items(given: &[Seen]) -> Result<usize, Error> {
-    Ok(text(given, 0).len().saturating_mul(CHARACTER_BYTES))
+fn of_items(args: &[Seen]) -> Result<usize, Error> {
+    Ok(text(args, 0).len().saturating_mul(CHARACTER_BYTES))
 }
 
-fn of_lists(given: &[Seen]) -> Result<usize, Error> {
-    let items = given.iter().map(|list| list.len().unwrap_or_default()).sum::<usize>();
+fn of_lists(args: &[Seen]) -> Result<usize, Error> {
+    let items = args.iter().map(|list| list.len().unwrap_or_default()).sum::<usize>();
     Ok(items.saturating_mul(CHARACTER_BYTES))
 }
 
-fn of_batches(given: &[Seen]) -> Result<usize, Error> {
-    let filled = given.get(2).map_or(Ok(0), bytes_of)?.saturating_add(CHARACTER_BYTES);
-    Ok(of_items(given)?.saturating_add(number(given, 1).saturating_mul(filled)))
+fn of_batches(args: &[Seen]) -> Result<usize, Error> {
+    let fill_bytes = args.get(2).map_or(Ok(0), bytes_of)?.saturating_add(CHARACTER_BYTES);
+    Ok(of_items(args)?.saturating_add(number(args, 1).saturating_mul(fill_bytes)))
 }
 
-fn of_parts(given: &[Seen]) -> Result<usize, Error> {
-    let (whole, separator) = (text(given, 0), text(given, 1));
+fn of_parts(args: &[Seen]) -> Result<usize, Error> {
+    let (whole, separator) = (text(args, 0), text(args, 1));
     let parts = match separator {
         "" => whole.split(char::is_whitespace).count(),
         separator => whole.matches(separator).count() + 1,
@@ -203,11 +203,11 @@ fn of_parts(given: &[Seen]) -> Result<usize, Error> {
     Ok(parts.saturating_mul(CHARACTER_BYTES).saturating_add(whole.len()))
 }
 
-fn of_join(given: &[Seen]) -> Result<usize, Error> {
-    let Some(list) = given.first() else {
+fn of_join(args: &[Seen]) -> Result<usize, Error> {
+    let Some(list) = args.first() else {
         return Ok(0);
     };
-    let between = named(given, 1, "d").and_then(|between| between.as_str().map(str::len));
+    let between = named(args, 1, "d").and_then(|between| between.as_str().map(str::len));
     let items = list
         .len()
         .unwrap_or_default()
@@ -215,15 +215,15 @@ fn of_join(given: &[Seen]) -> Result<usize, Error> {
     Ok(bytes_of(list)?.saturating_add(items))
 }
 
-fn of_replace(given: &[Seen]) -> Result<usize, Error> {
-    let (whole, from, to) = (text(given, 0), text(given, 1), text(given, 2));
+fn of_replace(args: &[Seen]) -> Result<usize, Error> {
+    let (whole, from, to) = (text(args, 0), text(args, 1), text(args, 2));
     let places = whole.matches(from).count();
     Ok(whole.len().saturating_add(places.saturating_mul(to.len())))
 }
 
-fn of_indent(given: &[Seen]) -> Result<usize, Error> {
-    let whole = text(given, 0);
-    let width = named(given, 1, "width");
+fn of_indent(args: &[Seen]) -> Result<usize, Error> {
+    let whole = text(args, 0);
+    let width = named(args, 1, "width");
     let width = width.map_or(4, |width| {
         width.as_usize().or(width.as_str().map(str::len)).unwrap_or_default()
     });
@@ -232,8 +232,8 @@ fn of_indent(given: &[Seen]) -> Result<usize, Error> {
 }
 
 /// Counts every width in the text or given for a `*`, and every inserted value, once for each place.
-fn of_format(given: &[Seen]) -> Result<usize, Error> {
-    let form = text(given, 0);
+fn of_format(args: &[Seen]) -> Result<usize, Error> {
+    let form = text(args, 0);
     let widths = form
         .split(|c: char| !c.is_ascii_digit())
         .filter(|digits| !digits.is_empty());
@@ -242,7 +242,7 @@ fn of_format(given: &[Seen]) -> Result<usize, Error> {
         bytes = bytes.saturating_add(width.parse().unwrap_or(usize::MAX));
     }
     let places = form.matches('%').count();
-    for value in &given[1.min(given.len())..] {
+    for value in &args[1.min(args.len())..] {
         let width = if form.contains('*') {
             value.as_i64().unwrap_or_default().unsigned_abs()
         } else {
@@ -256,15 +256,15 @@ fn of_format(given: &[Seen]) -> Result<usize, Error> {
     Ok(bytes)
 }
 
-fn of_pretty(given: &[Seen]) -> Result<usize, Error> {
-    let bytes = given.first().map_or(Ok(0), bytes_of)?;
+fn of_pretty(args: &[Seen]) -> Result<usize, Error> {
+    let bytes = args.first().map_or(Ok(0), bytes_of)?;
     Ok(bytes.saturating_mul(PRETTY_FACTOR))
 }
 
 /// If the sum starts with a text or a list, everything before an item is copied for each item.
-fn of_sum(given: &[Seen]) -> Result<usize, Error> {
-    let start = named(given, 2, "start");
-    let Some(list) = given.first().filter(|_| start.is_some_and(|start| !start.is_number())) else {
+fn of_sum(args: &[Seen]) -> Result<usize, Error> {
+    let start = named(args, 2, "start");
+    let Some(list) = args.first().filter(|_| start.is_some_and(|start| !start.is_number())) else {
         return Ok(0);
     };
     Ok(bytes_of(list)?.saturating_mul(list.len().unwrap_or_default()) / 2)

@@ -155,8 +155,8 @@ impl TemplateError {
         }
     }
 
-    pub(super) fn not_a_list(over: &Value, found: &Value) -> Self {
-        let expression = match over {
+    pub(super) fn not_a_list(list: &Value, found: &Value) -> Self {
+        let expression = match list {
             Value::String(text) => excerpt(text),
             other => excerpt(&other.to_string()),
         };
@@ -206,8 +206,8 @@ fn with_what_is_filtered(source: &str, range: &Range<usize>) -> Option<String> {
     if !before.trim_end().ends_with('|') {
         return None;
     }
-    let opens = ["{{", "{%"].into_iter().filter_map(|open| before.rfind(open));
-    let start = opens.max().map_or(0, |open| open + 2);
+    let open_positions = ["{{", "{%"].into_iter().filter_map(|open| before.rfind(open));
+    let start = open_positions.max().map_or(0, |open| open + 2);
     Some(source.get(start..range.end)?.trim().to_owned())
 }
 
@@ -235,15 +235,15 @@ pub(super) fn excerpt(text: &str) -> String {
 
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 8;
-    let shown = names
+    let listed = names
         .iter()
         .take(SHOWN)
         .map(|name| format!("`{name}`"))
         .collect::<Vec<_>>()
         .join(", ");
     match names.len().saturating_sub(SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
+        0 => listed,
+        more => format!("{listed} and {more} more"),
     }
 }
 

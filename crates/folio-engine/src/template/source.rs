@@ -174,14 +174,14 @@ impl Source {
                 .and_then(|expression| expression.eval(context! { name }))
                 .is_ok_and(|found| found.is_true())
         };
-        let named = |named: &BTreeMap<String, usize>, what| {
-            let unknown = named.iter().filter(|(name, _)| !exists(name, what));
+        let unknown_in = |used: &BTreeMap<String, usize>, kind| {
+            let unknown = used.iter().filter(|(name, _)| !exists(name, kind));
             unknown
-                .map(|(name, line)| (*line, format!("{what} `{name}`")))
+                .map(|(name, line)| (*line, format!("{kind} `{name}`")))
                 .collect::<Vec<_>>()
         };
-        let mut unknown = named(&self.filters, "filter");
-        unknown.extend(named(&self.tests, "test"));
+        let mut unknown = unknown_in(&self.filters, "filter");
+        unknown.extend(unknown_in(&self.tests, "test"));
         unknown.sort();
         let Some((line, _)) = unknown.first() else {
             return Ok(());
@@ -209,7 +209,7 @@ impl Source {
         self.copy_charged(text, is_cut_before, is_cut_after, ["", ""]);
     }
 
-    fn copy_charged(&mut self, text: &str, is_cut_before: bool, is_cut_after: bool, around: [&str; 2]) {
+    fn copy_charged(&mut self, text: &str, is_cut_before: bool, is_cut_after: bool, delimiters: [&str; 2]) {
         // White space that is stripped has to stay next to its tag.
         let at = match text.char_indices().find(|(_, c)| !c.is_whitespace()) {
             Some((at, c)) => Some(at + c.len_utf8()),
@@ -218,7 +218,7 @@ impl Source {
         let Some(at) = at.filter(|_| self.keeps_text) else {
             return self.rewritten.push_str(text);
         };
-        let [before, after] = around;
+        let [before, after] = delimiters;
         let pieces = [&text[..at], before, &spent(text.len()), after, &text[at..]];
         self.rewritten.extend(pieces);
     }
@@ -403,11 +403,11 @@ fn check_length(template: &str) -> Result<(), TemplateError> {
     })
 }
 
-fn too_long(code: &str, what: &str, limit: usize) -> TemplateError {
+fn too_long(code: &str, unit: &str, limit: usize) -> TemplateError {
     TemplateError {
         kind: TemplateErrorKind::TooLarge,
         expression: super::error::excerpt(code),
-        reason: format!("there are more than {limit} {what}"),
+        reason: format!("there are more than {limit} {unit}"),
         line: None,
         hint: None,
         path: String::new(),

@@ -121,6 +121,6 @@ impl CredentialStore for TokenFile {
 async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AuthError> + Send + 'static,
 ) -> Result<T, AuthError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(AuthError::CredentialStoreError(error.to_string())))
+    let result = tokio::task::spawn_blocking(work).await;
+    result.unwrap_or_else(|error| Err(AuthError::CredentialStoreError(error.to_string())))
 }

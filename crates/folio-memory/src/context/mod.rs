@@ -130,12 +130,12 @@ pub fn assemble(offered: Vec<Offered>, budget: u32, max_rendered_items: usize, t
 
 /// Orders entries by the number of words that they share with `prompt`; ties keep the given order.
 pub fn by_relevance(prompt: &str, entries: &mut [Entry]) {
-    let about = subjects(prompt);
+    let prompt_subjects = subjects(prompt);
     entries.sort_by_cached_key(|entry| {
-        let mut concerns = subjects_of(entry);
-        concerns.extend(words(&entry.fields.title));
-        concerns.extend(words(&entry.fields.body));
-        std::cmp::Reverse(common(&about, &concerns).len())
+        let mut entry_subjects = subjects_of(entry);
+        entry_subjects.extend(words(&entry.fields.title));
+        entry_subjects.extend(words(&entry.fields.body));
+        std::cmp::Reverse(common(&prompt_subjects, &entry_subjects).len())
     });
 }
 

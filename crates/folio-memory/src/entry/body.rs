@@ -29,8 +29,8 @@ pub struct BodyRef {
 impl BodyRef {
     /// The hashes under which the text is kept, in order: those of its pieces, or that of the whole.
     pub fn hashes(&self) -> impl Iterator<Item = &String> {
-        let whole = std::iter::once(&self.hash).filter(|_| self.pieces.is_empty());
-        whole.chain(self.pieces.iter().map(|piece| &piece.hash))
+        let whole_hash = std::iter::once(&self.hash).filter(|_| self.pieces.is_empty());
+        whole_hash.chain(self.pieces.iter().map(|piece| &piece.hash))
     }
 }
 

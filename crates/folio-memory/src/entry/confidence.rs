@@ -25,14 +25,14 @@ impl Confidence {
     /// default. Returns a warning if it did.
     #[must_use]
     pub fn clamped(raw: f64) -> (Self, Option<Warning>) {
-        let warn = |code, used: Self| {
+        let warn = |code, corrected: Self| {
             (
-                used,
+                corrected,
                 Some(Warning::new(
                     code,
                     "confidence must be a number from 0 to 1",
                     shown(raw),
-                    shown(used.0),
+                    shown(corrected.0),
                 )),
             )
         };

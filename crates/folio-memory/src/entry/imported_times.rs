@@ -15,12 +15,12 @@ pub struct ImportedTimes {
 
 impl ImportedTimes {
     /// Returns when something that is added at `at` was made and last changed: at `at`, or at its original times if it
-    /// was `brought` in. No time is later than `at`, and no change is earlier than the making.
+    /// was `imported` in. No time is later than `at`, and no change is earlier than the making.
     #[must_use]
-    pub fn times(brought: Option<Self>, at: Timestamp) -> (Timestamp, Timestamp) {
-        let Some(brought) = brought else { return (at, at) };
-        let created = brought.created_at.min(at);
-        (created, brought.updated_at.min(at).max(created))
+    pub fn times(imported: Option<Self>, at: Timestamp) -> (Timestamp, Timestamp) {
+        let Some(imported) = imported else { return (at, at) };
+        let created = imported.created_at.min(at);
+        (created, imported.updated_at.min(at).max(created))
     }
 }
 

@@ -50,8 +50,9 @@ impl Owner {
     /// `owner_invalid` if the name is empty or too long, has white space or control characters, or is a tool or role
     /// without a name.
     pub fn parse(text: &str) -> Result<Self, Invalid> {
-        let fine = !is_blank(text) && text.len() <= 128 && !text.chars().any(|c| c.is_whitespace() || c.is_control());
-        let message = if !fine {
+        let is_valid =
+            !is_blank(text) && text.len() <= 128 && !text.chars().any(|c| c.is_whitespace() || c.is_control());
+        let message = if !is_valid {
             format!("{text:?} is not 1 to 128 characters without white space")
         } else if ["tool:", "role:"]
             .iter()

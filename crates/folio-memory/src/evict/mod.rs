@@ -83,11 +83,11 @@ impl Sampler {
     /// Creates a sampler for a preview of at most `limit_tokens`.
     #[must_use]
     pub fn new(limit_tokens: u32) -> Self {
-        let wanted = usize::try_from(limit_tokens)
+        let target_bytes = usize::try_from(limit_tokens)
             .unwrap_or(usize::MAX)
             .saturating_mul(BYTES_PER_TOKEN);
         Self {
-            room: wanted.clamp(SAMPLE_BYTES_MIN, SAMPLE_BYTES_MAX),
+            room: target_bytes.clamp(SAMPLE_BYTES_MIN, SAMPLE_BYTES_MAX),
             bytes: 0,
             newlines: 0,
             ends_with_newline: false,

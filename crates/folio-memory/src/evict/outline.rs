@@ -157,9 +157,9 @@ impl Outline {
             return;
         }
         if self.recent.len() > 2 * RECENT_BYTES {
-            let gone = self.recent.len() - RECENT_BYTES;
-            self.recent.drain(..gone);
-            self.gone += gone as u64;
+            let drop_count = self.recent.len() - RECENT_BYTES;
+            self.recent.drain(..drop_count);
+            self.gone += drop_count as u64;
         }
         let before = self.recent.len();
         self.recent.extend_from_slice(bytes);
@@ -192,7 +192,7 @@ impl Outline {
     fn skim(&mut self, bytes: &[u8]) -> usize {
         let (mut state, mut inside, mut at) = (self.state, self.inside, 0);
         while let Some(&byte) = bytes.get(at) {
-            let whole = match (state, byte) {
+            let step = match (state, byte) {
                 (State::Value | State::ValueOrEnd, b'"') => {
                     text_len(&bytes[at + 1..]).map(|len| (State::CommaOrEnd, len + 1))
                 }
@@ -222,7 +222,7 @@ impl Outline {
                 (_, byte) if byte.is_ascii_whitespace() => Some((state, 1)),
                 _ => None,
             };
-            let Some((next, len)) = whole else { break };
+            let Some((next, len)) = step else { break };
             state = next;
             at += len;
         }
@@ -461,20 +461,20 @@ impl Scalar {
 
     fn push(&mut self, bytes: &[u8]) {
         self.bytes += bytes.len() as u64;
-        let room = SCALAR_BYTES.saturating_sub(self.kept.len()).min(bytes.len());
-        self.kept.extend_from_slice(&bytes[..room]);
+        let copy_len = SCALAR_BYTES.saturating_sub(self.kept.len()).min(bytes.len());
+        self.kept.extend_from_slice(&bytes[..copy_len]);
     }
 
     /// The kept part of a string, unescaped, and whether it is the whole.
     fn text(&self) -> (String, bool) {
         let is_whole = self.kept.len() as u64 == self.bytes;
         // The cut may be within a character or an escape, the longest of which has twelve bytes.
-        for back in 0..=self.kept.len().min(12) {
-            let kept = &self.kept[..self.kept.len() - back];
+        for cut_bytes in 0..=self.kept.len().min(12) {
+            let kept = &self.kept[..self.kept.len() - cut_bytes];
             if let Ok(text) = std::str::from_utf8(kept)
                 && let Ok(text) = serde_json::from_str::<String>(&format!("\"{text}\""))
             {
-                return (text, is_whole && back == 0);
+                return (text, is_whole && cut_bytes == 0);
             }
         }
         (String::from_utf8_lossy(&self.kept).into_owned(), false)
@@ -507,11 +507,11 @@ fn is_plain(text: &[u8]) -> bool {
 fn is_number(text: &[u8]) -> bool {
     let digits = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let text = text.strip_prefix(b"-").unwrap_or(text);
-    let whole = digits(text);
-    if whole == 0 || (whole > 1 && text.starts_with(b"0")) {
+    let integer_digits = digits(text);
+    if integer_digits == 0 || (integer_digits > 1 && text.starts_with(b"0")) {
         return false;
     }
-    let mut rest = &text[whole..];
+    let mut rest = &text[integer_digits..];
     if let Some(fraction) = rest.strip_prefix(b".") {
         let len = digits(fraction);
         rest = &fraction[len..];

@@ -34,14 +34,14 @@ pub fn preview(sample: &Sample, name: &str, limit_tokens: u32, tokens: &dyn Toke
         (None, 0 | 1) => "Its beginning and end follow",
         (None, _) => "Its first and last lines follow",
     };
-    let counted = if lines == 1 {
+    let lines_text = if lines == 1 {
         "one line".to_owned()
     } else {
         format!("{lines} lines")
     };
     let notices = [
         format!(
-            "[{name}: {bytes} bytes in {counted} were put away. {shape}; result_read {{\"node\": \"{name}\", \"lines\": \"1-50\"}} reads \
+            "[{name}: {bytes} bytes in {lines_text} were put away. {shape}; result_read {{\"node\": \"{name}\", \"lines\": \"1-50\"}} reads \
              a part, also by \"from\" and \"to\" or \"search\".]"
         ),
         format!("[{name}: {bytes} bytes, cut; result_read reads them]"),
@@ -137,23 +137,23 @@ fn suffix_within(text: &str, budget: u32, tokens: &dyn Tokens) -> usize {
 
 /// The largest number up to `max` that `fits`, assuming that every smaller number fits if a larger one does.
 fn longest(max: usize, guess: u32, fits: impl Fn(usize) -> bool) -> usize {
-    let (mut good, mut bad) = (0, max + 1);
+    let (mut low, mut high) = (0, max + 1);
     let mut next = (usize::try_from(guess).unwrap_or(max).saturating_mul(2)).clamp(1, max.max(1));
-    while good + 1 < bad {
-        let at = next.clamp(good + 1, bad - 1);
+    while low + 1 < high {
+        let at = next.clamp(low + 1, high - 1);
         if fits(at) {
-            good = at;
+            low = at;
         } else {
-            bad = at;
+            high = at;
         }
         // Doubling finds the order of magnitude, so that what is far beyond it is never counted.
-        next = if bad > max {
+        next = if high > max {
             at.saturating_mul(2).min(max)
         } else {
-            good.midpoint(bad)
+            low.midpoint(high)
         };
     }
-    good
+    low
 }
 
 /// The nearest grapheme boundary at or before `at`.

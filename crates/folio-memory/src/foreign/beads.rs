@@ -20,20 +20,20 @@ pub fn beads(lines: &str, to: &Destination) -> Foreign {
             continue;
         }
         match object(line, "line").and_then(|record| issue(&mut gathered, record)) {
-            Ok(more) => dependencies.extend(more),
+            Ok(new_dependencies) => dependencies.extend(new_dependencies),
             Err(invalid) => gathered.refuse(format!("line {number}"), invalid),
         }
     }
-    for (issue, other, sort) in dependencies {
+    for (issue, other, relation_name) in dependencies {
         let id_of = |name: &str| gathered.id_in(&to.thread, "", name);
-        let (id, on) = (id_of(&issue), id_of(&other));
-        let name = format!("{issue} {sort} {other}");
-        match sort.as_str() {
-            "blocks" => gathered.link(name, on, Relation::Blocks, id),
-            "discovered-from" => gathered.link(name, id, Relation::DerivedFrom, on),
-            "supersedes" => gathered.link(name, id, Relation::Supersedes, on),
-            "replies-to" => gathered.link(name, id, Relation::RepliesTo, on),
-            _ => gathered.link(name, id, Relation::References, on),
+        let (id, other_id) = (id_of(&issue), id_of(&other));
+        let name = format!("{issue} {relation_name} {other}");
+        match relation_name.as_str() {
+            "blocks" => gathered.link(name, other_id, Relation::Blocks, id),
+            "discovered-from" => gathered.link(name, id, Relation::DerivedFrom, other_id),
+            "supersedes" => gathered.link(name, id, Relation::Supersedes, other_id),
+            "replies-to" => gathered.link(name, id, Relation::RepliesTo, other_id),
+            _ => gathered.link(name, id, Relation::References, other_id),
         }
     }
     gathered.foreign
@@ -47,16 +47,16 @@ fn issue(
     let Some(name) = name_of(&record) else {
         return Err(Invalid::new("foreign_malformed", "id", "is missing"));
     };
-    let said_status = text(&mut record, "status");
+    let status_text = text(&mut record, "status");
     let mut tags = names(&record, "labels");
     record.remove("labels");
-    let status = match said_status.as_str() {
+    let status = match status_text.as_str() {
         "open" | "" => Status::Open,
         "in_progress" | "hooked" => Status::InProgress,
         "blocked" => Status::Blocked,
         "closed" => Status::Done,
         "deferred" | "pinned" => {
-            tags.push(said_status.clone());
+            tags.push(status_text.clone());
             Status::Open
         }
         "tombstone" => return Ok(Vec::new()),
@@ -65,9 +65,9 @@ fn issue(
             return Err(Invalid::new("status_invalid", "status", message));
         }
     };
-    let sort = text(&mut record, "issue_type");
-    if !sort.is_empty() {
-        tags.push(format!("type:{sort}"));
+    let issue_type = text(&mut record, "issue_type");
+    if !issue_type.is_empty() {
+        tags.push(format!("type:{issue_type}"));
     }
     if let Some(priority) = record.get("priority").and_then(Value::as_u64) {
         record.remove("priority");
@@ -91,9 +91,15 @@ fn issue(
         .flatten()
     {
         let field = |key: &str| dependency.get(key).and_then(Value::as_str).unwrap_or_default();
-        let sort = Some(field("type")).filter(|sort| !sort.is_empty()).unwrap_or("blocks");
+        let dependency_type = Some(field("type"))
+            .filter(|dependency_type| !dependency_type.is_empty())
+            .unwrap_or("blocks");
         if !field("depends_on_id").is_empty() {
-            dependencies.push((name.clone(), field("depends_on_id").to_owned(), sort.to_owned()));
+            dependencies.push((
+                name.clone(),
+                field("depends_on_id").to_owned(),
+                dependency_type.to_owned(),
+            ));
         }
     }
     let page = gathered.book(&gathered.to.thread);

@@ -15,16 +15,16 @@ use crate::warning::Invalid;
 #[must_use]
 pub fn claude_tasks(files: &[TextFile], to: &Destination) -> Foreign {
     let mut gathered = Gathered::new("claude-tasks", to);
-    let mut waits = Vec::new();
+    let mut dependencies = Vec::new();
     for TextFile { path, text } in files {
         let list = path.rsplit_once('/').map_or("", |(list, _)| list);
         match task(&mut gathered, list, text) {
-            Ok(Some((name, blockers, blocked))) => waits.push((list, name, blockers, blocked)),
+            Ok(Some((name, blockers, blocked))) => dependencies.push((list, name, blockers, blocked)),
             Ok(None) => {}
             Err(invalid) => gathered.refuse(path.clone(), invalid),
         }
     }
-    for (list, name, blockers, blocked) in waits {
+    for (list, name, blockers, blocked) in dependencies {
         let thread = thread_of(list, to);
         let id = gathered.id_in(&thread, list, &name);
         for other in blockers {
@@ -32,8 +32,8 @@ pub fn claude_tasks(files: &[TextFile], to: &Destination) -> Foreign {
             gathered.link(format!("{other} blocks {name}"), blocker, Relation::Blocks, id);
         }
         for other in blocked {
-            let waiting = gathered.id_in(&thread, list, &other);
-            gathered.link(format!("{name} blocks {other}"), id, Relation::Blocks, waiting);
+            let blocked_id = gathered.id_in(&thread, list, &other);
+            gathered.link(format!("{name} blocks {other}"), id, Relation::Blocks, blocked_id);
         }
     }
     gathered.foreign
@@ -69,7 +69,7 @@ fn task(gathered: &mut Gathered<'_>, list: &str, file: &str) -> Result<Task, Inv
     let status = status(&mut record)?;
     let (blockers, blocked) = (names(&record, "blockedBy"), names(&record, "blocks"));
     let id = gathered.id_in(&thread, list, &name);
-    let known = gathered.foreign.items.len();
+    let count_before = gathered.foreign.items.len();
     gathered.add(
         id,
         Said {
@@ -85,7 +85,7 @@ fn task(gathered: &mut Gathered<'_>, list: &str, file: &str) -> Result<Task, Inv
             earlier: Some(gathered.id(list, &name)),
         },
     );
-    let is_new = gathered.foreign.items.len() > known;
+    let is_new = gathered.foreign.items.len() > count_before;
     Ok(is_new.then_some((name, blockers, blocked)))
 }
 

@@ -31,8 +31,8 @@ pub fn mcp_memory(lines: &str, to: &Destination) -> Foreign {
                 continue;
             }
         };
-        let sort = text(&mut record, "type");
-        let taken = match sort.as_str() {
+        let record_type = text(&mut record, "type");
+        let result = match record_type.as_str() {
             "entity" => entity(&mut gathered, record),
             "relation" => {
                 relations.push((name.clone(), record));
@@ -43,7 +43,7 @@ pub fn mcp_memory(lines: &str, to: &Destination) -> Foreign {
                 Err(Invalid::new("foreign_malformed", "type", message))
             }
         };
-        if let Err(invalid) = taken {
+        if let Err(invalid) = result {
             gathered.refuse(name, invalid);
         }
     }
@@ -63,21 +63,21 @@ fn required(record: &mut Map<String, Value>, key: &str) -> Result<String, Invali
 
 fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
     let name = required(&mut record, "name")?;
-    let sort = text(&mut record, "entityType");
+    let entity_type = text(&mut record, "entityType");
     if gathered.pages.contains(&gathered.page_id(&name)) {
         let message = format!("the entity {name:?} occurs twice");
         return Err(Invalid::new("item_twice", "name", message));
     }
     let mut fields = PageFields::new(PageRole::Note, name.clone(), Owner::agent());
-    fields.tags.extend(Tag::parse(&sort));
+    fields.tags.extend(Tag::parse(&entity_type));
     let observations = record.remove("observations");
-    fields.props = Some(json!({"entity_type": sort, "brought_from": "mcp-memory", "rest": record}));
+    fields.props = Some(json!({"entity_type": entity_type, "brought_from": "mcp-memory", "rest": record}));
     let page = gathered.page(&name, fields);
     let observations = observations.as_ref().and_then(Value::as_array);
     for observation in observations.into_iter().flatten() {
         // Some other servers write objects here.
-        let said = observation.as_str().or_else(|| observation.get("content")?.as_str());
-        let Some(said) = said.filter(|said| !said.trim().is_empty()) else {
+        let statement = observation.as_str().or_else(|| observation.get("content")?.as_str());
+        let Some(statement) = statement.filter(|statement| !statement.trim().is_empty()) else {
             let message = "is not a text";
             gathered.refuse(name.clone(), Invalid::new("foreign_malformed", "observations", message));
             continue;
@@ -86,8 +86,8 @@ fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result
             gathered,
             page,
             &name,
-            said.to_owned(),
-            vec![sort.clone()],
+            statement.to_owned(),
+            vec![entity_type.clone()],
             json!({"entity": name}),
         );
     }
@@ -97,15 +97,22 @@ fn entity(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result
 fn relation(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Result<(), Invalid> {
     let from = required(&mut record, "from")?;
     let to = required(&mut record, "to")?;
-    let sort = required(&mut record, "relationType")?;
+    let relation_type = required(&mut record, "relationType")?;
     let (src, dst) = (gathered.page_id(&from), gathered.page_id(&to));
     if !gathered.pages.contains(&src) {
         let message = format!("there is no entity {from:?}");
         return Err(Invalid::new("end_missing", "from", message));
     }
-    let context = json!({"entity": from, "relation": {"type": sort, "to": to}});
-    let said = format!("{from} {sort} {to}");
-    observe(gathered, src, &from, said.clone(), vec!["relation".to_owned()], context);
+    let context = json!({"entity": from, "relation": {"type": relation_type, "to": to}});
+    let statement = format!("{from} {relation_type} {to}");
+    observe(
+        gathered,
+        src,
+        &from,
+        statement.clone(),
+        vec!["relation".to_owned()],
+        context,
+    );
     if !gathered.pages.contains(&dst) {
         return Err(Invalid::new("end_missing", "to", format!("there is no entity {to:?}")));
     }
@@ -114,21 +121,28 @@ fn relation(gathered: &mut Gathered<'_>, mut record: Map<String, Value>) -> Resu
         rel: Relation::References,
         dst: dst.to_string(),
     };
-    gathered.add_link(said, link);
+    gathered.add_link(statement, link);
     Ok(())
 }
 
-fn observe(gathered: &mut Gathered<'_>, page: PageId, entity: &str, said: String, tags: Vec<String>, context: Value) {
-    let id = gathered.id(entity, &said);
-    let before = gathered.foreign.items.len();
+fn observe(
+    gathered: &mut Gathered<'_>,
+    page: PageId,
+    entity: &str,
+    statement: String,
+    tags: Vec<String>,
+    context: Value,
+) {
+    let id = gathered.id(entity, &statement);
+    let count_before = gathered.foreign.items.len();
     gathered.add(
         id,
         Said {
-            name: format!("{entity}: {said}"),
+            name: format!("{entity}: {statement}"),
             kind: EntryKind::Observation,
             page,
             title: "",
-            body: said,
+            body: statement,
             status: Status::Active,
             tags: tags.into_iter().filter(|tag| !tag.is_empty()).collect(),
             times: (None, None),
@@ -136,7 +150,7 @@ fn observe(gathered: &mut Gathered<'_>, page: PageId, entity: &str, said: String
             earlier: None,
         },
     );
-    if let Some(item) = gathered.foreign.items.get_mut(before) {
+    if let Some(item) = gathered.foreign.items.get_mut(count_before) {
         // The text of an observation needs no title.
         item.new.fields.title.clear();
         item.new.fields.type_name = Some("observation".to_owned());

@@ -38,15 +38,15 @@ pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign 
         let mut fields = PageFields::new(PageRole::Note, title.unwrap_or(stem), Owner::agent());
         fields.parent = Some(bank);
         fields.props = Some(json!({"path": path, "brought_from": "memory-bank"}));
-        let (file, before) = (format!("{name}/{path}"), format!("{folder}/{path}"));
-        let page = add_page(&mut gathered, &mut earlier, [&file, &before], fields);
+        let (file, earlier_file) = (format!("{name}/{path}"), format!("{folder}/{path}"));
+        let page = add_page(&mut gathered, &mut earlier, [&file, &earlier_file], fields);
         let mut headings = HashMap::new();
         for (number, section) in (1_u32..).zip(sections) {
             let body = section.body.trim_matches('\n');
             if body.trim().is_empty() && section.heading.is_empty() {
                 continue;
             }
-            let said = Said {
+            let item = Said {
                 name: format!("{path} {number}: {}", section.heading),
                 kind: EntryKind::Note,
                 page,
@@ -56,16 +56,16 @@ pub fn memory_bank(name: &str, files: &[TextFile], to: &Destination) -> Foreign 
                 tags: Vec::new(),
                 times: (None, None),
                 rest: Map::from_iter([("level".to_owned(), section.level.into())]),
-                earlier: Some(gathered.id(&before, &number.to_string())),
+                earlier: Some(gathered.id(&earlier_file, &number.to_string())),
             };
             // A section is identified by its heading and its number among equal headings. So a section that was changed
             // in the file is reported and not added beside the old one, and a section inserted before others is new.
-            let same = headings.entry(section.heading).or_insert(0_u32);
-            *same += 1;
-            let section = format!("{}\n{same}", section.heading);
+            let occurrence = headings.entry(section.heading).or_insert(0_u32);
+            *occurrence += 1;
+            let section = format!("{}\n{occurrence}", section.heading);
             let id = gathered.id_in(&to.thread, &file, &section);
-            earlier.entries.insert(id, gathered.id(&before, &section));
-            gathered.add(id, said);
+            earlier.entries.insert(id, gathered.id(&earlier_file, &section));
+            gathered.add(id, item);
         }
     }
     gathered.foreign.earlier = Some(earlier);
@@ -89,23 +89,23 @@ fn sections(text: &str) -> Vec<Section<'_>> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {
         let end = at + line.len();
-        let bare = line.trim_end();
-        let begins = ["```", "~~~"]
+        let trimmed = line.trim_end();
+        let marker = ["```", "~~~"]
             .into_iter()
-            .find(|mark| bare.trim_start().starts_with(mark));
-        match (fence, begins) {
+            .find(|mark| trimmed.trim_start().starts_with(mark));
+        match (fence, marker) {
             (None, Some(mark)) => fence = Some(mark),
             (Some(open), Some(mark)) if open == mark => fence = None,
             (None, None) => {
-                let depth = bare.bytes().take_while(|byte| *byte == b'#').count();
-                let is_heading = (1..=6).contains(&depth) && bare[depth..].starts_with([' ', '\t']);
+                let depth = trimmed.bytes().take_while(|byte| *byte == b'#').count();
+                let is_heading = (1..=6).contains(&depth) && trimmed[depth..].starts_with([' ', '\t']);
                 if is_heading {
                     found.push(Section {
                         level,
                         heading,
                         body: &text[start..at],
                     });
-                    (level, heading, start) = (depth, bare[depth..].trim(), end);
+                    (level, heading, start) = (depth, trimmed[depth..].trim(), end);
                 }
             }
             _ => {}

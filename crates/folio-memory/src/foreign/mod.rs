@@ -111,18 +111,19 @@ pub struct ForeignItem {
 }
 
 impl ForeignItem {
-    /// Whether `there`, which has the item's earlier id, was made from the same item: it is on the same page and has
+    /// Whether `existing`, which has the item's earlier id, was made from the same item: it is on the same page and has
     /// the same name. If so, the item was imported before and is not added again under its new id.
     #[must_use]
-    pub fn is_same_item(&self, there: &Entry) -> bool {
+    pub fn is_same_item(&self, existing: &Entry) -> bool {
         let name = |fields: &EntryFields| {
             fields
                 .claimed_source
                 .as_ref()
                 .map(|claimed| record_of(claimed)["id"].clone())
         };
-        let (given, there_is) = (&self.new.fields, &there.fields);
-        there.page == self.new.page && (there_is.title == given.title || name(there_is) == name(given))
+        let (imported_fields, existing_fields) = (&self.new.fields, &existing.fields);
+        existing.page == self.new.page
+            && (existing_fields.title == imported_fields.title || name(existing_fields) == name(imported_fields))
     }
 }
 
@@ -223,68 +224,68 @@ impl<'d> Gathered<'d> {
     }
 
     /// Adds an entry. An entry with the same name as an earlier one is refused.
-    fn add(&mut self, id: EntryId, said: Said<'_>) {
-        let mut changed = Vec::new();
-        let line = said.title.split_whitespace().collect::<Vec<_>>().join(" ");
-        let given = if line.is_empty() {
-            first_words(&said.body)
+    fn add(&mut self, id: EntryId, item: Said<'_>) {
+        let mut warnings = Vec::new();
+        let line = item.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title_text = if line.is_empty() {
+            first_words(&item.body)
         } else {
             &line
         };
-        let title = match scratchbook::checked_title(given) {
+        let title = match scratchbook::checked_title(title_text) {
             Ok(title) => title,
-            Err(invalid) => return self.refuse(said.name, invalid),
+            Err(invalid) => return self.refuse(item.name, invalid),
         };
         if !self.entries.insert(id) {
-            let message = format!("{:?} occurs twice", said.name);
-            return self.refuse(said.name, Invalid::new("item_twice", "id", message));
+            let message = format!("{:?} occurs twice", item.name);
+            return self.refuse(item.name, Invalid::new("item_twice", "id", message));
         }
-        let mut rest = said.rest;
-        if title != said.title && !said.title.is_empty() {
-            rest.insert("title".to_owned(), said.title.into());
-            changed.push(Warning::new(
+        let mut rest = item.rest;
+        if title != item.title && !item.title.is_empty() {
+            rest.insert("title".to_owned(), item.title.into());
+            warnings.push(Warning::new(
                 "item_adapted",
                 "title: must be one short line",
-                said.title,
+                item.title,
                 title.as_str(),
             ));
         }
-        let mut fields = EntryFields::new(said.kind, Owner::agent(), Trust::Imported);
+        let mut fields = EntryFields::new(item.kind, Owner::agent(), Trust::Imported);
         fields.title = title;
-        fields.body = said.body;
-        fields.status = said.status;
+        fields.body = item.body;
+        fields.status = item.status;
         fields.source = self.to.source.clone();
-        for text in said.tags {
+        for text in item.tags {
             match Tag::parse(&text) {
                 Ok(tag) if fields.tags.contains(&tag) => {}
                 Ok(tag) if fields.tags.len() < Tag::MAX_PER_ENTRY => fields.tags.push(tag),
-                Ok(_) => changed.push(Warning::new("item_adapted", "tags: 32 at most", text, "")),
-                Err(invalid) => changed.push(Warning::new("item_adapted", invalid.message, text, "")),
+                Ok(_) => warnings.push(Warning::new("item_adapted", "tags: 32 at most", text, "")),
+                Err(invalid) => warnings.push(Warning::new("item_adapted", invalid.message, text, "")),
             }
         }
         let (created_at, updated_at) = ImportedTimes::times(
             Some(ImportedTimes {
-                created_at: said.times.0.or(said.times.1).unwrap_or(self.to.now),
-                updated_at: said.times.1.or(said.times.0).unwrap_or(self.to.now),
+                created_at: item.times.0.or(item.times.1).unwrap_or(self.to.now),
+                updated_at: item.times.1.or(item.times.0).unwrap_or(self.to.now),
             }),
             self.to.now,
         );
         fields.brought = Some(ImportedTimes { created_at, updated_at });
-        rest.insert("id".to_owned(), said.name.clone().into());
+        rest.insert("id".to_owned(), item.name.clone().into());
         let kept = json!({KEPT: {"form": self.form, "record": rest}});
         if kept.to_string().len() <= KEPT_BYTES {
             fields.claimed_source = Some(kept);
         } else {
             let message =
                 format!("the data without a field of its own has more than {KEPT_BYTES} bytes and is left out");
-            changed.push(Warning::new("item_adapted", message, "", ""));
+            warnings.push(Warning::new("item_adapted", message, "", ""));
         }
-        let (page, kind) = (said.page, said.kind);
+        let (page, kind) = (item.page, item.kind);
         self.foreign.items.push(ForeignItem {
-            name: said.name,
+            name: item.name,
             new: NewEntry { id, page, kind, fields },
-            changed,
-            earlier: said.earlier,
+            changed: warnings,
+            earlier: item.earlier,
         });
     }
 
@@ -356,22 +357,22 @@ fn instant(record: &mut Map<String, Value>, key: &str) -> Option<Timestamp> {
 
 /// Joins `parts` with empty lines between them; parts with a heading get it above their text.
 fn joined<'a>(parts: impl IntoIterator<Item = (&'a str, String)>) -> String {
-    let written = parts.into_iter().filter(|(_, text)| !text.trim().is_empty());
+    let non_empty = parts.into_iter().filter(|(_, text)| !text.trim().is_empty());
     let part = |(heading, text): (&str, String)| match heading {
         "" => text,
         _ => format!("## {heading}\n\n{text}"),
     };
-    written.map(part).collect::<Vec<_>>().join("\n\n")
+    non_empty.map(part).collect::<Vec<_>>().join("\n\n")
 }
 
 /// The first words of `text`, as a title for what has none: its first line of prose, without the marks of a list or
 /// quotation. A heading is used only if there is no other text, because it merely says what sort of text follows.
 fn first_words(text: &str) -> &str {
     let lines = || text.lines().map(str::trim).filter(|line| !is_mark(line));
-    let below = lines().filter(|line| heading(line).is_none()).map(without_marks);
+    let prose_lines = lines().filter(|line| heading(line).is_none()).map(without_marks);
     let headings = lines().filter_map(heading);
     let any = text.lines().map(str::trim);
-    let mut all = below.chain(headings).chain(any);
+    let mut all = prose_lines.chain(headings).chain(any);
     all.find(|line| !line.is_empty()).unwrap_or_default()
 }
 
@@ -416,11 +417,11 @@ fn without_marks(mut line: &str) -> &str {
 }
 
 /// Parses `text` as a JSON object.
-fn object(text: &str, what: &str) -> Result<Map<String, Value>, Invalid> {
+fn object(text: &str, field: &str) -> Result<Map<String, Value>, Invalid> {
     match serde_json::from_str(text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(Invalid::new("foreign_malformed", what, "is not a JSON object")),
-        Err(error) => Err(Invalid::new("foreign_malformed", what, error.to_string())),
+        Ok(_) => Err(Invalid::new("foreign_malformed", field, "is not a JSON object")),
+        Err(error) => Err(Invalid::new("foreign_malformed", field, error.to_string())),
     }
 }
 

@@ -31,15 +31,15 @@ pub fn task_master(file: &str, to: &Destination) -> Result<Foreign, Invalid> {
             continue;
         };
         found = true;
-        let mut waits = Vec::new();
+        let mut dependencies = Vec::new();
         let list = List::of(&context, &value);
         for (place, task) in (1..).zip(tasks) {
             let name = format!("{context}: task {place}");
-            if let Err(invalid) = take_in(&mut gathered, &list, None, task, &mut waits) {
+            if let Err(invalid) = take_in(&mut gathered, &list, None, task, &mut dependencies) {
                 gathered.refuse(name, invalid);
             }
         }
-        for (name, other) in waits {
+        for (name, other) in dependencies {
             let (id, first) = (list.id(&gathered, &name), list.id(&gathered, &other));
             gathered.link(format!("{context}: {other} before {name}"), first, Relation::Blocks, id);
         }
@@ -62,10 +62,10 @@ struct List<'f> {
 }
 
 impl<'f> List<'f> {
-    /// The list of `context`, which the file describes in `about`.
-    fn of(context: &'f str, about: &Value) -> Self {
+    /// The list of `context`, which the file describes in `context_value`.
+    fn of(context: &'f str, context_value: &Value) -> Self {
         let places = ["/meta/projectName", "/metadata/projectName"];
-        let project = places.iter().find_map(|place| about.pointer(place)?.as_str());
+        let project = places.iter().find_map(|place| context_value.pointer(place)?.as_str());
         Self {
             context,
             name: project.map_or_else(|| context.to_owned(), |project| format!("{context}\n{project}")),
@@ -78,13 +78,13 @@ impl<'f> List<'f> {
     }
 }
 
-/// Adds a task with its subtasks. Its dependencies are added to `waits`.
+/// Adds a task with its subtasks. Its dependencies are added to `dependencies`.
 fn take_in(
     gathered: &mut Gathered<'_>,
     list: &List<'_>,
     parent: Option<&str>,
     task: Value,
-    waits: &mut Vec<(String, String)>,
+    dependencies: &mut Vec<(String, String)>,
 ) -> Result<(), Invalid> {
     let context = list.context;
     let Value::Object(mut record) = task else {
@@ -94,13 +94,13 @@ fn take_in(
         return Err(Invalid::new("foreign_malformed", "id", "is missing"));
     };
     // A subtask is named 3.1, but some files name it 1 within 3.
-    let within = |number: &str| match parent {
+    let qualify = |number: &str| match parent {
         Some(parent) if !number.contains('.') => format!("{parent}.{number}"),
         _ => number.to_owned(),
     };
-    let name = within(&number);
-    let (status, more) = status(&text(&mut record, "status"))?;
-    let mut tags: Vec<String> = more.map(str::to_owned).into_iter().collect();
+    let name = qualify(&number);
+    let (status, extra_tag) = status(&text(&mut record, "status"))?;
+    let mut tags: Vec<String> = extra_tag.map(str::to_owned).into_iter().collect();
     if context != MASTER {
         tags.push(context.to_owned());
     }
@@ -117,12 +117,12 @@ fn take_in(
     let updated = instant(&mut record, "updatedAt");
     let subtasks = record.remove("subtasks");
     // Dependencies of a subtask name its siblings unless they say otherwise.
-    waits.extend(
+    dependencies.extend(
         names(&record, "dependencies")
             .iter()
-            .map(|other| (name.clone(), within(other))),
+            .map(|other| (name.clone(), qualify(other))),
     );
-    waits.extend(parent.map(|parent| (parent.to_owned(), name.clone())));
+    dependencies.extend(parent.map(|parent| (parent.to_owned(), name.clone())));
     let page = gathered.book(&gathered.to.thread);
     gathered.add(
         list.id(gathered, &name),
@@ -146,7 +146,7 @@ fn take_in(
     // There is one level of subtasks only.
     if let (None, Some(Value::Array(subtasks))) = (parent, subtasks) {
         for (place, subtask) in (1..).zip(subtasks) {
-            if let Err(invalid) = take_in(gathered, list, Some(&name), subtask, waits) {
+            if let Err(invalid) = take_in(gathered, list, Some(&name), subtask, dependencies) {
                 gathered.refuse(format!("{context}: {name}, subtask {place}"), invalid);
             }
         }
@@ -155,8 +155,8 @@ fn take_in(
 }
 
 /// The status, and a tag if the status does not express everything.
-fn status(said: &str) -> Result<(Status, Option<&'static str>), Invalid> {
-    Ok(match said {
+fn status(status_text: &str) -> Result<(Status, Option<&'static str>), Invalid> {
+    Ok(match status_text {
         "pending" | "" => (Status::Open, None),
         "in-progress" => (Status::InProgress, None),
         "blocked" => (Status::Blocked, None),

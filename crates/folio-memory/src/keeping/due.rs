@@ -95,12 +95,12 @@ pub fn brings_personal_data(change: &Change) -> bool {
 fn ends_since(entry: &Entry, policy: &RetentionPolicy) -> Option<Timestamp> {
     let fields = &entry.fields;
     let end = fields.lifetime.expires_at()?;
-    let cared = if fields.status == Status::Archived {
+    let touched_at = if fields.status == Status::Archived {
         entry.updated_at.minus(policy.archive_after().unwrap_or_default())
     } else {
         last_touched_at(fields, entry.created_at, entry.updated_at)
     };
-    Some(end.max(cared))
+    Some(end.max(touched_at))
 }
 
 /// When somebody last changed or confirmed an entry. An update at the very instant of its end only notes the expiry and

@@ -58,10 +58,10 @@ pub struct Eraser {
 }
 
 impl Eraser {
-    /// Creates an eraser for the content of the entries `gone`.
-    pub fn of(gone: impl IntoIterator<Item = EntryId>) -> Self {
+    /// Creates an eraser for the content of the entries `erased_ids`.
+    pub fn of(erased_ids: impl IntoIterator<Item = EntryId>) -> Self {
         Self {
-            states: gone.into_iter().map(|id| (id, None)).collect(),
+            states: erased_ids.into_iter().map(|id| (id, None)).collect(),
         }
     }
 

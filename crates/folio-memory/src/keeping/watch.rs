@@ -85,14 +85,14 @@ pub fn watched(entry: &Entry) -> Vec<Watched> {
 pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, updated_at: Timestamp) -> Vec<Watched> {
     let end = fields.lifetime.expires_at();
     let since = last_touched_at(fields, created_at, updated_at);
-    let watched = |what, at| Watched { what, at, since };
+    let watch = |what, at| Watched { what, at, since };
     let mut all = Vec::new();
-    if let Some(why) = fields.erased {
+    if let Some(erased_for) = fields.erased {
         // A tombstone of forgotten content stays forever.
-        if why != ErasedFor::Forgotten {
-            all.push(watched(Watch::Tombstone, updated_at));
+        if erased_for != ErasedFor::Forgotten {
+            all.push(watch(Watch::Tombstone, updated_at));
         }
-        all.extend(ends_at(fields).map(|end| watched(Watch::Unnoted, end)));
+        all.extend(ends_at(fields).map(|end| watch(Watch::Unnoted, end)));
         return all;
     }
     let is_archived = fields.status == Status::Archived;
@@ -102,14 +102,14 @@ pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, 
     if is_observation && !is_archived {
         // An observation's content is not erased before it is archived, and its end is found here.
         match end.filter(|end| fields.expired_at == Some(*end)) {
-            Some(noted) => all.push(watched(Watch::Past, noted)),
-            None => all.push(watched(Watch::Live, end.unwrap_or(Timestamp::MAX))),
+            Some(noted_end) => all.push(watch(Watch::Past, noted_end)),
+            None => all.push(watch(Watch::Live, end.unwrap_or(Timestamp::MAX))),
         }
     } else if let Some(end) = ends_at(fields) {
-        all.push(watched(Watch::Unnoted, end));
+        all.push(watch(Watch::Unnoted, end));
     }
     if is_observation && fields.status == Status::Resolved {
-        all.push(watched(Watch::Resolved, updated_at));
+        all.push(watch(Watch::Resolved, updated_at));
     }
     let may_end = if is_archived {
         fields.archived_for.is_some()
@@ -117,13 +117,13 @@ pub fn watched_of(kind: EntryKind, fields: &EntryFields, created_at: Timestamp, 
         !is_observation
     };
     if let Some(end) = end.filter(|_| may_end && kind != EntryKind::Step) {
-        all.push(watched(Watch::Ending, end));
+        all.push(watch(Watch::Ending, end));
     }
     if !fields.pii.is_empty() && kind != EntryKind::Step {
-        all.push(watched(Watch::Personal, created_at));
+        all.push(watch(Watch::Personal, created_at));
     }
     if is_archived && fields.body.len() > PACKED_FROM {
-        all.push(watched(Watch::Archived, updated_at));
+        all.push(watch(Watch::Archived, updated_at));
     }
     all.sort_unstable();
     all

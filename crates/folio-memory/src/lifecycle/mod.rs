@@ -27,8 +27,8 @@ pub fn confirm(entry: &Entry, now: Timestamp) -> Result<Vec<FieldChange>, Invali
     check_not_archived(entry)?;
     let mut changes = Vec::new();
     if let Lifetime::Until(end) = entry.fields.lifetime {
-        let began = entry.fields.validated_at.unwrap_or(entry.created_at);
-        changes.push(FieldChange::Lifetime(Lifetime::Until(now.plus(end.since(began)))));
+        let started_at = entry.fields.validated_at.unwrap_or(entry.created_at);
+        changes.push(FieldChange::Lifetime(Lifetime::Until(now.plus(end.since(started_at)))));
     }
     changes.push(FieldChange::ValidatedAt(now));
     Ok(changes)
@@ -111,8 +111,8 @@ pub fn unpin(entry: &Entry) -> Vec<FieldChange> {
 #[must_use]
 pub fn ends_at(fields: &EntryFields) -> Option<Timestamp> {
     let end = fields.lifetime.expires_at()?;
-    let ends = fields.pin_rank.is_none() && fields.status != Status::Archived && fields.expired_at != Some(end);
-    ends.then_some(end)
+    let is_unnoted = fields.pin_rank.is_none() && fields.status != Status::Archived && fields.expired_at != Some(end);
+    is_unnoted.then_some(end)
 }
 
 /// Checks that an ordinary update may change `entry`.

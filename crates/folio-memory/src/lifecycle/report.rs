@@ -32,7 +32,7 @@ pub enum Report {
 pub fn report(
     entry: &Entry,
     owner: &Owner,
-    said: Report,
+    report: Report,
     now: Timestamp,
 ) -> Result<Result<Vec<FieldChange>, AlreadyClaimed>, Invalid> {
     check_not_archived(entry)?;
@@ -41,15 +41,15 @@ pub fn report(
         let message = format!("{handle} is of kind {}, which is not work", entry.kind);
         return Err(Invalid::new("kind_invalid", "kind", message));
     }
-    let is_theirs = fields.owner == *owner;
-    let is_over = fields.lease_until.is_some_and(|until| until <= now);
+    let is_owner = fields.owner == *owner;
+    let is_lease_over = fields.lease_until.is_some_and(|until| until <= now);
     match fields.status {
-        Status::Done if is_theirs && said == Report::Done => return Ok(Ok(Vec::new())),
+        Status::Done if is_owner && report == Report::Done => return Ok(Ok(Vec::new())),
         Status::Done => {
             let message = format!("{handle} is done; add a note for later findings");
             return Err(Invalid::new("not_claimable", "status", message));
         }
-        Status::InProgress | Status::Blocked if !is_theirs && !is_over => {
+        Status::InProgress | Status::Blocked if !is_owner && !is_lease_over => {
             return Ok(Err(AlreadyClaimed {
                 entry: handle.to_string(),
                 owner: fields.owner.clone(),
@@ -58,16 +58,16 @@ pub fn report(
         }
         _ => {}
     }
-    let mine = FieldChange::Owner(owner.clone());
-    let changes = match said {
+    let owner_change = FieldChange::Owner(owner.clone());
+    let changes = match report {
         Report::Done => {
             let mut changes = scratchbook::complete(entry);
-            changes.extend([mine, FieldChange::LeaseUntil(None)]);
+            changes.extend([owner_change, FieldChange::LeaseUntil(None)]);
             changes
         }
         Report::Underway(progress) => {
-            let mut changes = vec![FieldChange::Status(Status::InProgress), mine];
-            if fields.lease_until.is_some() && (is_over || !is_theirs) {
+            let mut changes = vec![FieldChange::Status(Status::InProgress), owner_change];
+            if fields.lease_until.is_some() && (is_lease_over || !is_owner) {
                 // The reporter is working on it without an end: a lease that ends would let the next one take it.
                 changes.push(FieldChange::LeaseUntil(None));
             }
@@ -82,7 +82,7 @@ pub fn report(
         }
         Report::Blocked => vec![
             FieldChange::Status(Status::Blocked),
-            mine,
+            owner_change,
             FieldChange::LeaseUntil(None),
         ],
         Report::HandedTo(other) => vec![

@@ -222,11 +222,11 @@ pub(super) fn confidence(raw: Option<&Value>, warnings: &mut Vec<Warning>) -> Re
 }
 
 fn confidence_invalid(raw: Option<&Value>) -> Invalid {
-    let given = raw.map(Value::to_string).unwrap_or_default();
+    let raw_text = raw.map(Value::to_string).unwrap_or_default();
     Invalid::new(
         "confidence_invalid",
         "confidence",
-        format!("{given} is not a number from 0 to 1, low, medium or high"),
+        format!("{raw_text} is not a number from 0 to 1, low, medium or high"),
     )
 }
 
@@ -252,10 +252,10 @@ pub(crate) fn check_metadata(metadata: Value) -> Result<Value, Invalid> {
     within(metadata, MAX_METADATA_BYTES).map_err(|message| Invalid::new("metadata_too_large", "metadata", message))
 }
 
-/// Returns `value`, or a message if it has more than `most` bytes as JSON.
-fn within(value: Value, most: usize) -> Result<Value, String> {
+/// Returns `value`, or a message if it has more than `max_bytes` bytes as JSON.
+fn within(value: Value, max_bytes: usize) -> Result<Value, String> {
     match value.to_string().len() {
-        bytes if bytes > most => Err(format!("has {bytes} bytes; the maximum is {most}")),
+        bytes if bytes > max_bytes => Err(format!("has {bytes} bytes; the maximum is {max_bytes}")),
         _ => Ok(value),
     }
 }

@@ -58,33 +58,33 @@ pub(super) fn take_read_only_fields(fields: &mut Map<String, Value>) -> Map<Stri
     names.filter_map(|name| fields.remove_entry(*name)).collect()
 }
 
-/// Checks that `said` would not change `entry`.
+/// Checks that `patch` would not change `entry`.
 ///
 /// # Errors
 ///
 /// `field_immutable`, naming the first field whose value is not the present one.
-pub(super) fn check_unchanged(entry: &Entry, said: &Map<String, Value>) -> Result<(), Invalid> {
-    for (name, value) in said {
+pub(super) fn check_unchanged(entry: &Entry, patch: &Map<String, Value>) -> Result<(), Invalid> {
+    for (name, value) in patch {
         if is_current_value(entry, name, value) {
             continue;
         }
         let instead = IMMUTABLE.iter().find(|(names, _)| names.contains(&name.as_str()));
         let instead = instead.map_or("", |(_, instead)| instead);
-        let now = match name.as_str() {
+        let version_note = match name.as_str() {
             "version" | "updated_at" => format!("; it is now at version {}", entry.version),
             _ => String::new(),
         };
-        let message = format!("cannot be changed: {instead}{now}");
+        let message = format!("cannot be changed: {instead}{version_note}");
         return Err(Invalid::new("field_immutable", name, message));
     }
     Ok(())
 }
 
-/// Whether `said` is the value that answers show as `name` of `entry`.
-fn is_current_value(entry: &Entry, name: &str, said: &Value) -> bool {
+/// Whether `new_value` is the value that answers show as `name` of `entry`.
+fn is_current_value(entry: &Entry, name: &str, new_value: &Value) -> bool {
     let fields = &entry.fields;
     let expires_at = fields.lifetime.expires_at();
-    let there = match name {
+    let current = match name {
         "id" | "observation_id" => json!(entry.id),
         "handle" => json!(entry.handle),
         "kind" => json!(entry.kind),
@@ -119,9 +119,9 @@ fn is_current_value(entry: &Entry, name: &str, said: &Value) -> bool {
         "pinned" | "pin" => json!(fields.pin_rank),
         _ => return false,
     };
-    match (said, &there) {
-        (Value::Number(said), Value::Number(there)) => said.as_f64() == there.as_f64(),
-        _ => bare(said) == bare(&there),
+    match (new_value, &current) {
+        (Value::Number(new_number), Value::Number(current_number)) => new_number.as_f64() == current_number.as_f64(),
+        _ => bare(new_value) == bare(&current),
     }
 }
 
@@ -141,7 +141,11 @@ fn bare(value: &Value) -> Value {
 /// that to keep those of a space in order. The lifetime of a confirmed entry counts from its confirmation.
 #[must_use]
 pub fn ttl_minutes(entry: &Entry) -> Option<f64> {
-    let begin = entry.fields.validated_at.unwrap_or(entry.created_at);
+    let started_at = entry.fields.validated_at.unwrap_or(entry.created_at);
     let minutes = |time: Duration| (time.as_secs_f64() / 60.0 * 1_000.0).round() / 1_000.0;
-    entry.fields.lifetime.expires_at().map(|end| minutes(end.since(begin)))
+    entry
+        .fields
+        .lifetime
+        .expires_at()
+        .map(|end| minutes(end.since(started_at)))
 }

@@ -132,7 +132,7 @@ impl TypeRegistry {
         let names: Vec<&str> = self.names().take(NAMES_TOLD).collect();
         match self.types.len() - names.len() {
             0 => names.join(", "),
-            more => format!("{}, and {more} more", names.join(", ")),
+            left_count => format!("{}, and {left_count} more", names.join(", ")),
         }
     }
 

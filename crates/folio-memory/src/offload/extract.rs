@@ -169,12 +169,12 @@ impl Extract {
     /// Keeps only what `body` still contains: whoever edits a summary decides what is carried on.
     #[must_use]
     pub fn retain_mentioned_in(mut self, body: &str) -> Self {
-        let is_there = |text: &String| body.contains(text.as_str());
-        self.request = self.request.filter(is_there);
-        self.answer = self.answer.filter(is_there);
-        self.error = self.error.filter(is_there);
-        self.touched.retain(is_there);
-        self.obligations.retain(is_there);
+        let is_mentioned = |text: &String| body.contains(text.as_str());
+        self.request = self.request.filter(is_mentioned);
+        self.answer = self.answer.filter(is_mentioned);
+        self.error = self.error.filter(is_mentioned);
+        self.touched.retain(is_mentioned);
+        self.obligations.retain(is_mentioned);
         self
     }
 
@@ -257,14 +257,14 @@ pub fn trust_in(messages: &[Message], trust: Trust, of_tool: &dyn Fn(&str) -> Tr
     })
 }
 
-/// Appends `item`, or moves it to the end if it is in the list already, and drops the first items beyond `most`.
-fn push_last(list: &mut Vec<String>, item: String, most: usize) {
+/// Appends `item`, or moves it to the end if it is in the list already, and drops the first items beyond `max_items`.
+fn push_last(list: &mut Vec<String>, item: String, max_items: usize) {
     if item.is_empty() {
         return;
     }
     list.retain(|known| *known != item);
     list.push(item);
-    if list.len() > most {
+    if list.len() > max_items {
         list.remove(0);
     }
 }

@@ -79,8 +79,8 @@ impl Message {
         items.iter().enumerate().map(read).collect()
     }
 
-    fn read(given: &Value, place: &str) -> Result<Self, Invalid> {
-        let Value::Object(fields) = given else {
+    fn read(value: &Value, place: &str) -> Result<Self, Invalid> {
+        let Value::Object(fields) = value else {
             return Err(wrong(place, "is not an object"));
         };
         let role = match fields.get("role").and_then(Value::as_str) {
@@ -100,7 +100,7 @@ impl Message {
             content: String::new(),
             calls: Vec::new(),
             results: Vec::new(),
-            given: canonical(given.clone()),
+            given: canonical(value.clone()),
         };
         match fields.get("content") {
             None | Some(Value::Null) => {}
@@ -113,7 +113,7 @@ impl Message {
                 ));
             }
         }
-        if let Some(id) = text_at(given, "tool_call_id") {
+        if let Some(id) = text_at(value, "tool_call_id") {
             message.results.push(CallResult {
                 call_id: id,
                 content: message.content.clone(),
@@ -171,8 +171,8 @@ impl Message {
     }
 }
 
-fn wrong(place: &str, what: &str) -> Invalid {
-    Invalid::new("messages_invalid", place, what)
+fn wrong(place: &str, problem: &str) -> Invalid {
+    Invalid::new("messages_invalid", place, problem)
 }
 
 fn text_at(value: &Value, key: &str) -> Option<String> {

@@ -41,7 +41,7 @@ impl BlockIds {
     #[must_use]
     pub fn of(space: &SpaceName, thread: &ThreadKey, number: usize) -> Self {
         let number = number.to_string();
-        let id = |what| EntryId::derived(&["offload", what, space.as_str(), &thread.0, &number]);
+        let id = |part| EntryId::derived(&["offload", part, space.as_str(), &thread.0, &number]);
         Self {
             block: id("messages"),
             extracted: [id("summary"), id("next actions")],

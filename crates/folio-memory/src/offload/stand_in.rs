@@ -47,7 +47,7 @@ pub struct StandInText<'a> {
     pub body: &'a str,
 }
 
-/// Combines `summary` and `next` by `whole`, shortened until the result `fits`.
+/// Combines `summary` and `next` by `compose`, shortened until the result `fits`.
 ///
 /// Whole lines are left out, and a line says how many and where they are. Of the sentences said, the oldest go first
 /// and the newest stays; of what was touched, the oldest go first, and in the end all of them; of anything else, the
@@ -56,14 +56,14 @@ pub struct StandInText<'a> {
 pub fn fit_stand_in(
     summary: StandInText<'_>,
     next: StandInText<'_>,
-    whole: impl Fn(&[String; 2]) -> String,
+    compose: impl Fn(&[String; 2]) -> String,
     fits: impl Fn(&str) -> bool,
 ) -> Option<String> {
     for chars in CHARS {
         let mut summary = Lines::of(summary);
         let mut next = Lines::of(next);
         loop {
-            let text = whole(&[summary.text(chars), next.text(chars)]);
+            let text = compose(&[summary.text(chars), next.text(chars)]);
             if fits(&text) {
                 return Some(text);
             }
@@ -89,25 +89,25 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn of(told: StandInText<'a>) -> Self {
-        let mut lines: Vec<&str> = told.body.trim_end().lines().collect();
-        let mut said = Vec::new();
+    fn of(source: StandInText<'a>) -> Self {
+        let mut lines: Vec<&str> = source.body.trim_end().lines().collect();
+        let mut sentences = Vec::new();
         // The text has the form of an extract made without a model. In any other text, its writer decided what comes
         // first.
         if let Some(at) = lines.iter().position(|line| *line == SAID_HEAD)
             && lines[at + 1..].iter().all(|line| line.starts_with(SAID_MARK))
         {
-            said = lines.split_off(at).split_off(1);
+            sentences = lines.split_off(at).split_off(1);
         }
         let mut touched = Vec::new();
         if let Some(at) = lines.iter().position(|line| line.starts_with(TOUCHED_HEAD)) {
             touched = lines.remove(at)[TOUCHED_HEAD.len()..].split(TOUCHED_GAP).collect();
         }
         Self {
-            told,
+            told: source,
             lines,
             touched,
-            said,
+            said: sentences,
             lines_left: 0,
             touched_left: 0,
             said_left: 0,
@@ -141,23 +141,23 @@ impl<'a> Lines<'a> {
     /// The remaining text, each line cut to `chars` characters.
     fn text(&self, chars: usize) -> String {
         let handle = self.told.handle;
-        let more = |left: usize| format!("+{left} more, in {handle}");
+        let more_text = |left: usize| format!("+{left} more, in {handle}");
         let mut lines = vec![format!("{} ({handle}):", self.told.title)];
         lines.extend(self.lines.iter().map(|line| cut(line, chars)));
         if self.lines_left > 0 {
-            lines.push(more(self.lines_left));
+            lines.push(more_text(self.lines_left));
         }
         if !self.touched.is_empty() {
             let mut names: Vec<String> = self.touched.iter().map(|name| cut(name, chars)).collect();
             if self.touched_left > 0 {
-                names.insert(0, more(self.touched_left));
+                names.insert(0, more_text(self.touched_left));
             }
             lines.push(format!("{TOUCHED_HEAD}{}", names.join(TOUCHED_GAP)));
         }
         if !self.said.is_empty() {
             lines.push(SAID_HEAD.to_owned());
             if self.said_left > 0 {
-                lines.push(format!("{SAID_MARK}{}", more(self.said_left)));
+                lines.push(format!("{SAID_MARK}{}", more_text(self.said_left)));
             }
             lines.extend(self.said.iter().map(|line| cut(line, chars)));
         }

@@ -115,14 +115,17 @@ pub fn find(observations: &[Entry], types: &TypeRegistry) -> Vec<FoundPattern> {
         for (index, entry) in entries.iter().enumerate() {
             clusters.add(index, Sketch::of(&entry.fields.body, NEGATIONS));
         }
-        let mut of_group = Vec::new();
+        let mut group_patterns = Vec::new();
         for members in clusters.into_members() {
             let members: Vec<_> = members.into_iter().map(|index| entries[index]).collect();
             if let Some(pattern) = of_members(&group, &members, all_turns.len()) {
-                of_group.push(Sighted::of(pattern, &members));
+                group_patterns.push(Sighted::of(pattern, &members));
             }
         }
-        found.extend(compared(of_group, known.get(&group).map_or(&[][..], Vec::as_slice)));
+        found.extend(compared(
+            group_patterns,
+            known.get(&group).map_or(&[][..], Vec::as_slice),
+        ));
     }
     found.sort_by_key(|pattern| pattern.members.first().map(|first| first.handle));
     found
@@ -171,13 +174,13 @@ pub fn is_reflection(entry: &Entry) -> bool {
     entry.fields.source.channel.as_deref() == Some(CHANNEL)
 }
 
-/// The lower bound, with 95 % confidence, of the share of which `seen` out of `of` is a sample.
+/// The lower bound, with 95 % confidence, of the share of which `seen` out of `total` is a sample.
 #[must_use]
-pub fn wilson_lower(seen: usize, of: usize) -> f64 {
-    if of == 0 {
+pub fn wilson_lower(seen: usize, total: usize) -> f64 {
+    if total == 0 {
         return 0.0;
     }
-    let (seen, n) = (count(seen), count(of));
+    let (seen, n) = (count(seen), count(total));
     let share = seen / n;
     let z2 = Z * Z;
     let middle = share + z2 / (2.0 * n);
@@ -191,8 +194,8 @@ fn of_members(group: &str, members: &[&Entry], of_turns: usize) -> Option<FoundP
     if members.len() < MEMBERS_MIN || turns.len() < TURNS_MIN {
         return None;
     }
-    let stated = |entry: &&Entry| entry.fields.confidence.map_or(0.0, Confidence::value);
-    let mean = members.iter().map(stated).sum::<f64>() / count(members.len());
+    let confidence_of = |entry: &&Entry| entry.fields.confidence.map_or(0.0, Confidence::value);
+    let mean = members.iter().map(confidence_of).sum::<f64>() / count(members.len());
     Some(FoundPattern {
         group: group.to_owned(),
         members: members.iter().map(|entry| Used::of(entry)).collect(),
@@ -234,18 +237,18 @@ impl<'e> Sighted<'e> {
             mut pattern, earlier, ..
         } = self;
         let of_type = |name: &str| -> Vec<&Entry> {
-            let of_type = earlier
+            let matching = earlier
                 .iter()
                 .filter(|entry| entry.fields.type_name.as_deref() == Some(name));
-            of_type.copied().collect()
+            matching.copied().collect()
         };
         pattern.replaces_facts = of_type(FACT).into_iter().map(Used::of).collect();
         let patterns = of_type(PATTERN);
-        if let [only] = patterns[..] {
-            let metadata = only.fields.metadata.as_ref();
-            let same = |key: &str, value: Value| metadata.and_then(|metadata| metadata.get(key)) == Some(&value);
-            let known =
-                same("members", json!(members_hash(&pattern.members))) && same("of_turns", json!(pattern.of_turns));
+        if let [earlier_pattern] = patterns[..] {
+            let metadata = earlier_pattern.fields.metadata.as_ref();
+            let is_same = |key: &str, value: Value| metadata.and_then(|metadata| metadata.get(key)) == Some(&value);
+            let known = is_same("members", json!(members_hash(&pattern.members)))
+                && is_same("of_turns", json!(pattern.of_turns));
             pattern.is_news = !known;
         }
         pattern.replaces = patterns.into_iter().map(Used::of).collect();
@@ -259,11 +262,11 @@ impl<'e> Sighted<'e> {
 fn compared<'e>(mut patterns: Vec<Sighted<'e>>, known: &[&'e Entry]) -> Vec<FoundPattern> {
     for entry in known {
         let text = entry.fields.body.trim();
-        let said = patterns.iter().position(|one| one.texts.contains(text)).or_else(|| {
+        let position = patterns.iter().position(|one| one.texts.contains(text)).or_else(|| {
             let sketch = Sketch::of(text, NEGATIONS);
             patterns.iter().position(|one| one.sketch.is_like(&sketch))
         });
-        if let Some(at) = said {
+        if let Some(at) = position {
             patterns[at].earlier.push(*entry);
         }
     }

@@ -49,8 +49,8 @@ impl Sketch {
         if words.is_empty() {
             told_by.insert(lower.trim().to_owned());
         }
-        let said = words.into_iter().filter(|word| negations.contains(word));
-        told_by.extend(said.map(str::to_owned));
+        let found_negations = words.into_iter().filter(|word| negations.contains(word));
+        told_by.extend(found_negations.map(str::to_owned));
         Self { shingles, told_by }
     }
 
@@ -125,8 +125,8 @@ impl Clusters {
             .flatten()
             .copied()
             .collect();
-        let home = candidates.into_iter().find(|at| self.clusters[*at].0.is_like(&sketch));
-        if let Some(at) = home {
+        let cluster_index = candidates.into_iter().find(|at| self.clusters[*at].0.is_like(&sketch));
+        if let Some(at) = cluster_index {
             self.clusters[at].1.push(index);
             return;
         }

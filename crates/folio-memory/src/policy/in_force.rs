@@ -69,10 +69,10 @@ fn add(all: &mut Vec<PolicyValue>, key: String, value: &Value, built_in: Option<
             value: value.clone(),
         });
     };
-    let dot = if key.is_empty() { "" } else { "." };
+    let separator = if key.is_empty() { "" } else { "." };
     for (name, value) in inside {
         let built_in = built_in.and_then(|built_in| built_in.get(name));
-        add(all, format!("{key}{dot}{name}"), value, built_in);
+        add(all, format!("{key}{separator}{name}"), value, built_in);
     }
 }
 

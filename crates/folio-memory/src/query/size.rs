@@ -27,10 +27,10 @@ impl EntryQuery {
             ("tags_any", self.tags_any.len()),
             ("tags_none", self.tags_none.len()),
         ];
-        let any = any.map(|(field, named)| (field, named, ANY_MAX));
-        for (field, named, most) in [("context", self.context.len(), CONTEXT_MAX)].into_iter().chain(any) {
-            if named > most {
-                let message = format!("{named} values are more than the {most} that one query may name");
+        let any = any.map(|(field, count)| (field, count, ANY_MAX));
+        for (field, count, max) in [("context", self.context.len(), CONTEXT_MAX)].into_iter().chain(any) {
+            if count > max {
+                let message = format!("{count} values are more than the {max} that one query may name");
                 return Err(Invalid::new("filter_too_large", field, message));
             }
         }

@@ -78,8 +78,12 @@ impl Visibility {
     fn narrow(&self, run: &mut Option<RunId>, thread: &mut Option<ThreadKey>) -> bool {
         match self {
             Self::Space => true,
-            Self::Run(own) => own.is_some_and(|own| run.replace(own).is_none_or(|asked| asked == own)),
-            Self::Thread(own) => thread.replace(own.clone()).is_none_or(|asked| asked == *own),
+            Self::Run(own_run) => {
+                own_run.is_some_and(|own_run| run.replace(own_run).is_none_or(|requested| requested == own_run))
+            }
+            Self::Thread(own_thread) => thread
+                .replace(own_thread.clone())
+                .is_none_or(|requested| requested == *own_thread),
             Self::Manifest(_) => false,
         }
     }
@@ -91,10 +95,10 @@ impl Visibility {
         match self {
             Self::Space => true,
             Self::Run(run) => {
-                let acts = [Owner::agent(), Owner::planner(), Owner::executor()];
+                let actors = [Owner::agent(), Owner::planner(), Owner::executor()];
                 self.includes_page(page)
                     || run.is_some() && fields.source.run == *run
-                    || entry.kind == EntryKind::Observation && acts.contains(&fields.owner)
+                    || entry.kind == EntryKind::Observation && actors.contains(&fields.owner)
             }
             Self::Thread(_) => self.includes_page(page),
             Self::Manifest(scope) => {

@@ -162,27 +162,27 @@ impl Judged<'_> {
     }
 
     fn judge_page(&self, new: &NewPage) -> Result<(), Denied> {
-        let what = format!("the {} page {:?}", new.fields.role, new.fields.title);
+        let subject = format!("the {} page {:?}", new.fields.role, new.fields.title);
         if new.fields.brought.is_some() {
-            check_permission(self.actor, Operation::Import, false, &what)?;
+            check_permission(self.actor, Operation::Import, false, &subject)?;
         }
         // The scratch page and the scratchbooks are created by the first entry added to them.
         if self.is_standing(new) {
             return Ok(());
         }
-        let within = self.is_own_fields(&new.fields);
-        check_permission(self.actor, Operation::Pages, within, &what)
+        let is_in_scope = self.is_own_fields(&new.fields);
+        check_permission(self.actor, Operation::Pages, is_in_scope, &subject)
     }
 
     fn is_standing(&self, new: &NewPage) -> bool {
-        let standing = page::standing(self.space, new.fields.role, new.fields.thread.as_ref());
-        standing.is_some_and(|(id, _)| id == new.id)
+        let standing_page = page::standing(self.space, new.fields.role, new.fields.thread.as_ref());
+        standing_page.is_some_and(|(id, _)| id == new.id)
     }
 
     fn judge_add(&self, new: &NewEntry) -> Result<(), Denied> {
         let actor = self.actor;
         let class = || self.types.class_of(new.fields.type_name.as_deref());
-        let within = match (actor.role, new.kind) {
+        let is_in_scope = match (actor.role, new.kind) {
             (Role::Clarifier, EntryKind::PendingAction) | (Role::Reflector | Role::Cleaner, EntryKind::Summary) => true,
             (Role::Clarifier, EntryKind::Observation) => class() == Class::PendingConfirmation,
             (Role::Reflector | Role::Cleaner, _) => self.derived.contains(new.id.to_string().as_str()),
@@ -191,22 +191,22 @@ impl Judged<'_> {
             (Role::Compactor, EntryKind::Summary | EntryKind::Note | EntryKind::Todo) => self.is_own_page(new.page),
             _ => false,
         };
-        let what = match &new.fields.type_name {
+        let subject = match &new.fields.type_name {
             Some(name) => format!("an entry of kind {} and type {name}", new.kind),
             None => format!("an entry of kind {}", new.kind),
         };
-        check_permission(actor, Operation::Add, within, &what)?;
+        check_permission(actor, Operation::Add, is_in_scope, &subject)?;
         if new.fields.brought.is_some() {
-            check_permission(actor, Operation::Import, false, &what)?;
+            check_permission(actor, Operation::Import, false, &subject)?;
         }
         // A compactor pins its summary until the next summary replaces it.
         if new.fields.pin_rank.is_some() && actor.role != Role::Compactor {
-            let within = match actor.role {
+            let is_in_scope = match actor.role {
                 Role::Executor => self.is_own_page(new.page),
                 Role::Client => !self.is_foreign_scratchbook(new.page),
                 _ => actor.run.is_some(),
             };
-            check_permission(actor, Operation::Pin, within, "what it adds")?;
+            check_permission(actor, Operation::Pin, is_in_scope, "what it adds")?;
         }
         Ok(())
     }
@@ -225,12 +225,12 @@ impl Judged<'_> {
         }
         match self.known.entries.get(&id) {
             Some(entry) => {
-                let within = |operation| match (actor.role, operation) {
+                let is_in_scope = |operation| match (actor.role, operation) {
                     (Role::Executor, Operation::Pin) => self.is_own_page(entry.page),
                     (Role::Client, Operation::Pin) => !self.is_foreign_scratchbook(entry.page),
                     _ => self.is_in_own_scope(entry),
                 };
-                may_patch(actor, entry, within, fields)
+                may_patch(actor, entry, is_in_scope, fields)
             }
             None => check_permission(actor, Operation::PatchOthers, false, &id.to_string()),
         }
@@ -250,8 +250,8 @@ impl Judged<'_> {
         let actor = self.actor;
         let pages: Vec<PageId> = ends(link).filter_map(|end| end.parse().ok()).collect();
         if !pages.is_empty() {
-            let within = pages.iter().all(|page| self.is_own_page(*page));
-            return check_permission(actor, Operation::Pages, within, "a link of pages");
+            let is_in_scope = pages.iter().all(|page| self.is_own_page(*page));
+            return check_permission(actor, Operation::Pages, is_in_scope, "a link of pages");
         }
         // A link says something about entries that the write adds or changes, which are judged by themselves, or about
         // the writer's own.

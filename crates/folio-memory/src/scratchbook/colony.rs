@@ -101,7 +101,7 @@ impl Book {
     ///
     /// `book_malformed` if `text` is not JSON with a list of items.
     pub fn read(text: &str) -> Result<(Vec<Read>, Vec<String>), Invalid> {
-        let malformed = |why: String| Invalid::new("book_malformed", "items", why);
+        let malformed = |reason: String| Invalid::new("book_malformed", "items", reason);
         let book: Map<String, Value> =
             serde_json::from_str(without_mark(text)).map_err(|error| malformed(error.to_string()))?;
         let Some(Value::Array(items)) = book.get("items") else {
@@ -110,8 +110,8 @@ impl Book {
         let pinned = book.get("pinnedItemIDs").and_then(Value::as_array);
         let pinned = pinned.into_iter().flatten().filter_map(Value::as_str);
         let mut pins: BTreeMap<&str, u32> = BTreeMap::new();
-        for (id, place) in pinned.zip(0..) {
-            pins.entry(id).or_insert(place);
+        for (id, rank) in pinned.zip(0..) {
+            pins.entry(id).or_insert(rank);
         }
         let mut seen = HashSet::new();
         let mut read = Vec::with_capacity(items.len());

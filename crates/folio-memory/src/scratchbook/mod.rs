@@ -121,15 +121,15 @@ impl ItemPatch {
     ///
     /// # Errors
     ///
-    /// The reason if `given` cannot be parsed or is empty.
-    pub fn from_json(given: Value) -> Result<Self, serde_json::Error> {
-        if given.as_object().is_some_and(serde_json::Map::is_empty) {
+    /// The reason if `value` cannot be parsed or is empty.
+    pub fn from_json(value: Value) -> Result<Self, serde_json::Error> {
+        if value.as_object().is_some_and(serde_json::Map::is_empty) {
             return Err(serde::de::Error::custom("it contains nothing to change"));
         }
-        let cleared = given.as_object().map(nulls_of).unwrap_or_default();
+        let cleared = value.as_object().map(nulls_of).unwrap_or_default();
         Ok(Self {
             cleared,
-            ..serde_json::from_value(given)?
+            ..serde_json::from_value(value)?
         })
     }
 }
@@ -191,11 +191,11 @@ pub fn draft(input: ItemInput, trust: Trust) -> Result<(EntryFields, Vec<Warning
         ));
     }
     let mut warnings = Vec::new();
-    let mut said = |text: Option<String>| {
+    let mut clean = |text: Option<String>| {
         let kept = text.map(|text| without_nul(text, &mut warnings));
         kept.filter(|text| !is_blank(text))
     };
-    let (title, phase) = (said(input.title), said(input.phase));
+    let (title, phase) = (clean(input.title), clean(input.phase));
     let input = ItemInput {
         title,
         phase,
@@ -274,8 +274,9 @@ pub fn patch(item: &Entry, patch: ItemPatch) -> Result<(Vec<FieldChange>, Vec<Wa
         // A reopened item is no longer complete, and nobody has said how far it is.
         changes.push(FieldChange::Progress(None));
     }
-    let moves = |change: &FieldChange| is_reopening(change) && *change != FieldChange::Status(item.fields.status);
-    if item.fields.lease_until.is_some() && changes.iter().any(moves) {
+    let is_status_change =
+        |change: &FieldChange| is_reopening(change) && *change != FieldChange::Status(item.fields.status);
+    if item.fields.lease_until.is_some() && changes.iter().any(is_status_change) {
         // A claim ends with the status that it was made for (M7.4.35).
         changes.push(FieldChange::LeaseUntil(None));
     }
@@ -313,8 +314,8 @@ fn status_of(kind: EntryKind, text: &str) -> Result<Status, Invalid> {
         _ => Status::parse_in(text, family),
     };
     status.ok_or_else(|| {
-        let possible = Status::ALL.into_iter().filter(|status| status.is_of(family));
-        let names: Vec<_> = possible.map(Status::as_str).collect();
+        let statuses = Status::ALL.into_iter().filter(|status| status.is_of(family));
+        let names: Vec<_> = statuses.map(Status::as_str).collect();
         let message = format!("a {kind} cannot be {text:?}; it can be {}", names.join(", "));
         Invalid::new("status_invalid", "status", message)
     })

@@ -210,16 +210,16 @@ fn wrong(field: &str, message: String) -> Invalid {
 /// Refuses a call that says what to read only by an empty `id` or `query`: it does not mean the view. Beside another
 /// such argument an empty one is ignored, because some models have to give every argument.
 fn names_something(arguments: &Value) -> Result<(), Invalid> {
-    let asked = ["id", "query", "page", "tags", "cursor"].map(|field| (field, &arguments[field]));
-    let mut asked = asked.into_iter().filter(|(_, value)| !value.is_null());
+    let filters = ["id", "query", "page", "tags", "cursor"].map(|field| (field, &arguments[field]));
+    let mut filters = filters.into_iter().filter(|(_, value)| !value.is_null());
     let is_blank = |value: &Value| value.as_str().is_some_and(|text| text.trim().is_empty());
-    let what = match (asked.next(), asked.next()) {
+    let blank_field = match (filters.next(), filters.next()) {
         (Some(("id", value)), None) if is_blank(value) => ("id", "a handle such as e42 or p7"),
         (Some(("query", value)), None) if is_blank(value) => ("query", "words to find"),
         _ => return Ok(()),
     };
-    let message = format!("is empty; give {}, or omit it to read the view", what.1);
-    Err(wrong(what.0, message))
+    let message = format!("is empty; give {}, or omit it to read the view", blank_field.1);
+    Err(wrong(blank_field.0, message))
 }
 
 /// The arguments of a call, without nulls and, except for `scratch_update`, without empty texts: models that have to

@@ -35,7 +35,7 @@ impl TextQuery {
     ///
     /// Stop words (`the`, `of`) do not count if there are other words. A text without words finds nothing.
     #[must_use]
-    pub fn of(text: &str, how: TextMatch) -> Self {
+    pub fn of(text: &str, mode: TextMatch) -> Self {
         let mut found: Vec<(Vec<String>, bool)> = Vec::new();
         let (mut left, mut is_cut) = (MAX_QUERY_TERMS, false);
         for word in words(text) {
@@ -61,7 +61,7 @@ impl TextQuery {
             .filter(|(_, is_stop_word)| all_stand_everywhere || !is_stop_word);
         Self {
             words: words.map(|(terms, _)| terms).collect(),
-            how,
+            how: mode,
             is_cut,
         }
     }
@@ -95,28 +95,28 @@ impl TextQuery {
     pub fn matches(&self, fields: &EntryFields) -> bool {
         let terms = EntryTerms::of(fields);
         let terms: HashSet<&str> = terms.iter().collect();
-        let mut there = self
+        let mut word_hits = self
             .words
             .iter()
             .map(|word| word.iter().all(|term| terms.contains(term.as_str())));
         match self.how {
-            TextMatch::All => !self.is_empty() && there.all(|is_there| is_there),
-            TextMatch::Any => there.any(|is_there| is_there),
+            TextMatch::All => !self.is_empty() && word_hits.all(|is_found| is_found),
+            TextMatch::Any => word_hits.any(|is_found| is_found),
         }
     }
 
     /// Whether `term` is part of the query.
     pub(super) fn asks_for(&self, term: &str) -> bool {
-        self.words.iter().flatten().any(|wanted| wanted == term)
+        self.words.iter().flatten().any(|query_term| query_term == term)
     }
 }
 
 /// The terms that must match for one word: the words of a compound name, the pairs of a run.
 fn wanted(tokens: Vec<Token>) -> Vec<String> {
     let pairs = || tokens.iter().filter(|token| token.sort == Sort::Pair);
-    let begins: HashSet<_> = pairs().map(|pair| pair.range.start).collect();
-    let ends: HashSet<_> = pairs().map(|pair| pair.range.end).collect();
-    let is_in_pair = |token: &Token| begins.contains(&token.range.start) || ends.contains(&token.range.end);
+    let pair_starts: HashSet<_> = pairs().map(|pair| pair.range.start).collect();
+    let pair_ends: HashSet<_> = pairs().map(|pair| pair.range.end).collect();
+    let is_in_pair = |token: &Token| pair_starts.contains(&token.range.start) || pair_ends.contains(&token.range.end);
     let mut known = HashSet::new();
     let mut terms = Vec::new();
     for token in &tokens {

@@ -60,22 +60,22 @@ pub fn snippet(text: &str, query: &TextQuery, max: usize) -> Snippet {
 }
 
 impl Snippet {
-    fn push(&mut self, text: &str, hit: bool) {
+    fn push(&mut self, text: &str, is_hit: bool) {
         if text.is_empty() {
             return;
         }
         let text = text.replace("\r\n", " ").replace(['\n', '\r', '\t'], " ");
         match self.parts.last_mut() {
-            Some(last) if last.hit == hit => last.text += &text,
-            _ => self.parts.push(SnippetPart { text, hit }),
+            Some(last) if last.hit == is_hit => last.text += &text,
+            _ => self.parts.push(SnippetPart { text, hit: is_hit }),
         }
     }
 }
 
 /// The ranges, in characters, that match `query`, with the matching terms.
 fn hits(text: &str, query: &TextQuery, ends: &[usize]) -> Vec<(Range<usize>, String)> {
-    let wanted = tokens(text).filter(|token| query.asks_for(&token.term));
-    wanted
+    let matching = tokens(text).filter(|token| query.asks_for(&token.term));
+    matching
         .map(|token| {
             let start = ends.partition_point(|end| *end <= token.range.start) - 1;
             let end = ends.partition_point(|end| *end < token.range.end);
@@ -91,9 +91,9 @@ fn window(hits: &[(Range<usize>, String)], count: usize, max: usize) -> (usize, 
     for (index, (first, _)) in hits.iter().enumerate() {
         let start = first.start.saturating_sub(lead).min(count.saturating_sub(max));
         let inside = hits[index..].iter().take_while(|(hit, _)| hit.end <= start + max);
-        let different: HashSet<&str> = inside.map(|(_, term)| term.as_str()).collect();
-        if different.len() > best.0 {
-            best = (different.len(), start);
+        let distinct_terms: HashSet<&str> = inside.map(|(_, term)| term.as_str()).collect();
+        if distinct_terms.len() > best.0 {
+            best = (distinct_terms.len(), start);
         }
     }
     (best.1, (best.1 + max).min(count))

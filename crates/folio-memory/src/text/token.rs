@@ -156,19 +156,19 @@ fn runs(word: &str) -> Vec<(Range<usize>, bool)> {
 fn parts(name: &str) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     let mut chars = name.char_indices().peekable();
-    let mut before = '_';
+    let mut previous = '_';
     while let Some((at, c)) = chars.next() {
         let next_is_small = chars.peek().is_some_and(|(_, next)| next.is_lowercase());
-        let begins =
-            before == '_' || c.is_uppercase() && (before.is_lowercase() || before.is_uppercase() && next_is_small);
+        let is_start = previous == '_'
+            || c.is_uppercase() && (previous.is_lowercase() || previous.is_uppercase() && next_is_small);
         let end = at + c.len_utf8();
         match parts.last_mut() {
             _ if c == '_' => {}
-            Some(part) if !begins => part.end = end,
+            Some(part) if !is_start => part.end = end,
             _ => parts.push(at..end),
         }
         if c == '_' || c.is_alphanumeric() {
-            before = c;
+            previous = c;
         }
     }
     parts

@@ -164,8 +164,8 @@ impl Known {
     /// The slot of the word with this number, or the free slot for it.
     fn find(&self, number: u128) -> usize {
         // The upper half of a product depends on all bits of the number.
-        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) >> 100;
-        let mut place = usize::try_from(mixed).unwrap_or(0) % PLACES;
+        let hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835) >> 100;
+        let mut place = usize::try_from(hash).unwrap_or(0) % PLACES;
         while self.0[place] != 0 && self.0[place] & !BEHIND_SPACE != number {
             place = (place + 1) % PLACES;
         }

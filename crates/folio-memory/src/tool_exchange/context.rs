@@ -30,7 +30,7 @@ pub enum ContextQuery {
 /// `filter_unknown` for a field that is not a filter, because a misspelt filter that matches everything would be a leak
 /// (M7.2.13); `filter_invalid` for a value of the wrong kind.
 pub fn context_query(query: &Value, scope: &ReadScope) -> Result<ContextQuery, Invalid> {
-    let mut asked = EntryQuery {
+    let mut entry_query = EntryQuery {
         kinds: vec![EntryKind::Observation],
         ..EntryQuery::default()
     };
@@ -46,28 +46,28 @@ pub fn context_query(query: &Value, scope: &ReadScope) -> Result<ContextQuery, I
             ("filters" | "limit", Value::Null) => {}
             ("filters", Value::Object(filters)) => {
                 for (name, value) in filters {
-                    can_match &= filter(&mut asked, name, value)?;
+                    can_match &= filter(&mut entry_query, name, value)?;
                 }
             }
             ("filters", _) => return Err(wrong("filters", "is not an object")),
             ("limit", value) => {
                 let limit = value.as_u64().and_then(|limit| u32::try_from(limit).ok());
                 let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
-                asked.limit = limit.ok_or_else(|| wrong("limit", "is not a whole number from 1 to 1000"))?;
+                entry_query.limit = limit.ok_or_else(|| wrong("limit", "is not a whole number from 1 to 1000"))?;
             }
             (name, _) => return Err(unknown(name)),
         }
     }
     if !scope.types.is_empty() {
-        if asked.types.is_empty() {
-            asked.types.clone_from(&scope.types);
+        if entry_query.types.is_empty() {
+            entry_query.types.clone_from(&scope.types);
         } else {
-            asked.types.retain(|name| scope.types.contains(name));
-            can_match &= !asked.types.is_empty();
+            entry_query.types.retain(|name| scope.types.contains(name));
+            can_match &= !entry_query.types.is_empty();
         }
     }
     Ok(if can_match {
-        ContextQuery::Asks(Box::new(asked))
+        ContextQuery::Asks(Box::new(entry_query))
     } else {
         ContextQuery::Nothing
     })
@@ -80,60 +80,61 @@ fn commit_of(name: &str, value: &Value) -> Result<Seq, Invalid> {
 }
 
 /// Sets one filter; returns whether anything can pass it.
-fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Invalid> {
+fn filter(entry_query: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Invalid> {
     if value.is_null() {
         return Ok(true);
     }
     let mut can_match = true;
     match name {
-        "type" | "types" => asked.types = texts(name, value)?,
+        "type" | "types" => entry_query.types = texts(name, value)?,
         "status" => {
             let names = texts(name, value)?;
-            asked.status = known(&names, |name| Status::parse_in(name, Family::Knowledge));
-            can_match = names.is_empty() || !asked.status.is_empty();
+            entry_query.status = known(&names, |name| Status::parse_in(name, Family::Knowledge));
+            can_match = names.is_empty() || !entry_query.status.is_empty();
         }
         "owner" => {
             let names = texts(name, value)?;
-            asked.owner = known(&names, |name| Owner::parse(name).ok());
-            can_match = names.is_empty() || !asked.owner.is_empty();
+            entry_query.owner = known(&names, |name| Owner::parse(name).ok());
+            can_match = names.is_empty() || !entry_query.owner.is_empty();
         }
         "tags" => {
             let names = texts(name, value)?;
-            asked.tags = known(&names, |name| Tag::parse(name).ok());
-            can_match = asked.tags.len() == names.len();
+            entry_query.tags = known(&names, |name| Tag::parse(name).ok());
+            can_match = entry_query.tags.len() == names.len();
         }
         "tags_any" => {
             let names = texts(name, value)?;
-            asked.tags_any = known(&names, |name| Tag::parse(name).ok());
-            can_match = names.is_empty() || !asked.tags_any.is_empty();
+            entry_query.tags_any = known(&names, |name| Tag::parse(name).ok());
+            can_match = names.is_empty() || !entry_query.tags_any.is_empty();
         }
-        "tags_none" => asked.tags_none = known(&texts(name, value)?, |name| Tag::parse(name).ok()),
+        "tags_none" => entry_query.tags_none = known(&texts(name, value)?, |name| Tag::parse(name).ok()),
         "min_confidence" => {
-            let least = least_of(value).ok_or_else(|| wrong(name, "is not a number from 0 to 1, low, medium or high"));
-            asked.min_confidence = Some(least?);
+            let minimum =
+                least_of(value).ok_or_else(|| wrong(name, "is not a number from 0 to 1, low, medium or high"));
+            entry_query.min_confidence = Some(minimum?);
         }
-        "include_expired" => asked.include_expired = yes_or_no(name, value)?,
-        "include_superseded" => asked.include_superseded = yes_or_no(name, value)?,
+        "include_expired" => entry_query.include_expired = yes_or_no(name, value)?,
+        "include_superseded" => entry_query.include_superseded = yes_or_no(name, value)?,
         "match" => {
-            let how = serde_json::from_value::<TextMatch>(value.clone());
-            asked.text_match = how.map_err(|_| wrong(name, "is not all or any"))?;
+            let text_match = serde_json::from_value::<TextMatch>(value.clone());
+            entry_query.text_match = text_match.map_err(|_| wrong(name, "is not all or any"))?;
         }
-        "text" => asked.text = Some(value.as_str().ok_or_else(|| wrong(name, "is not a text"))?.to_owned()),
-        "since" => asked.since = Some(commit_of(name, value)?),
-        "as_of" => asked.as_of = Some(commit_of(name, value)?),
+        "text" => entry_query.text = Some(value.as_str().ok_or_else(|| wrong(name, "is not a text"))?.to_owned()),
+        "since" => entry_query.since = Some(commit_of(name, value)?),
+        "as_of" => entry_query.as_of = Some(commit_of(name, value)?),
         "order" => {
             let order = serde_json::from_value::<Order>(value.clone());
-            asked.order = order.map_err(|_| wrong(name, "is not an order"))?;
+            entry_query.order = order.map_err(|_| wrong(name, "is not an order"))?;
         }
         "context" => match value {
             Value::Object(paths) => {
                 let paths = paths.iter().map(|(path, value)| (path.clone(), value.clone()));
-                asked.context.extend(paths);
+                entry_query.context.extend(paths);
             }
             _ => return Err(wrong(name, "is not an object")),
         },
         name => match name.strip_prefix("context.") {
-            Some(path) if !path.is_empty() => asked.context.push((path.to_owned(), value.clone())),
+            Some(path) if !path.is_empty() => entry_query.context.push((path.to_owned(), value.clone())),
             _ => return Err(unknown(name)),
         },
     }
@@ -143,14 +144,14 @@ fn filter(asked: &mut EntryQuery, name: &str, value: &Value) -> Result<bool, Inv
 /// Parses a minimum confidence: a number, or one of the words that stand for one (M7.3.21).
 #[must_use]
 pub fn least_of(value: &Value) -> Option<f64> {
-    let least = match value {
+    let number = match value {
         Value::String(word) => match Confidence::from_word(word) {
             Some(confidence) => Some(confidence.value()),
             None => word.trim().parse().ok(),
         },
         other => other.as_f64(),
     };
-    least.filter(|least| (0.0..=1.0).contains(least))
+    number.filter(|number| (0.0..=1.0).contains(number))
 }
 
 fn yes_or_no(name: &str, value: &Value) -> Result<bool, Invalid> {

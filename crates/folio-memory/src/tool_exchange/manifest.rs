@@ -147,27 +147,27 @@ impl ToolManifest {
     pub fn bound(
         &self,
         fields: &mut EntryFields,
-        asked: &Bound,
+        requested: &Bound,
         default_ttl: Option<Duration>,
         now: Timestamp,
     ) -> Option<Warning> {
         let longest = self.ttl_max_minutes.map(minutes);
         let mut until = fields.lifetime.expires_at();
-        let mut said = None;
+        let mut notice = None;
         if until.is_none() && !(self.may_never_expire && longest.is_none()) {
             let ttl = default_ttl.unwrap_or_else(|| minutes(MAX_TTL_MINUTES));
             until = Some(now.plus(ttl));
-            said = Some(("ttl_never", "the tool may not add observations that never expire"));
+            notice = Some(("ttl_never", "the tool may not add observations that never expire"));
         }
         if let (Some(end), Some(longest)) = (until, longest)
             && end > now.plus(longest)
         {
             until = Some(now.plus(longest));
-            said = Some(("ttl_over_manifest", "longer than the tool may request"));
+            notice = Some(("ttl_over_manifest", "longer than the tool may request"));
         }
-        let ((code, message), end) = (said?, until?);
+        let ((code, message), end) = (notice?, until?);
         fields.lifetime = Lifetime::Until(end);
-        asked.warning(code, message, end, now)
+        requested.warning(code, message, end, now)
     }
 }
 

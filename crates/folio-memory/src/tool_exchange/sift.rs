@@ -61,21 +61,21 @@ pub fn sift(channels: &[(Channel, &Value)], manifest: &ToolManifest) -> Sifted {
             match channel {
                 Channel::Observations => observed.push(item),
                 Channel::ScratchPageWrites => {
-                    if let Some(same) = observed.iter().position(|other| *other == item) {
-                        observed.swap_remove(same);
+                    if let Some(position) = observed.iter().position(|other| *other == item) {
+                        observed.swap_remove(position);
                         continue;
                     }
                 }
                 _ => {}
             }
             count += usize::from(channel != Channel::Observe);
-            let taken = if count > manifest.max_per_call && channel != Channel::Observe {
+            let result = if count > manifest.max_per_call && channel != Channel::Observe {
                 let message = format!("the tool may bring {} items in one answer", manifest.max_per_call);
                 Err(Rejection::new(channel, index, "too_many_items", message))
             } else {
                 read(channel, index, item, manifest)
             };
-            match taken {
+            match result {
                 Ok(content) => sifted.proposed.push(Proposed {
                     channel,
                     index,

@@ -157,9 +157,11 @@ impl Places {
         let from = self.at + line.len() - bare.len();
         self.at += line.len();
         if bare.starts_with(BEGIN) {
-            let said = comment(bare.trim_end());
-            let n = said.as_ref().and_then(|(_, fields)| fields.get("n")?.as_u64());
-            if let Some((name, fields)) = said
+            let parsed_comment = comment(bare.trim_end());
+            let n = parsed_comment
+                .as_ref()
+                .and_then(|(_, fields)| fields.get("n")?.as_u64());
+            if let Some((name, fields)) = parsed_comment
                 && name == "page"
                 && self.page.is_none()
             {
@@ -265,12 +267,12 @@ impl PageOfFile {
                 ))
             })?,
         };
-        let said = [text("title"), text("body")].map(Option::unwrap_or_default);
-        if said.iter().all(|text| text.trim().is_empty()) {
+        let texts = [text("title"), text("body")].map(Option::unwrap_or_default);
+        if texts.iter().all(|text| text.trim().is_empty()) {
             return Err(malformed("a new entry has neither a title nor a text".to_owned()));
         }
         Ok(EntryLine {
-            id: EntryId::derived(&["added_in_file", &self.id.to_string(), said[0], said[1]]),
+            id: EntryId::derived(&["added_in_file", &self.id.to_string(), texts[0], texts[1]]),
             handle: EntryHandle(1),
             page: self.id,
             kind,
@@ -322,10 +324,10 @@ fn read(section: &str, new: Option<(&PageOfFile, Timestamp)>) -> Result<Line, In
         }
     }
     if let Some((page, now)) = new
-        && let Ok(Value::Object(mut whole)) = serde_json::to_value(page.entry(&fields, now)?)
+        && let Ok(Value::Object(mut new_fields)) = serde_json::to_value(page.entry(&fields, now)?)
     {
-        whole.extend(fields);
-        fields = whole;
+        new_fields.extend(fields);
+        fields = new_fields;
     }
     fields.insert("record".to_owned(), name.into());
     let line: Line = serde_json::from_value(Value::Object(fields))

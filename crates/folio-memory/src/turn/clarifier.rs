@@ -106,23 +106,23 @@ impl Clarity {
     /// The assessment as a recorded decision.
     #[must_use]
     pub fn decision(&self) -> Decision {
-        let of = |verdict: &str, reasons: Vec<String>, used: Vec<Used>| {
+        let new_decision = |verdict: &str, reasons: Vec<String>, used: Vec<Used>| {
             Decision::new(Stage::Clarifier, verdict, reasons, used)
         };
         match self {
-            Self::Clear(used) => of("clear", Vec::new(), used.clone()),
+            Self::Clear(used) => new_decision("clear", Vec::new(), used.clone()),
             Self::Answers(confirmation, answer) => {
-                let said = match answer {
+                let answer_text = match answer {
                     Answer::Yes => "yes",
                     Answer::No => "no",
                 };
-                of(
+                new_decision(
                     "answers",
-                    vec![format!("says {said} to {}", confirmation.handle)],
+                    vec![format!("says {answer_text} to {}", confirmation.handle)],
                     vec![*confirmation],
                 )
             }
-            Self::Ambiguous { reason, options, .. } => of("ambiguous", vec![reason.clone()], options.clone()),
+            Self::Ambiguous { reason, options, .. } => new_decision("ambiguous", vec![reason.clone()], options.clone()),
         }
     }
 }
@@ -143,25 +143,26 @@ pub struct RuleClarifier;
 impl Clarifier for RuleClarifier {
     fn assess(&self, situation: &Situation<'_>) -> Clarity {
         let lower = situation.input.to_lowercase();
-        let said: Vec<&str> = lower
+        let words: Vec<&str> = lower
             .split(|c: char| !c.is_alphanumeric() && c != '\'')
             .filter(|word| !word.is_empty())
             .collect();
-        if said.is_empty() || said.len() > FEW || situation.background {
+        if words.is_empty() || words.len() > FEW || situation.background {
             return Clarity::Clear(Vec::new());
         }
         let mut waiting = situation.of_class(Class::PendingConfirmation);
         waiting.retain(|entry| !(is_clarification(entry) && entry.fields.body.starts_with(WHICH)));
-        let first = said[0];
-        let named: Vec<_> = waiting
+        let first = words[0];
+        let named_entries: Vec<_> = waiting
             .iter()
-            .filter(|entry| said.contains(&entry.handle.to_string().as_str()))
+            .filter(|entry| words.contains(&entry.handle.to_string().as_str()))
             .copied()
             .collect();
-        let first = if named.is_empty() {
+        let first = if named_entries.is_empty() {
             first
         } else {
-            said.iter()
+            words
+                .iter()
                 .find(|word| YES.contains(word) || NO.contains(word))
                 .copied()
                 .unwrap_or(first)
@@ -172,41 +173,45 @@ impl Clarifier for RuleClarifier {
             NO.contains(&first).then_some(Answer::No)
         };
         if let Some(answer) = answer {
-            let candidates = if named.is_empty() { waiting } else { named };
-            return by_answer(situation, answer, &candidates, said.len());
+            let candidates = if named_entries.is_empty() {
+                waiting
+            } else {
+                named_entries
+            };
+            return by_answer(situation, answer, &candidates, words.len());
         }
-        match said.iter().find(|word| POINTING.contains(word)) {
+        match words.iter().find(|word| POINTING.contains(word)) {
             Some(word) if subjects(situation.input).len() <= 1 => by_pointing(situation, word),
             _ => Clarity::Clear(Vec::new()),
         }
     }
 }
 
-fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], said: usize) -> Clarity {
+fn by_answer(situation: &Situation<'_>, answer: Answer, waiting: &[&Entry], word_count: usize) -> Clarity {
     match waiting {
-        [] if said <= 2 => Clarity::Ambiguous {
+        [] if word_count <= 2 => Clarity::Ambiguous {
             question: "What is that the answer to? Nothing waits for one.".to_owned(),
             reason: "an answer without a question".to_owned(),
             options: Vec::new(),
         },
         [] => Clarity::Clear(Vec::new()),
         [only] => Clarity::Answers(Used::of(only), answer),
-        several => {
-            let about = subjects(situation.input);
-            let matching: Vec<_> = several
+        candidates => {
+            let input_subjects = subjects(situation.input);
+            let matching: Vec<_> = candidates
                 .iter()
                 .filter(|entry| {
-                    let mut concerns = subjects_of(entry);
-                    concerns.extend(subjects(&entry.fields.body));
-                    !common(&about, &concerns).is_empty()
+                    let mut entry_subjects = subjects_of(entry);
+                    entry_subjects.extend(subjects(&entry.fields.body));
+                    !common(&input_subjects, &entry_subjects).is_empty()
                 })
                 .collect();
             match matching[..] {
                 [only] => Clarity::Answers(Used::of(only), answer),
                 _ => Clarity::Ambiguous {
-                    question: format!("{WHICH}: {}?", texts(several)),
-                    reason: format!("{} confirmations are waited for", several.len()),
-                    options: several.iter().map(|entry| Used::of(entry)).collect(),
+                    question: format!("{WHICH}: {}?", texts(candidates)),
+                    reason: format!("{} confirmations are waited for", candidates.len()),
+                    options: candidates.iter().map(|entry| Used::of(entry)).collect(),
                 },
             }
         }
@@ -232,10 +237,10 @@ fn by_pointing(situation: &Situation<'_>, word: &str) -> Clarity {
             reason: format!("{word:?} points at nothing"),
             options: Vec::new(),
         },
-        ref several => Clarity::Ambiguous {
-            question: format!("What does {word:?} mean: {}?", texts(several)),
-            reason: format!("{word:?} may be any of {}", several.len()),
-            options: several.iter().map(|entry| Used::of(entry)).collect(),
+        ref candidates => Clarity::Ambiguous {
+            question: format!("What does {word:?} mean: {}?", texts(candidates)),
+            reason: format!("{word:?} may be any of {}", candidates.len()),
+            options: candidates.iter().map(|entry| Used::of(entry)).collect(),
         },
     }
 }

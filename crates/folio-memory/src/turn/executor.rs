@@ -88,12 +88,14 @@ impl Orderer for RuleOrderer {
         let mut order: Vec<usize> = (0..candidates.len()).collect();
         // The sort is stable: what no confirmation needs keeps its planned order.
         order.sort_by_cached_key(|index| {
-            let about = subjects(&candidates[*index]);
-            let verifies = ["check", "confirm", "validate", "verification", "verify"]
+            let candidate_subjects = subjects(&candidates[*index]);
+            let is_verification = ["check", "confirm", "validate", "verification", "verify"]
                 .iter()
-                .any(|word| about.contains(*word));
-            let needed = needs.iter().any(|subjects| !common(&about, subjects).is_empty());
-            match (needed, verifies) {
+                .any(|word| candidate_subjects.contains(*word));
+            let is_needed = needs
+                .iter()
+                .any(|subjects| !common(&candidate_subjects, subjects).is_empty());
+            match (is_needed, is_verification) {
                 (true, true) => 0,
                 (true, false) => 1,
                 (false, _) => 2,
@@ -119,8 +121,8 @@ fn waiting<'e>(active: &'e [Entry], types: &TypeRegistry, now: Timestamp) -> Vec
 /// Why `confirmation` needs `entry`, if it does: the same pending action, the same goal, or a common tag.
 fn needs(confirmation: &Entry, entry: &Entry) -> Option<String> {
     for path in ["pending_action_id", "goal_id"] {
-        let of = |entry: &Entry| at_path(entry.fields.context.as_ref(), path).cloned();
-        if let (Some(a), Some(b)) = (of(confirmation), of(entry))
+        let value_at = |entry: &Entry| at_path(entry.fields.context.as_ref(), path).cloned();
+        if let (Some(a), Some(b)) = (value_at(confirmation), value_at(entry))
             && a == b
         {
             return Some(format!("{path} {a}"));

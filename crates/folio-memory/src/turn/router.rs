@@ -146,12 +146,12 @@ impl Router for RuleRouter {
             Urgency::Normal
         };
         let (mut reasons, mut used) = (Vec::new(), Vec::new());
-        let about = subjects(situation.input);
+        let input_subjects = subjects(situation.input);
         for alert in situation.of_class(Class::Alert) {
-            let Some((raised, reason)) = by_alert(situation, alert, &about) else {
+            let Some((alert_urgency, reason)) = by_alert(situation, alert, &input_subjects) else {
                 continue;
             };
-            urgency = urgency.max(raised);
+            urgency = urgency.max(alert_urgency);
             reasons.push(reason);
             used.push(Used::of(alert));
         }
@@ -163,10 +163,10 @@ impl Router for RuleRouter {
             used.extend(waiting.into_iter().map(Used::of));
         }
         let lower = situation.input.to_lowercase();
-        let said = lower
+        let urgent_word = lower
             .split(|c: char| !c.is_alphanumeric())
             .find(|word| URGENT.contains(word));
-        if let Some(word) = said {
+        if let Some(word) = urgent_word {
             urgency = urgency.max(Urgency::High);
             reasons.push(format!("the input says {word:?}"));
         }
@@ -177,39 +177,41 @@ impl Router for RuleRouter {
 fn by_alert(
     situation: &Situation<'_>,
     alert: &Entry,
-    about: &std::collections::BTreeSet<String>,
+    input_subjects: &std::collections::BTreeSet<String>,
 ) -> Option<(Urgency, String)> {
     let fields = &alert.fields;
     let name = fields.type_name.as_deref().unwrap_or_default();
-    let concerns = subjects_of(alert);
-    if concerns.is_empty() {
+    let alert_subjects = subjects_of(alert);
+    if alert_subjects.is_empty() {
         let reason = format!(
             "{} {name} does not say what it is about, so it concerns everything",
             alert.handle
         );
         return Some((Urgency::High, reason));
     }
-    let shared = common(about, &concerns);
+    let shared = common(input_subjects, &alert_subjects);
     if shared.is_empty() {
         return None;
     }
-    let stated = fields.confidence.map_or(0.0, |confidence| confidence.value());
-    let experience = situation
-        .calibration
-        .expected(fields.source.tool.as_deref(), fields.type_name.as_deref(), stated);
-    let believed = experience.unwrap_or(stated);
+    let stated_confidence = fields.confidence.map_or(0.0, |confidence| confidence.value());
+    let confirmed_share = situation.calibration.expected(
+        fields.source.tool.as_deref(),
+        fields.type_name.as_deref(),
+        stated_confidence,
+    );
+    let likelihood = confirmed_share.unwrap_or(stated_confidence);
     let from_strangers = matches!(fields.trust, Trust::Imported | Trust::ToolExternal);
-    let urgency = if believed >= CRITICAL_FROM && !from_strangers {
+    let urgency = if likelihood >= CRITICAL_FROM && !from_strangers {
         Urgency::Critical
     } else {
         Urgency::High
     };
     let mut reason = format!(
-        "{} {name} ({stated}) matches the input by {}",
+        "{} {name} ({stated_confidence}) matches the input by {}",
         alert.handle,
         shared.join(", ")
     );
-    if let Some(share) = experience {
+    if let Some(share) = confirmed_share {
         reason.push_str(&format!(
             "; such confidences came true in {:.0} of 100 cases",
             share * 100.0

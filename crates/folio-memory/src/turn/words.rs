@@ -87,8 +87,8 @@ pub fn words(text: &str) -> BTreeSet<String> {
         if word.chars().any(is_unspaced) {
             let chars: Vec<char> = word.chars().collect();
             found.extend(chars.windows(2).map(|pair| pair.iter().collect::<String>()));
-            if let [only] = chars[..] {
-                found.insert(only.to_string());
+            if let [single_char] = chars[..] {
+                found.insert(single_char.to_string());
             }
         } else if !word.chars().all(char::is_numeric) && !STOP.contains(&word) {
             found.insert(singular(word).to_owned());

@@ -115,9 +115,9 @@ pub fn sections_of(
 ) -> BookSections {
     let mut items: Vec<&Entry> = book.iter().collect();
     items.sort_by(|a, b| by_urgency(now, a, b));
-    let mut noticed: Vec<&Entry> = observations.iter().collect();
-    noticed.sort_by(|a, b| by_priority(types, a, b));
-    let all = noticed.into_iter().chain(items);
+    let mut sorted_observations: Vec<&Entry> = observations.iter().collect();
+    sorted_observations.sort_by(|a, b| by_priority(types, a, b));
+    let all = sorted_observations.into_iter().chain(items);
     let mut sections: BookSections = ViewSection::SHARES
         .map(|(section, _)| (section, Offer::default()))
         .into();
@@ -198,15 +198,15 @@ pub fn parts_of(
 
 /// Renders the view of a scratchbook deterministically, within its budget and with a receipt.
 #[must_use]
-pub fn render(sections: BookSections, how: Render, tokens: &dyn Tokens) -> Rendered {
+pub fn render(sections: BookSections, options: Render, tokens: &dyn Tokens) -> Rendered {
     let parts = parts_of(
         sections,
         ("", HEADING),
-        how.budget,
-        how.max_rendered_items,
-        how.audience,
+        options.budget,
+        options.max_rendered_items,
+        options.audience,
     );
-    fit(parts, how.budget, tokens)
+    fit(parts, options.budget, tokens)
 }
 
 fn share_of(section: ViewSection) -> u32 {
@@ -217,28 +217,34 @@ fn share_of(section: ViewSection) -> u32 {
         .map_or(0, |(_, share)| *share)
 }
 
-/// The lines of `shown`. Equal entries are folded into one line, at the place of the first, which says how many there
+/// The lines of `items`. Equal entries are folded into one line, at the place of the first, which says how many there
 /// are (M7.3.27).
 #[must_use]
-pub fn folded(shown: Vec<Shown>, audience: Audience) -> Vec<Candidate> {
+pub fn folded(items: Vec<Shown>, audience: Audience) -> Vec<Candidate> {
     let mut groups: Vec<(Shown, Vec<String>)> = Vec::new();
     let mut known = std::collections::HashMap::new();
-    for one in shown {
-        let key = match &one {
+    for item in items {
+        let key = match &item {
             Shown::Entry(entry) => {
                 let fields = &entry.fields;
-                let said = (fields.title.trim().to_owned(), fields.body.trim().to_owned());
-                Some((entry.kind, fields.type_name.clone(), fields.status, fields.trust, said))
+                let content = (fields.title.trim().to_owned(), fields.body.trim().to_owned());
+                Some((
+                    entry.kind,
+                    fields.type_name.clone(),
+                    fields.status,
+                    fields.trust,
+                    content,
+                ))
             }
             Shown::Line(_) => None,
         };
         let place = key.map(|key| *known.entry(key).or_insert(groups.len()));
-        match (place.and_then(|place| groups.get_mut(place)), one) {
+        match (place.and_then(|place| groups.get_mut(place)), item) {
             (Some((_, names)), Shown::Entry(entry)) => names.push(entry.handle.to_string()),
-            (_, one) => groups.push((one, Vec::new())),
+            (_, item) => groups.push((item, Vec::new())),
         }
     }
-    let lines = groups.into_iter().map(|(one, names)| match one {
+    let lines = groups.into_iter().map(|(item, names)| match item {
         Shown::Entry(entry) => Candidate {
             folded: names.clone(),
             ..candidate_for(&entry, audience, names.len() + 1)

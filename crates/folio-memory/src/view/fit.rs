@@ -43,8 +43,8 @@ pub struct Part {
 pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     let mut all: Vec<Filled<'_>> = parts.into_iter().map(|part| Filled::new(part, tokens)).collect();
     for at in 0..all.len() {
-        let own = own_share(&all, at);
-        all[at].fill(own);
+        let share = own_share(&all, at);
+        all[at].fill(share);
     }
     name_all(&mut all, budget);
     if all.iter().all(|part| part.taken.is_empty()) {
@@ -67,9 +67,9 @@ pub fn fit(parts: Vec<Part>, budget: u32, tokens: &dyn Tokens) -> Rendered {
     }
     if all.iter().all(|part| part.taken.is_empty()) {
         (text, total) = alone(&mut all, budget, tokens).unwrap_or_default();
-        let before = all.iter().take_while(|part| part.taken.is_empty()).count();
+        let empty_count = all.iter().take_while(|part| part.taken.is_empty()).count();
         ends = (0..all.len())
-            .map(|at| if at < before { 0 } else { text.len() })
+            .map(|at| if at < empty_count { 0 } else { text.len() })
             .collect();
     }
     let receipt = Receipt {
@@ -108,12 +108,12 @@ fn show_first(all: &mut [Filled<'_>], budget: u32) {
     let Some(first) = all.iter().position(|part| !part.is_empty()) else {
         return;
     };
-    let Some(least) = all[first].least() else { return };
-    let own = budget.saturating_sub(group_cost(all, first)).min(least);
+    let Some(min_cost) = all[first].least() else { return };
+    let share = budget.saturating_sub(group_cost(all, first)).min(min_cost);
     for part in &mut *all {
         part.fill(0);
     }
-    all[first].fill(own);
+    all[first].fill(share);
 }
 
 /// Gives each part that shows nothing its first line, from the first part on, as far as `budget` allows.
@@ -123,8 +123,8 @@ fn begin_all(all: &mut [Filled<'_>], budget: u32) {
             continue;
         }
         let room = room_of(all, at, budget);
-        if let Some(least) = all[at].least() {
-            all[at].refill(room.min(least));
+        if let Some(min_cost) = all[at].least() {
+            all[at].refill(room.min(min_cost));
         }
         if !all[at].is_shown() {
             return;
@@ -176,8 +176,8 @@ fn own_share(all: &[Filled<'_>], at: usize) -> u32 {
 
 /// The cost of all lines, counted one by one.
 fn cost_of(all: &[Filled<'_>]) -> u32 {
-    let said = (0..all.len()).filter(|at| all[*at].is_shown());
-    said.fold(0, |sum: u32, at| {
+    let shown_parts = (0..all.len()).filter(|at| all[*at].is_shown());
+    shown_parts.fold(0, |sum: u32, at| {
         sum.saturating_add(all[at].cost_of_own())
             .saturating_add(group_cost(all, at))
     })
@@ -328,8 +328,12 @@ impl<'t> Filled<'t> {
         if self.part.candidates.is_empty() {
             return None;
         }
-        let more = self.line_cost(&more(self.left()));
-        Some(self.heading_cost().saturating_add(self.cost(0, 2)).saturating_add(more))
+        let more_cost = self.line_cost(&more(self.left()));
+        Some(
+            self.heading_cost()
+                .saturating_add(self.cost(0, 2))
+                .saturating_add(more_cost),
+        )
     }
 
     /// Like [`Filled::fill`], but for a part that shows something already and must not lose lines: given more room,
@@ -349,37 +353,37 @@ impl<'t> Filled<'t> {
             return;
         }
         // If something is left out, a last line says so, which has its own cost.
-        let more = self.line_cost(&more(self.left()));
-        let mut used = self.heading_cost().saturating_add(more);
+        let more_cost = self.line_cost(&more(self.left()));
+        let mut used_tokens = self.heading_cost().saturating_add(more_cost);
         for at in 0..self.part.candidates.len() {
-            let fits = [1, 2]
+            let fitting_length = [1, 2]
                 .into_iter()
-                .find(|length| used.saturating_add(self.cost(at, *length)) <= allowed);
-            let Some(length) = fits else { break };
-            used += self.cost(at, length);
+                .find(|length| used_tokens.saturating_add(self.cost(at, *length)) <= allowed);
+            let Some(length) = fitting_length else { break };
+            used_tokens += self.cost(at, length);
             self.taken.push(length);
         }
         if self.left() == 0 {
-            used -= more;
+            used_tokens -= more_cost;
         } else if self.left() == 1 && self.part.candidates.len() > self.taken.len() {
             // Only the cost of the line that counts the rest keeps the last line from fitting.
             let at = self.taken.len();
-            let without = used - more;
-            let fits = [1, 2]
+            let without_more = used_tokens - more_cost;
+            let fitting_length = [1, 2]
                 .into_iter()
-                .find(|length| without.saturating_add(self.cost(at, *length)) <= allowed);
-            if let Some(length) = fits {
-                used = without + self.cost(at, length);
+                .find(|length| without_more.saturating_add(self.cost(at, *length)) <= allowed);
+            if let Some(length) = fitting_length {
+                used_tokens = without_more + self.cost(at, length);
                 self.taken.push(length);
             }
         }
         for at in 0..self.taken.len() {
             for length in (0..self.taken[at]).rev() {
-                let longer = (used - self.cost(at, self.taken[at])).saturating_add(self.cost(at, length));
-                if longer > allowed {
+                let longer_cost = (used_tokens - self.cost(at, self.taken[at])).saturating_add(self.cost(at, length));
+                if longer_cost > allowed {
                     break;
                 }
-                used = longer;
+                used_tokens = longer_cost;
                 self.taken[at] = length;
             }
         }

@@ -103,14 +103,14 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
     let is_silent = is_quoted && audience == Audience::System;
     let title = one_line(&fields.title);
     let body = one_line(beyond_title(&fields.title, &fields.body));
-    let mut is_less = false;
-    let mut shown = |text: &str, chars: usize| {
+    let mut is_incomplete = false;
+    let mut shorten = |text: &str, chars: usize| {
         let part = cut(text, chars);
-        is_less |= part != text;
+        is_incomplete |= part != text;
         if is_quoted { quoted(&part) } else { part }
     };
     if !title.is_empty() && !is_silent {
-        let _infallible = write!(line, " {}", shown(&title, chars));
+        let _infallible = write!(line, " {}", shorten(&title, chars));
     }
     // Where there is room for little, it still says what strangers wrote (V11).
     let remarks = if is_head && !is_silent {
@@ -125,26 +125,26 @@ fn line(entry: &Entry, length: usize, audience: Audience, times: usize) -> (Stri
         (false, false) => write!(line, " ({remarks})"),
         (false, true) => write!(line, " (×{times}, {remarks})"),
     };
-    let room = chars.saturating_sub(title.chars().count());
+    let body_chars = chars.saturating_sub(title.chars().count());
     if is_silent {
         return (line, true);
     }
     if title.is_empty() {
-        let _infallible = write!(line, " {}", shown(&body, chars));
+        let _infallible = write!(line, " {}", shorten(&body, chars));
     } else if !body.is_empty() {
-        if is_head || room <= 20 {
-            is_less = true;
+        if is_head || body_chars <= 20 {
+            is_incomplete = true;
         } else {
-            let _infallible = write!(line, " — {}", shown(&body, room));
+            let _infallible = write!(line, " — {}", shorten(&body, body_chars));
         }
     }
-    is_less |= fields.body_ref.is_some() || fields.tags.len() > TAGS[length];
+    is_incomplete |= fields.body_ref.is_some() || fields.tags.len() > TAGS[length];
     for tag in fields.tags.iter().take(TAGS[length]) {
         let tag = one_line(tag.as_str());
         let tag = if is_quoted { quoted(&tag) } else { tag };
         let _infallible = write!(line, " #{tag}");
     }
-    (line, is_less)
+    (line, is_incomplete)
 }
 
 /// Puts `text`, which a stranger wrote, in quotation marks, and replaces quotation marks in it so that none can be
@@ -172,8 +172,8 @@ fn remarks(entry: &Entry, is_silent: bool) -> String {
     let progress = fields.progress.filter(|_| entry.kind != EntryKind::Todo);
     remarks.extend(progress.map(|progress| format!("{:.0}%", progress * 100.0)));
     if entry.kind == EntryKind::Observation {
-        let sure = fields.confidence.map(|confidence| confidence.value() * 100.0);
-        remarks.extend(sure.map(|sure| format!("{sure:.0}% sure")));
+        let percent = fields.confidence.map(|confidence| confidence.value() * 100.0);
+        remarks.extend(percent.map(|percent| format!("{percent:.0}% sure")));
     }
     remarks.extend(external_source(entry, is_silent));
     if is_silent {

@@ -73,12 +73,12 @@ pub fn place(mut request: Request, view: &str, placement: Placement) -> Request 
         }
         Placement::Tail => {
             // Content that closed the block itself could speak outside of it.
-            let inside = without_end(view);
-            let earlier = request.messages.iter().rev().find_map(view_in);
-            if earlier.unwrap_or_default() != inside {
+            let escaped = without_end(view);
+            let last_view = request.messages.iter().rev().find_map(view_in);
+            if last_view.unwrap_or_default() != escaped {
                 request.messages.push(Message {
                     speaker: Speaker::User,
-                    content: format!("{BEGIN}{inside}{END}"),
+                    content: format!("{BEGIN}{escaped}{END}"),
                 });
             }
         }
@@ -89,18 +89,18 @@ pub fn place(mut request: Request, view: &str, placement: Placement) -> Request 
 /// Returns `view` with anything escaped that looks like the closing mark of its block, ignoring case and white space.
 fn without_end(view: &str) -> String {
     let is_end = |rest: &str| {
-        let named = rest.trim_start().strip_prefix('/').map(str::trim_start);
-        let named = named.and_then(|named| named.get(..NAME.len()));
-        named.is_some_and(|named| named.eq_ignore_ascii_case(NAME))
+        let tag_name = rest.trim_start().strip_prefix('/').map(str::trim_start);
+        let tag_name = tag_name.and_then(|tag_name| tag_name.get(..NAME.len()));
+        tag_name.is_some_and(|tag_name| tag_name.eq_ignore_ascii_case(NAME))
     };
-    let mut inside = String::with_capacity(view.len());
+    let mut escaped = String::with_capacity(view.len());
     for (index, part) in view.split('<').enumerate() {
         if index > 0 {
-            inside.push_str(if is_end(part) { "&lt;" } else { "<" });
+            escaped.push_str(if is_end(part) { "&lt;" } else { "<" });
         }
-        inside.push_str(part);
+        escaped.push_str(part);
     }
-    inside
+    escaped
 }
 
 /// The view in a message, if there is one.

@@ -16,20 +16,20 @@ const MAIN_SHARE: u64 = 40;
 /// fits into `budget` tokens, and is empty if not even its frame does. Failed work comes first, then running work, then
 /// work that ended well, latest first. The same pages give the same bytes.
 ///
-/// A line counts `more` executors' scratchpads, which are not in `executors`.
+/// A line counts `more_pages` executors' scratchpads, which are not in `executors`.
 #[must_use]
 pub fn planner_block(
     main: &PageLines,
     executors: &[PageLines],
-    more: &PageCounts,
+    more_pages: &PageCounts,
     budget: u32,
     tokens: &dyn Tokens,
 ) -> String {
-    let rest = match more.count() {
+    let rest = match more_pages.count() {
         0 => String::new(),
         count => format!(
             "and {count} more, which ended well or longer ago ({})\n",
-            more.in_words()
+            more_pages.in_words()
         ),
     };
     let block = |main: &str, executors: &str| {
@@ -40,35 +40,38 @@ pub fn planner_block(
     let mut executors = executors.to_vec();
     executors.sort_by_key(PageLines::turn);
     // Most runs have few pages, so nothing has to be selected.
-    let whole = block(&unabridged(std::slice::from_ref(main)), &unabridged(&executors));
-    if tokens.count(&whole) <= budget {
-        return whole;
+    let full_block = block(&unabridged(std::slice::from_ref(main)), &unabridged(&executors));
+    if tokens.count(&full_block) <= budget {
+        return full_block;
     }
-    fitted(budget, tokens, |room| {
-        let share = u32::try_from(u64::from(room) * MAIN_SHARE / 100).unwrap_or(u32::MAX);
+    fitted(budget, tokens, |available| {
+        let share = u32::try_from(u64::from(available) * MAIN_SHARE / 100).unwrap_or(u32::MAX);
         let Fitted {
             text: tail,
-            tokens: used,
+            tokens: used_tokens,
             ..
         } = fit(std::slice::from_ref(main), share, tokens);
-        block(&tail, &fit(&executors, room.saturating_sub(used), tokens).text)
+        block(
+            &tail,
+            &fit(&executors, available.saturating_sub(used_tokens), tokens).text,
+        )
     })
 }
 
-/// The text that `made` produces from the room that its frame leaves of `budget` tokens.
-fn fitted(budget: u32, tokens: &dyn Tokens, made: impl Fn(u32) -> String) -> String {
-    let frame = tokens.count(&made(0));
-    if frame > budget {
+/// The text that `render` produces from the room that its frame leaves of `budget` tokens.
+fn fitted(budget: u32, tokens: &dyn Tokens, render: impl Fn(u32) -> String) -> String {
+    let frame_tokens = tokens.count(&render(0));
+    if frame_tokens > budget {
         return String::new();
     }
-    let mut room = budget - frame;
+    let mut available = budget - frame_tokens;
     loop {
-        let text = made(room);
-        let over = tokens.count(&text).saturating_sub(budget);
-        if over == 0 {
+        let text = render(available);
+        let excess = tokens.count(&text).saturating_sub(budget);
+        if excess == 0 {
             return text;
         }
         // Parts may cost less than the whole; without any room only the frame remains, which fits.
-        room = room.saturating_sub(over);
+        available = available.saturating_sub(excess);
     }
 }

@@ -58,9 +58,9 @@ impl PageTail {
             page.branch = None;
         }
         let heading = page.heading();
-        let standing = page.standing_for_it();
-        let is_told = |at: &usize| !(is_silent && is_untrusted(&self.tail[*at]));
-        let texts = standing.into_iter().filter(is_told);
+        let standing_lines = page.standing_for_it();
+        let is_visible = |at: &usize| !(is_silent && is_untrusted(&self.tail[*at]));
+        let texts = standing_lines.into_iter().filter(is_visible);
         let texts = texts.map(|at| page.entries[at].line.as_str());
         let all = std::iter::once(heading.as_str())
             .chain(texts)
@@ -200,11 +200,11 @@ impl PageLines {
         self.status = one_line(status);
     }
 
-    /// Appends an entry and keeps only the last `most`.
-    pub fn add(&mut self, entry: &Entry, most: usize) {
+    /// Appends an entry and keeps only the last `max_entries`.
+    pub fn add(&mut self, entry: &Entry, max_entries: usize) {
         self.entries.push(EntryLine::of(entry, self.naming));
-        let beyond = self.entries.len().saturating_sub(most);
-        self.entries.drain(..beyond);
+        let surplus = self.entries.len().saturating_sub(max_entries);
+        self.entries.drain(..surplus);
     }
 
     /// Whether there is a line for `entry`.
@@ -308,7 +308,7 @@ pub(super) struct Fitted {
 
 /// Selects the part of `pages` that fits into `budget` tokens.
 pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitted {
-    let mut shown: Vec<Option<Vec<usize>>> = vec![None; pages.len()];
+    let mut shown_entries: Vec<Option<Vec<usize>>> = vec![None; pages.len()];
     let mut whole_line = String::new();
     let mut cost = |indent: &str, line: &str| {
         whole_line.clear();
@@ -322,20 +322,20 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
         .iter()
         .fold(all, |all, heading| all.saturating_add(cost("", heading)));
     // If everything fits, no notice of more is needed.
-    let mut used = match all <= budget {
+    let mut used_tokens = match all <= budget {
         true => 0,
         false => cost("", &notice_of(&PageCounts::of(pages), 9_999)),
     };
-    for (heading, shown) in headings.iter().zip(&mut shown) {
-        let line = cost("", heading);
-        if used.saturating_add(line) > budget {
+    for (heading, page_entries) in headings.iter().zip(&mut shown_entries) {
+        let line_cost = cost("", heading);
+        if used_tokens.saturating_add(line_cost) > budget {
             break;
         }
-        used += line;
-        *shown = Some(Vec::new());
+        used_tokens += line_cost;
+        *page_entries = Some(Vec::new());
     }
     // Newest first: the page that changed last shows its entries first.
-    let all_have_lines = shown.iter().all(Option::is_some);
+    let all_have_lines = shown_entries.iter().all(Option::is_some);
     let mut newest: Vec<usize> = (0..pages.len()).filter(|_| all_have_lines).collect();
     newest.sort_by_key(|at| Reverse((pages[*at].entries.last().map(|entry| entry.at), *at)));
     // Once an entry of a page did not fit, none of its older ones is shown.
@@ -345,29 +345,29 @@ pub(super) fn fit(pages: &[PageLines], budget: u32, tokens: &dyn Tokens) -> Fitt
             if is_full[at] {
                 continue;
             }
-            let first = pages[at].standing_for_it();
-            let wanted: Vec<usize> = if is_more {
+            let standing = pages[at].standing_for_it();
+            let candidates: Vec<usize> = if is_more {
                 (0..pages[at].entries.len())
                     .rev()
-                    .filter(|entry| !first.contains(entry))
+                    .filter(|entry| !standing.contains(entry))
                     .collect()
             } else {
-                first.into_iter().rev().collect()
+                standing.into_iter().rev().collect()
             };
-            for entry in wanted {
-                let line = cost("  ", &pages[at].entries[entry].line);
-                if used.saturating_add(line) > budget {
+            for entry in candidates {
+                let line_cost = cost("  ", &pages[at].entries[entry].line);
+                if used_tokens.saturating_add(line_cost) > budget {
                     is_full[at] = true;
                     break;
                 }
-                used += line;
-                if let Some(entries) = &mut shown[at] {
+                used_tokens += line_cost;
+                if let Some(entries) = &mut shown_entries[at] {
                     entries.push(entry);
                 }
             }
         }
     }
-    within(pages, &headings, shown, budget, tokens)
+    within(pages, &headings, shown_entries, budget, tokens)
 }
 
 /// The line of the first page alone, as far as it fits, for when it does not fit together with the last line that
@@ -461,11 +461,11 @@ pub struct PageCounts {
 
 impl PageCounts {
     fn of<'a>(pages: impl IntoIterator<Item = &'a PageLines>) -> Self {
-        let mut standing = Self::default();
+        let mut counts = Self::default();
         for page in pages {
-            standing.add(&page.status);
+            counts.add(&page.status);
         }
-        standing
+        counts
     }
 
     /// Counts `count` pages that need no attention.
@@ -498,17 +498,17 @@ impl PageCounts {
     pub fn in_words(&self) -> String {
         let mut by_status: Vec<_> = self.by_status.iter().collect();
         by_status.sort_by_key(|(status, _)| rank(status));
-        let beyond: usize = by_status.iter().skip(STATUSES).map(|(_, count)| **count).sum();
+        let other_count: usize = by_status.iter().skip(STATUSES).map(|(_, count)| **count).sum();
         let mut words: Vec<_> = by_status
             .into_iter()
             .take(STATUSES)
             .map(|(status, count)| format!("{count} {status}"))
             .collect();
-        let rest = [(beyond, "otherwise"), (self.settled, "ok or superseded")];
+        let rest = [(other_count, "otherwise"), (self.settled, "ok or superseded")];
         words.extend(
             rest.iter()
                 .filter(|(count, _)| *count > 0)
-                .map(|(count, what)| format!("{count} {what}")),
+                .map(|(count, label)| format!("{count} {label}")),
         );
         words.join(", ")
     }
@@ -522,11 +522,11 @@ fn notice_of(pages: &PageCounts, entries: usize) -> String {
     }
 }
 
-fn written(pages: &[PageLines], headings: &[String], shown: &mut [Option<Vec<usize>>]) -> String {
+fn written(pages: &[PageLines], headings: &[String], shown_entries: &mut [Option<Vec<usize>>]) -> String {
     let mut text = String::new();
     let (mut more_pages, mut more_entries) = (PageCounts::default(), 0);
-    for ((page, heading), shown) in pages.iter().zip(headings).zip(shown) {
-        let Some(entries) = shown else {
+    for ((page, heading), page_entries) in pages.iter().zip(headings).zip(shown_entries) {
+        let Some(entries) = page_entries else {
             more_pages.add(&page.status);
             continue;
         };
@@ -553,14 +553,14 @@ fn receipted(fitted: Fitted, pages: &[PageLines], budget: u32, tokens: &dyn Toke
         tokens: total,
         shown,
     } = fitted;
-    let (mut whole, mut omitted) = (Vec::new(), Vec::new());
-    for (page, shown) in pages.iter().zip(&shown) {
+    let (mut shown_names, mut omitted) = (Vec::new(), Vec::new());
+    for (page, page_entries) in pages.iter().zip(&shown) {
         let name = |entry: usize| EntryHandle(page.entries[entry].at).to_string();
-        let all = std::iter::once((page.name(), shown.is_some()));
-        let is_shown = |entry: usize| shown.as_ref().is_some_and(|entries| entries.contains(&entry));
+        let all = std::iter::once((page.name(), page_entries.is_some()));
+        let is_shown = |entry: usize| page_entries.as_ref().is_some_and(|entries| entries.contains(&entry));
         for (name, is_shown) in all.chain((0..page.entries.len()).map(|entry| (name(entry), is_shown(entry)))) {
             if is_shown {
-                whole.push(name);
+                shown_names.push(name);
             } else {
                 let reason = "budget".to_owned();
                 omitted.push(Omitted { name, reason });
@@ -572,7 +572,7 @@ fn receipted(fitted: Fitted, pages: &[PageLines], budget: u32, tokens: &dyn Toke
         share: 100,
         reserved: budget,
         tokens: total,
-        shown: whole,
+        shown: shown_names,
         shortened: Vec::new(),
         omitted,
         folded: Vec::new(),

@@ -114,16 +114,16 @@ impl Remote {
             tenant: None,
             answer_bytes,
         };
-        let asked = remote.authorised(remote.client.get(card_at)).timeout(ANSWERS);
-        let body = remote.body(asked, IfLost::NothingBegan).await?;
+        let http_request = remote.authorised(remote.client.get(card_at)).timeout(ANSWERS);
+        let body = remote.body(http_request, IfLost::NothingBegan).await?;
         let card: AgentCard = read(&body).map_err(|_| {
             invalid(format!(
                 "its card, {CARD}, is not a card of Agent2Agent 1.0; is `url` right?"
             ))
         })?;
-        let spoken = |version: &str| version == "1" || version.starts_with("1.");
+        let is_supported = |version: &str| version == "1" || version.starts_with("1.");
         let interface = card.supported_interfaces.into_iter().find(|interface| {
-            interface.protocol_binding.eq_ignore_ascii_case(BINDING) && spoken(&interface.protocol_version)
+            interface.protocol_binding.eq_ignore_ascii_case(BINDING) && is_supported(&interface.protocol_version)
         });
         let Some(interface) = interface else {
             return Err(invalid(format!(
@@ -171,10 +171,10 @@ impl Remote {
             tenant: self.tenant.clone(),
         };
         // Some agents answer only when they are done, whatever is requested.
-        let answered: SendMessageResponse = self
+        let response: SendMessageResponse = self
             .call(methods::SEND_MESSAGE, &request, time, IfLost::MayHaveBegun)
             .await?;
-        match answered {
+        match response {
             SendMessageResponse::Message(message) => Ok(done(text_of(&message.parts))),
             SendMessageResponse::Task(task) => Ok(progress(task)),
         }
@@ -211,15 +211,15 @@ impl Remote {
         time: Duration,
         lost: IfLost,
     ) -> Result<T, Failed> {
-        let unreadable = |what: &str| Failed::new(lost.unreadable(), format!("its answer to {method} {what}"));
+        let unreadable = |problem: &str| Failed::new(lost.unreadable(), format!("its answer to {method} {problem}"));
         let params = serde_json::to_value(params).map_err(|_| unreadable("was never asked for"))?;
         let request = JsonRpcRequest::new(JsonRpcId::Number(1), method, Some(params));
-        let asked = self
+        let http_request = self
             .authorised(self.client.post(self.url.clone()))
             .header(a2a::SVC_PARAM_VERSION, a2a::VERSION)
             .timeout(time)
             .json(&request);
-        let body = self.body(asked, lost).await?;
+        let body = self.body(http_request, lost).await?;
         let answer: JsonRpcResponse = read(&body).map_err(|_| unreadable("is no JSON-RPC"))?;
         if let Some(error) = answer.error {
             let kind = match error.code {
@@ -329,26 +329,36 @@ impl IfLost {
 }
 
 fn progress(task: Task) -> Progress {
-    let said = task.status.message.as_ref().map(|message| text_of(&message.parts));
-    let words = said.as_deref().map(brief).unwrap_or_default();
-    let failed = |what| Progress::Failed(Failed::new(ModelErrorKind::Failed, because(what, &words)));
+    let status_text = task.status.message.as_ref().map(|message| text_of(&message.parts));
+    let detail = status_text.as_deref().map(brief).unwrap_or_default();
+    let failed = |problem| Progress::Failed(Failed::new(ModelErrorKind::Failed, because(problem, &detail)));
     match task.status.state {
         TaskState::Submitted | TaskState::Working | TaskState::Unspecified => Progress::Working(task.id),
         TaskState::Completed => {
-            let made = task.artifacts.unwrap_or_default();
-            let texts = made.iter().map(|artifact: &Artifact| text_of(&artifact.parts));
+            let artifacts = task.artifacts.unwrap_or_default();
+            let texts = artifacts.iter().map(|artifact: &Artifact| text_of(&artifact.parts));
             // Its final message goes last, where the answer is looked for, unless it has artifacts.
-            let all: Vec<String> = said.into_iter().chain(texts).filter(|text| !text.is_empty()).collect();
+            let all: Vec<String> = status_text
+                .into_iter()
+                .chain(texts)
+                .filter(|text| !text.is_empty())
+                .collect();
             done(all.join("\n\n"))
         }
         TaskState::Failed => failed("it says that it failed"),
         TaskState::Rejected => failed("it rejected the task"),
         TaskState::Canceled => failed("it was cancelled there"),
         TaskState::InputRequired => {
-            let words = said.unwrap_or_default();
-            Progress::Heard(Heard::Asking { task: task.id, words })
+            let question = status_text.unwrap_or_default();
+            Progress::Heard(Heard::Asking {
+                task: task.id,
+                words: question,
+            })
         }
-        TaskState::AuthRequired => Progress::WantsLogin { task: task.id, words },
+        TaskState::AuthRequired => Progress::WantsLogin {
+            task: task.id,
+            words: detail,
+        },
     }
 }
 
@@ -375,15 +385,15 @@ fn text_of(parts: &[Part]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// `what` happened, with the agent's own message if there is one.
-pub(super) fn because(what: &str, words: &str) -> String {
-    match words {
-        "" => what.to_owned(),
-        words => format!("{what}: {words}"),
+/// `problem` happened, with the agent's own message if there is one.
+pub(super) fn because(problem: &str, detail: &str) -> String {
+    match detail {
+        "" => problem.to_owned(),
+        detail => format!("{problem}: {detail}"),
     }
 }
 
 /// The agent's message in one line of bounded length.
-pub(super) fn brief(words: &str) -> String {
-    short_line(words, PROBLEM_CHARS)
+pub(super) fn brief(text: &str) -> String {
+    short_line(text, PROBLEM_CHARS)
 }

@@ -172,15 +172,19 @@ pub(super) async fn converse(
     place: &Place,
 ) -> Result<Said, NotDone> {
     let stage = Arc::new(Mutex::new(Stage::Beginning));
-    let said = talk(program, (task, required), settings, limits, place, &stage).await;
+    let result = talk(program, (task, required), settings, limits, place, &stage).await;
     if place.session.is_none() || *stage.lock() == Stage::Working {
-        return said;
+        return result;
     }
     // It was working before, so it may have had an effect.
-    said.map_err(|NotDone { failed: (_, why), .. }| {
-        let message = format!("it was at work when its driver died, and did not go on with its session: {why}");
-        NotDone::from((ModelErrorKind::Unknown, message))
-    })
+    result.map_err(
+        |NotDone {
+             failed: (_, reason), ..
+         }| {
+            let message = format!("it was at work when its driver died, and did not go on with its session: {reason}");
+            NotDone::from((ModelErrorKind::Unknown, message))
+        },
+    )
 }
 
 async fn talk(
@@ -405,16 +409,16 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
         let hello = connection.send_request(hello).block_task().await?;
         asking.session(&connection, &hello).await
     };
-    let (session, told) = tokio::select! {
+    let (session, task_text) = tokio::select! {
         session = beginning => session?,
         ended = &mut over => return Ok(Asked::Ended(ended, Stage::Beginning)),
         () = tokio::time::sleep(BEGIN) => return Ok(Asked::Ended(Ended::TimedOut, Stage::Beginning)),
     };
     *asking.stage.lock() = Stage::Working;
-    let Some(told) = told else {
+    let Some(task_text) = task_text else {
         return Ok(Asked::Answered(PromptResponse::new(StopReason::EndTurn)));
     };
-    let prompt = vec![ContentBlock::Text(TextContent::new(told))];
+    let prompt = vec![ContentBlock::Text(TextContent::new(task_text))];
     // The answer is parsed here: the library rejects one with an unknown stop reason.
     let prompt = PromptRequest::new(session.clone(), prompt).to_untyped_message()?;
     let mut working = Box::pin(connection.send_request(prompt).block_task());
@@ -434,11 +438,13 @@ async fn ask(connection: ConnectionTo<Agent>, asking: Asking) -> Result<Asked, a
 
 /// Parses its answer to the task.
 fn read_answer(response: Value) -> Asked {
-    let why = response.get("stopReason").and_then(Value::as_str).map(str::to_owned);
-    match (serde_json::from_value(response), why) {
+    let stop_reason = response.get("stopReason").and_then(Value::as_str).map(str::to_owned);
+    match (serde_json::from_value(response), stop_reason) {
         (Ok(response), _) => Asked::Answered(response),
-        (Err(_), Some(why)) if serde_json::from_value::<StopReason>(Value::from(why.as_str())).is_err() => {
-            Asked::Stopped(why)
+        (Err(_), Some(stop_reason))
+            if serde_json::from_value::<StopReason>(Value::from(stop_reason.as_str())).is_err() =>
+        {
+            Asked::Stopped(stop_reason)
         }
         (Err(error), _) => Asked::Failed(agent_client_protocol::Error::parse_error().data(error.to_string())),
     }
@@ -464,10 +470,10 @@ fn stop_or_timeout(time: Duration, stop: &CancellationToken) -> impl Future<Outp
 
 /// Whether a line is a message, as far as that can be seen without parsing it.
 fn is_message(line: &str) -> bool {
-    let says = [r#""method""#, r#""result""#, r#""error""#];
+    let markers = [r#""method""#, r#""result""#, r#""error""#];
     line.trim_start().starts_with('{')
         && line.contains(r#""jsonrpc""#)
-        && says.into_iter().any(|what| line.contains(what))
+        && markers.into_iter().any(|marker| line.contains(marker))
 }
 
 /// Changes the line so that the library can read it: it silently drops what it cannot.
@@ -566,7 +572,7 @@ fn permission(
         Some(kinds) => kinds.iter().all(|kind| grants.contains(kind)),
         None => grants.contains(&AgentGrant::Other),
     };
-    let wanted = if is_granted {
+    let option_kind = if is_granted {
         PermissionOptionKind::AllowOnce
     } else {
         PermissionOptionKind::RejectOnce
@@ -575,7 +581,7 @@ fn permission(
         let title = fields.title.as_deref().unwrap_or("something");
         heard.refused.push(cut(title, 80));
     }
-    let option = request.options.iter().find(|option| option.kind == wanted);
+    let option = request.options.iter().find(|option| option.kind == option_kind);
     match option {
         Some(option) => RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone())),
         None => RequestPermissionOutcome::Cancelled,
@@ -591,11 +597,11 @@ fn not_granted(heard: &Heard) -> String {
 }
 
 /// The failure of a program that stopped, with its own reason.
-fn stopped(why: &str, heard: &Heard) -> Failed {
-    let why: String = why.escape_debug().take(PROBLEM_CHARS).collect();
+fn stopped(reason: &str, heard: &Heard) -> Failed {
+    let reason: String = reason.escape_debug().take(PROBLEM_CHARS).collect();
     (
         ModelErrorKind::Failed,
-        format!("it stopped: {why}{}", not_granted(heard)),
+        format!("it stopped: {reason}{}", not_granted(heard)),
     )
 }
 
@@ -605,13 +611,13 @@ fn answered(response: PromptResponse, heard: Heard) -> Result<Said, NotDone> {
             usage.cached_read_tokens.unwrap_or(0),
             usage.cached_write_tokens.unwrap_or(0),
         );
-        let thought = usage.thought_tokens.unwrap_or(0);
+        let reasoning_tokens = usage.thought_tokens.unwrap_or(0);
         Usage {
             tokens_in: usage.input_tokens.saturating_add(cached).saturating_add(written),
             tokens_cached: cached,
             tokens_cache_written: written,
-            tokens_out: usage.output_tokens.saturating_add(thought),
-            tokens_reasoning: thought,
+            tokens_out: usage.output_tokens.saturating_add(reasoning_tokens),
+            tokens_reasoning: reasoning_tokens,
             micro_usd: heard.micro_usd,
         }
     });

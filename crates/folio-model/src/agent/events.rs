@@ -103,8 +103,8 @@ fn events_in(text: &str) -> Vec<Value> {
         Value::Array(values) => values,
         value => vec![value],
     };
-    if let Ok(whole) = read_unrounded::<Value>(text.trim().as_bytes()) {
-        return each(whole);
+    if let Ok(document) = read_unrounded::<Value>(text.trim().as_bytes()) {
+        return each(document);
     }
     let lines = text
         .lines()
@@ -114,8 +114,8 @@ fn events_in(text: &str) -> Vec<Value> {
         return events;
     }
     // A warning may precede an object over several lines.
-    let begin = text.find("\n{").map_or(0, |at| at + 1);
-    let rest = readable(&text.as_bytes()[begin..]);
+    let start = text.find("\n{").map_or(0, |at| at + 1);
+    let rest = readable(&text.as_bytes()[start..]);
     let mut values = serde_json::Deserializer::from_slice(&rest).into_iter::<Value>();
     values.next().and_then(Result::ok).into_iter().collect()
 }
@@ -125,11 +125,11 @@ impl Heard {
         if event["type"] != "result" {
             return;
         }
-        let said = text_at(event, "/result");
-        if event["is_error"] == true || said.is_none() {
-            self.fail(said.or_else(|| text_at(event, "/subtype")));
+        let result = text_at(event, "/result");
+        if event["is_error"] == true || result.is_none() {
+            self.fail(result.or_else(|| text_at(event, "/subtype")));
         } else {
-            self.text = said;
+            self.text = result;
         }
         let usage = &event["usage"];
         let (cached, written) = (
@@ -206,12 +206,12 @@ impl Heard {
                 }
                 let models = event.pointer("/stats/models").and_then(Value::as_object);
                 for model in models.into_iter().flatten().map(|(_, model)| model) {
-                    let thought = count(model, "/tokens/thoughts");
+                    let reasoning_tokens = count(model, "/tokens/thoughts");
                     self.add(Usage {
                         tokens_in: count(model, "/tokens/prompt"),
                         tokens_cached: count(model, "/tokens/cached"),
-                        tokens_out: count(model, "/tokens/candidates") + thought,
-                        tokens_reasoning: thought,
+                        tokens_out: count(model, "/tokens/candidates") + reasoning_tokens,
+                        tokens_reasoning: reasoning_tokens,
                         ..Usage::default()
                     });
                 }
@@ -235,13 +235,13 @@ impl Heard {
             }
             Some("step_finish") => {
                 let (cached, written) = (count(part, "/tokens/cache/read"), count(part, "/tokens/cache/write"));
-                let thought = count(part, "/tokens/reasoning");
+                let reasoning_tokens = count(part, "/tokens/reasoning");
                 self.add(Usage {
                     tokens_in: count(part, "/tokens/input") + cached + written,
                     tokens_cached: cached,
                     tokens_cache_written: written,
-                    tokens_out: count(part, "/tokens/output") + thought,
-                    tokens_reasoning: thought,
+                    tokens_out: count(part, "/tokens/output") + reasoning_tokens,
+                    tokens_reasoning: reasoning_tokens,
                     micro_usd: micro_usd(part, "/cost"),
                 });
             }
@@ -255,9 +255,9 @@ impl Heard {
         }
     }
 
-    fn fail(&mut self, why: Option<String>) {
-        let why = why.unwrap_or_else(|| "it did not say why".to_owned());
-        self.problem = Some(format!("it failed: {}", cut(&why, PROBLEM_CHARS)));
+    fn fail(&mut self, message: Option<String>) {
+        let message = message.unwrap_or_else(|| "it did not say why".to_owned());
+        self.problem = Some(format!("it failed: {}", cut(&message, PROBLEM_CHARS)));
     }
 
     /// Adds the usage of one step. A step that reports nothing did not cost nothing; a step may report only money.
@@ -265,14 +265,14 @@ impl Heard {
         if more.tokens_in + more.tokens_out == 0 && more.micro_usd.unwrap_or(0) == 0 {
             return;
         }
-        let so_far = self.usage.unwrap_or_default();
+        let current = self.usage.unwrap_or_default();
         self.usage = Some(Usage {
-            tokens_in: so_far.tokens_in + more.tokens_in,
-            tokens_cached: so_far.tokens_cached + more.tokens_cached,
-            tokens_cache_written: so_far.tokens_cache_written + more.tokens_cache_written,
-            tokens_out: so_far.tokens_out + more.tokens_out,
-            tokens_reasoning: so_far.tokens_reasoning + more.tokens_reasoning,
-            micro_usd: match (so_far.micro_usd, more.micro_usd) {
+            tokens_in: current.tokens_in + more.tokens_in,
+            tokens_cached: current.tokens_cached + more.tokens_cached,
+            tokens_cache_written: current.tokens_cache_written + more.tokens_cache_written,
+            tokens_out: current.tokens_out + more.tokens_out,
+            tokens_reasoning: current.tokens_reasoning + more.tokens_reasoning,
+            micro_usd: match (current.micro_usd, more.micro_usd) {
                 (None, None) => None,
                 (before, more) => Some(before.unwrap_or(0) + more.unwrap_or(0)),
             },

@@ -22,9 +22,9 @@ pub fn of(request: &Request) -> String {
             .tool_calls
             .iter()
             .filter_map(|call| call.args["question"].as_str());
-        let said = std::iter::once(message.text.trim_end()).chain(questions);
-        let said: Vec<&str> = said.filter(|said| !said.is_empty()).collect();
-        let _ = write!(text, "{heading}{}\n\n", said.join("\n"));
+        let lines = std::iter::once(message.text.trim_end()).chain(questions);
+        let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+        let _ = write!(text, "{heading}{}\n\n", lines.join("\n"));
     }
     if let Some(schema) = &request.answer_schema {
         let _ = write!(

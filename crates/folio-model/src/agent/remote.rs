@@ -107,7 +107,7 @@ impl Model for RemoteAgent {
                 None => Stage::Beginning,
             },
         };
-        let why = tokio::select! {
+        let reason = tokio::select! {
             biased;
             heard = work.run_task(request, place) => {
                 return Ok(match heard.map_err(|failed| self.error(failed))? {
@@ -133,7 +133,7 @@ impl Model for RemoteAgent {
                 format!("it took longer than {} s and was told to stop", time.as_secs())
             }
         };
-        let failed = work.stopped(why).await;
+        let failed = work.stopped(reason).await;
         Err(self.error(failed))
     }
 
@@ -159,9 +159,11 @@ impl<'r> Answered<'r> {
     /// The question, if it was the last thing that the agent said.
     fn last_of(request: &'r Request) -> Option<Self> {
         let messages = &request.messages;
-        let said = messages.iter().rfind(|said| said.speaker == Speaker::Assistant)?;
-        let call = said.tool_calls.iter().find(|call| call.tool == ASK_PERSON)?;
-        let answer = messages.iter().rfind(|said| said.answers.as_ref() == Some(&call.id))?;
+        let last_message = messages.iter().rfind(|message| message.speaker == Speaker::Assistant)?;
+        let call = last_message.tool_calls.iter().find(|call| call.tool == ASK_PERSON)?;
+        let answer = messages
+            .iter()
+            .rfind(|message| message.answers.as_ref() == Some(&call.id))?;
         Some(Self {
             task: task_of(&call.id)?,
             question: call.args.get("question")?.as_str()?,
@@ -170,22 +172,22 @@ impl<'r> Answered<'r> {
     }
 }
 
-/// The question to a person that `task` asks in `words`. Its id contains the task and the number of the question.
-fn question_of(task: &str, words: &str, request: &Request) -> ToolCall {
+/// The question to a person that `task` asks in `text`. Its id contains the task and the number of the question.
+fn question_of(task: &str, text: &str, request: &Request) -> ToolCall {
     let calls = request.messages.iter().flat_map(|message| &message.tool_calls);
     let before = calls.filter(|call| call.tool == ASK_PERSON).count();
     ToolCall {
         id: format!("{task}/{}", before + 1),
         tool: ASK_PERSON.to_owned(),
-        args: json!({"question": question_in(words)}),
+        args: json!({"question": question_in(text)}),
     }
 }
 
 /// The text of the question for a person.
-fn question_in(words: &str) -> &str {
-    match words.trim() {
+fn question_in(text: &str) -> &str {
+    match text.trim() {
         "" => "It asks for something, and does not say what.",
-        words => words,
+        text => text,
     }
 }
 
@@ -305,8 +307,8 @@ impl Work<'_> {
         };
         let (kept, is_kept) = oneshot::channel();
         let id = task.clone();
-        let told = sessions.send(NewSession { id, kept }).await.is_ok();
-        if told && is_kept.await.is_ok() {
+        let is_sent = sessions.send(NewSession { id, kept }).await.is_ok();
+        if is_sent && is_kept.await.is_ok() {
             return Ok(task);
         }
         Err(Failed::new(ModelErrorKind::Unknown, "nobody waits for it any more"))
@@ -316,11 +318,11 @@ impl Work<'_> {
     async fn poll_until_done(&mut self, task: &str) -> Result<Heard, Failed> {
         let (mut pause, mut odd) = (PAUSE, 0);
         loop {
-            let looked = match self.find_remote().await {
+            let progress = match self.find_remote().await {
                 Ok(remote) => remote.look(task).await,
                 Err(failed) => Err(failed),
             };
-            let wanted = match looked {
+            let retry_after = match progress {
                 Ok(Progress::Working(_)) => {
                     odd = 0;
                     None
@@ -339,44 +341,44 @@ impl Work<'_> {
                     }
                 },
             };
-            tokio::time::sleep(wanted.unwrap_or_default().max(pause)).await;
+            tokio::time::sleep(retry_after.unwrap_or_default().max(pause)).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     }
 
     /// The task can no longer be polled, so its outcome is unknown, and it is cancelled.
     async fn cancel_lost_task(&mut self, task: &str, failed: Failed) -> Failed {
-        let what = format!("it is working on {task}, and its progress cannot be queried");
-        let why = because(&what, &failed.message);
+        let status = format!("it is working on {task}, and its progress cannot be queried");
+        let reason = because(&status, &failed.message);
         let message = match self.cancel_task(task).await {
-            Ok(()) => format!("{why}; it was told to stop"),
-            Err(_) => why,
+            Ok(()) => format!("{reason}; it was told to stop"),
+            Err(_) => reason,
         };
         Failed::new(ModelErrorKind::Unknown, message)
     }
 
     /// It asks something and nobody can answer, so the task is cancelled.
-    async fn unanswered(&mut self, task: &str, words: &str) -> Failed {
+    async fn unanswered(&mut self, task: &str, text: &str) -> Failed {
         let _told = self.cancel_task(task).await;
-        let what = "it asks a question, and nobody is there to answer it";
-        Failed::new(ModelErrorKind::Failed, because(what, &brief(words)))
+        let problem = "it asks a question, and nobody is there to answer it";
+        Failed::new(ModelErrorKind::Failed, because(problem, &brief(text)))
     }
 
     /// Cancels the task; the error says why the agent could not be told.
     async fn cancel_task(&mut self, task: &str) -> Result<(), String> {
         let grace = self.agent.settings.limits().grace;
-        let telling = async { self.find_remote().await?.cancel(task).await };
-        match tokio::time::timeout(grace, telling).await {
-            Ok(told) => told.map_err(|failed| failed.message),
+        let cancelling = async { self.find_remote().await?.cancel(task).await };
+        match tokio::time::timeout(grace, cancelling).await {
+            Ok(result) => result.map_err(|failed| failed.message),
             Err(_) => Err("it does not answer".to_owned()),
         }
     }
 
     /// Cancels the task after the caller has given up, and returns what is known then.
-    async fn stopped(mut self, why: String) -> Failed {
+    async fn stopped(mut self, reason: String) -> Failed {
         let unheard = match &self.stage {
             Stage::Beginning => {
-                let message = format!("{why}, before it was given the task");
+                let message = format!("{reason}, before it was given the task");
                 return Failed::new(ModelErrorKind::Unreached, message);
             }
             Stage::Told => Err("the id that it gave the task is not known".to_owned()),
@@ -386,8 +388,8 @@ impl Work<'_> {
             }
         };
         let message = match unheard {
-            Ok(()) => why,
-            Err(unheard) => format!("{why}, and may still be at work: {unheard}"),
+            Ok(()) => reason,
+            Err(unheard) => format!("{reason}, and may still be at work: {unheard}"),
         };
         Failed::new(ModelErrorKind::Unknown, message)
     }

@@ -82,7 +82,7 @@ fn shown(value: Option<&Value>, from: usize) -> String {
     }
     let text = text_of(value);
     let part: String = text.chars().skip(from).take(SHOWN).collect();
-    let begin = if from > 0 { "…" } else { "" };
+    let prefix = if from > 0 { "…" } else { "" };
     let end = if text.chars().count() > from + SHOWN { "…" } else { "" };
-    format!("{:?}", format!("{begin}{part}{end}"))
+    format!("{:?}", format!("{prefix}{part}{end}"))
 }

@@ -27,7 +27,7 @@ pub(super) async fn read_frames(
             // After the stop reason nothing more follows: however the connection ends, the answer is complete.
             Err(_) if wire == Wire::Chat && answer.stop.is_some() => None,
             // Usage that is reported before the stop reason may be partial.
-            Err(why) => return Err(why.costing(answer.stop.as_ref().and(answer.whole_usage(wire)))),
+            Err(failure) => return Err(failure.costing(answer.stop.as_ref().and(answer.whole_usage(wire)))),
         };
         match &frame {
             Some(frame) => answer.take_in(wire, frame),

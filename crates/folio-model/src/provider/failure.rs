@@ -79,12 +79,12 @@ impl Failures<'_> {
 
     /// An error inside an answer, or instead of one.
     pub(super) fn of_event(self, body: &Value, has_begun: bool) -> ModelError {
-        let what = if has_begun {
+        let problem = if has_begun {
             "it broke off its answer"
         } else {
             "it answered with an error"
         };
-        let error = self.error_from_body(what, None, ModelErrorKind::Unavailable, body);
+        let error = self.error_from_body(problem, None, ModelErrorKind::Unavailable, body);
         match has_begun {
             // This holds even for a rate limit: the pieces that came were generated.
             true => ModelError {
@@ -96,15 +96,15 @@ impl Failures<'_> {
     }
 
     /// The response is not an answer in any known form. Some gateways report errors with status 200.
-    pub(super) fn of_no_answer(self, came: &[u8]) -> ModelError {
-        let body = serde_json::from_slice::<Value>(came);
+    pub(super) fn of_no_answer(self, bytes: &[u8]) -> ModelError {
+        let body = serde_json::from_slice::<Value>(bytes);
         if let Ok(body) = &body
             && is_error(body)
         {
             return self.error_from_body("it answered with an error", None, ModelErrorKind::Malformed, body);
         }
         let url = self.asked();
-        let (kind, what) = match came.trim_ascii() {
+        let (kind, message) = match bytes.trim_ascii() {
             [] => (
                 ModelErrorKind::Malformed,
                 format!("its answer is empty; is {url} the right address?"),
@@ -123,12 +123,12 @@ impl Failures<'_> {
                 ),
             ),
         };
-        self.error(kind, what)
+        self.error(kind, message)
     }
 
-    fn web_page(self, what: &str) -> String {
+    fn web_page(self, problem: &str) -> String {
         let url = self.asked();
-        format!("{what}; is {url} the right address, or is there a proxy in front of it that requires a login?")
+        format!("{problem}; is {url} the right address, or is there a proxy in front of it that requires a login?")
     }
 
     /// The URL that was asked, in a form that may be shown. Addresses with a name and password are refused elsewhere.
@@ -169,13 +169,19 @@ impl Failures<'_> {
     }
 
     /// The error that `body` reports, classified, with what can be done; `otherwise` is its kind if nothing says.
-    fn error_from_body(self, what: &str, status: Option<u16>, otherwise: ModelErrorKind, body: &Value) -> ModelError {
-        let (code, said) = (self.code(body), words_in(body));
+    fn error_from_body(
+        self,
+        summary: &str,
+        status: Option<u16>,
+        otherwise: ModelErrorKind,
+        body: &Value,
+    ) -> ModelError {
+        let (code, message) = (self.code(body), words_in(body));
         let said_status = status_of(body);
         let problem = Problem {
             status: status.or(said_status),
             code: &code,
-            said: &said,
+            said: &message,
             body,
         };
         let kind = problem.kind().unwrap_or(otherwise);
@@ -186,10 +192,10 @@ impl Failures<'_> {
             .into_iter()
             .chain(Some(code.clone()).filter(|code| !code.is_empty()))
             .collect();
-        let words = self.words_for(kind, &said);
+        let detail = self.words_for(kind, &message);
         let advice = self.advice(kind, &problem);
         let codes = in_parentheses(&codes.join(", "));
-        self.error(kind, format!("{what}{codes}{words}{advice}"))
+        self.error(kind, format!("{summary}{codes}{detail}{advice}"))
     }
 
     /// What can be done about it, if the message does not say that already.
@@ -234,23 +240,23 @@ impl Failures<'_> {
     }
 
     /// A provider's message for a failure of that kind.
-    fn words_for(self, kind: ModelErrorKind, said: &str) -> String {
+    fn words_for(self, kind: ModelErrorKind, message: &str) -> String {
         match kind {
             // A message about the key may quote it.
             ModelErrorKind::Unauthorised => String::new(),
-            _ => self.words(said),
+            _ => self.words(message),
         }
     }
 
     /// A provider's message in a form that may be shown: short, on one line, without the key, and empty if it quotes
     /// the request.
-    fn words(self, said: &str) -> String {
+    fn words(self, message: &str) -> String {
         // Done before shortening, so that no part of a key remains at the end.
-        let said = cut(&self.shown(&one_line(said)), WORDS_MAX);
-        if said.is_empty() || self.quotes_the_request(&said) {
+        let message = cut(&self.shown(&one_line(message)), WORDS_MAX);
+        if message.is_empty() || self.quotes_the_request(&message) {
             String::new()
         } else {
-            format!(": {}", said.trim_end_matches('.'))
+            format!(": {}", message.trim_end_matches('.'))
         }
     }
 
@@ -262,10 +268,10 @@ impl Failures<'_> {
         }
     }
 
-    /// Whether `said` repeats a part of the request.
-    fn quotes_the_request(self, said: &str) -> bool {
-        let chars: Vec<char> = said.chars().collect();
-        let asked: Vec<String> = self
+    /// Whether `server_text` repeats a part of the request.
+    fn quotes_the_request(self, server_text: &str) -> bool {
+        let chars: Vec<char> = server_text.chars().collect();
+        let texts: Vec<String> = self
             .request
             .messages
             .iter()
@@ -278,12 +284,12 @@ impl Failures<'_> {
             .collect();
         let has_a_part = chars.windows(COMMON_MAX).any(|part| {
             let part: String = part.iter().collect();
-            asked.iter().any(|text| text.contains(&part))
+            texts.iter().any(|text| text.contains(&part))
         });
         has_a_part
-            || asked
+            || texts
                 .iter()
-                .any(|text| text.chars().count() < COMMON_MAX && text.len() > 3 && said.contains(text.as_str()))
+                .any(|text| text.chars().count() < COMMON_MAX && text.len() > 3 && server_text.contains(text.as_str()))
     }
 }
 
@@ -320,8 +326,8 @@ pub(super) fn is_code(word: &str) -> bool {
 
 fn words_in(body: &Value) -> String {
     let error = error_in(body);
-    let words = error.get("message").or_else(|| error.get("detail")).unwrap_or(error);
-    words.as_str().unwrap_or_default().to_owned()
+    let message = error.get("message").or_else(|| error.get("detail")).unwrap_or(error);
+    message.as_str().unwrap_or_default().to_owned()
 }
 
 fn in_parentheses(code: &str) -> String {
@@ -338,7 +344,7 @@ pub(super) fn is_error(body: &Value) -> bool {
     let body = first_of(body);
     let is_said = match &body["error"] {
         Value::Null | Value::Bool(false) => false,
-        Value::String(words) => !words.is_empty(),
+        Value::String(text) => !text.is_empty(),
         _ => true,
     };
     is_said || body["object"] == "error" || body["type"] == "error"
@@ -367,8 +373,8 @@ impl Problem<'_> {
     }
 
     fn says(&self, words: &[&str]) -> bool {
-        let said = self.said.to_ascii_lowercase();
-        words.iter().any(|word| said.contains(word))
+        let message = self.said.to_ascii_lowercase();
+        words.iter().any(|word| message.contains(word))
     }
 
     fn is_out_of_credit(&self) -> bool {
@@ -449,14 +455,14 @@ impl Problem<'_> {
     }
 }
 
-fn is_too_long(code: &str, said: &str) -> bool {
-    let said = said.to_ascii_lowercase();
+fn is_too_long(code: &str, message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
     code.contains("context_length_exceeded")
         || code.contains("request_too_large")
-        || said.contains("prompt is too long")
-        || said.contains("maximum context length")
-        || said.contains("context window")
-        || said.contains("input token count") && said.contains("exceeds")
+        || message.contains("prompt is too long")
+        || message.contains("maximum context length")
+        || message.contains("context window")
+        || message.contains("input token count") && message.contains("exceeds")
 }
 
 fn is_refusal(code: &str) -> bool {

@@ -84,8 +84,8 @@ impl<'a> Fetched<'a> {
                 return Ok(None);
             };
             self.bytes = self.bytes.saturating_add(chunk.len() as u64);
-            let taken = self.events.take_in(&chunk);
-            let problem = match taken {
+            let result = self.events.take_in(&chunk);
+            let problem = match result {
                 Err(problem) => problem,
                 Ok(()) if self.bytes > ANSWER_BYTES_MAX => format!("its answer has more than {ANSWER_BYTES_MAX} bytes"),
                 Ok(()) => continue,
@@ -148,8 +148,8 @@ impl Events {
                 continue;
             }
             let end = bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-            let held = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
-            if held + end.unwrap_or(bytes.len()) > FRAME_BYTES_MAX {
+            let buffered = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
+            if buffered + end.unwrap_or(bytes.len()) > FRAME_BYTES_MAX {
                 return Err(format!("a piece of its answer has more than {FRAME_BYTES_MAX} bytes"));
             }
             let Some(end) = end else {

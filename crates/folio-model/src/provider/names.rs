@@ -50,9 +50,9 @@ pub(super) fn addressed<'r>(request: &'r Request, target: &Target) -> Cow<'r, Re
         // Among other servers with OpenAI's protocols, some require ids in their own form.
         Wire::Chat | Wire::Responses | Wire::Gemini => return Cow::Borrowed(request),
     };
-    let made = request.messages.iter().flat_map(|message| &message.tool_calls);
-    let sent: Vec<String> = made.clone().map(|call| ids.sent(&call.id)).collect();
-    if made.zip(&sent).all(|(call, sent)| call.id == *sent) {
+    let calls = request.messages.iter().flat_map(|message| &message.tool_calls);
+    let sent: Vec<String> = calls.clone().map(|call| ids.sent(&call.id)).collect();
+    if calls.zip(&sent).all(|(call, sent)| call.id == *sent) {
         return Cow::Borrowed(request);
     }
     let mut request = request.clone();
@@ -95,11 +95,11 @@ impl CallIds {
         }
         // Derived from the id and its number of occurrences, so that the same conversation is always sent in the same
         // form.
-        let made = (0_u32..).map(|times| {
+        let candidates = (0_u32..).map(|times| {
             let hash = Sha256::digest(format!("{times} {id}").as_bytes());
             format!("call_{}", hex(&hash[..8]))
         });
-        let mut free = made.filter(|id| self.taken.insert(id.clone()));
+        let mut free = candidates.filter(|id| self.taken.insert(id.clone()));
         free.next().unwrap_or_default()
     }
 }

@@ -89,7 +89,7 @@ fn is_strict(schema: &Value, all_required: bool, depth: usize) -> bool {
         && ["properties", "$defs", "definitions"]
             .iter()
             .filter_map(|word| map.get(*word).and_then(Value::as_object))
-            .all(|named| named.values().all(below))
+            .all(|children| children.values().all(below))
         && ["anyOf", "oneOf", "allOf"]
             .iter()
             .filter_map(|word| map.get(*word).and_then(Value::as_array))

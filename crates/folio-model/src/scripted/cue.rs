@@ -186,9 +186,9 @@ pub struct Cue {
 impl Cue {
     /// Adds a text to the calls.
     #[must_use]
-    pub fn saying(mut self, said: impl Into<String>) -> Self {
+    pub fn saying(mut self, answer_text: impl Into<String>) -> Self {
         if let Answer::Reply { text, .. } = &mut self.answer {
-            *text = said.into();
+            *text = answer_text.into();
         }
         self
     }

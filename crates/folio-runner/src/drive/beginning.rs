@@ -91,19 +91,19 @@ impl Drive {
             ..self.context.clone()
         };
         context.allowed |= grants::allows_tool(&self.allowed_tools, &model.worker_name());
-        let hands = WorkerContext {
+        let worker_context = WorkerContext {
             run: self.run.id(),
             registry: self.shared.registry.clone(),
             context,
             has_person: self.has_person,
         };
         self.begun.push(Box::pin(async move {
-            let (tells, sessions) = mpsc::channel(1);
+            let (session_sender, sessions) = mpsc::channel(1);
             let id = (ask.node, ask.call);
-            let asking = Box::pin(models::ask(model, all, ask, hands, tells));
-            match sessions::first(id, asking, sessions).await {
+            let ask_future = Box::pin(models::ask(model, all, ask, worker_context, session_sender));
+            match sessions::first(id, ask_future, sessions).await {
                 First::Ended(ended) => Ok(Done::Asked(ended, batch)),
-                First::Session(begun) => Ok(Done::Session(begun, batch)),
+                First::Session(session) => Ok(Done::Session(session, batch)),
             }
         }));
     }
@@ -121,30 +121,30 @@ impl Drive {
     /// Has a compactor put away part of a task's conversation, which is recorded in `batch`.
     pub(super) fn begin_compacting(&mut self, action: CompactAction, batch: u64) {
         let node = action.node;
-        let Some(putting) = self.putting_away(action) else {
+        let Some(compaction) = self.putting_away(action) else {
             return;
         };
         let cancel = self.under_way.begin(node, batch);
         self.begun.push(Box::pin(async move {
-            let put = putting.run_unless_cancelled(cancel).await?;
-            Ok(Done::PutAway(Box::new(put), batch))
+            let result = compaction.run_unless_cancelled(cancel).await?;
+            Ok(Done::PutAway(Box::new(result), batch))
         }));
     }
 
     /// Puts away part of a task's conversation without asking a model, and records what takes its place.
     pub(super) async fn compact(&mut self, action: CompactAction) -> Result<(), RunnerError> {
-        let Some(putting) = self.putting_away(action) else {
+        let Some(compaction) = self.putting_away(action) else {
             return Ok(());
         };
-        let done = Box::pin(putting.run_unless_cancelled(CancellationToken::new())).await?;
-        self.put_away_ended(done).await
+        let result = Box::pin(compaction.run_unless_cancelled(CancellationToken::new())).await?;
+        self.put_away_ended(result).await
     }
 
     /// Records the result of putting away.
-    pub(super) async fn put_away_ended(&mut self, done: CompactionResult) -> Result<(), RunnerError> {
-        let note = done.note(self.shared.workspace.now(), &self.actor());
+    pub(super) async fn put_away_ended(&mut self, result: CompactionResult) -> Result<(), RunnerError> {
+        let note = result.note(self.shared.workspace.now(), &self.actor());
         self.pending_writes.batch.notes.extend(note);
-        let event = done.event(&self.run);
+        let event = result.event(&self.run);
         self.record_any(event).await
     }
 

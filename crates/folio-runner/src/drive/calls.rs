@@ -37,27 +37,27 @@ impl<T> Calls<T> {
     }
 
     /// Takes the calls that have begun. None of them was polled yet.
-    pub(super) fn take_up(&mut self, begun: &mut Vec<Call<T>>) {
-        self.going.extend(begun.drain(..));
+    pub(super) fn take_up(&mut self, new_calls: &mut Vec<Call<T>>) {
+        self.going.extend(new_calls.drain(..));
     }
 
     /// Awaits `work`, and polls the calls while it is pending. Work that is ready at once costs nothing more.
     pub(super) async fn poll_alongside<W>(&mut self, mut work: Pin<&mut impl Future<Output = W>>) -> W {
         poll_fn(|context| {
-            let worked = work.as_mut().poll(context);
-            if worked.is_pending() {
+            let polled = work.as_mut().poll(context);
+            if polled.is_pending() {
                 self.go_on(context);
             }
-            worked
+            polled
         })
         .await
     }
 
     /// Waits for the next call that ends, in the order in which they end; `None` if nothing is under way. If none is
-    /// `wanted` now, ended calls are kept and this waits forever. Cancel safe.
-    pub(super) async fn next(&mut self, wanted: bool) -> Option<T> {
+    /// `is_wanted` now, ended calls are kept and this waits forever. Cancel safe.
+    pub(super) async fn next(&mut self, is_wanted: bool) -> Option<T> {
         poll_fn(|context| {
-            if !wanted {
+            if !is_wanted {
                 self.go_on(context);
                 return Poll::Pending;
             }

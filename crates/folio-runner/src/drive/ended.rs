@@ -35,18 +35,20 @@ impl Drive {
                     None => Arc::new(self.bodies.read(hash).await?),
                 });
             }
-            let ruled = |run: &Run| ruled(run, node, &result);
-            let (ruled, problems) = self.bodies.with_outputs_loaded(&self.run, ruled).await?;
+            let check_rules = |run: &Run| ruled(run, node, &result);
+            let (rule_observations, problems) = self.bodies.with_outputs_loaded(&self.run, check_rules).await?;
             let call = self.run.node(node).filter(|view| view.kind == NodeKind::Call);
             let tool = call.and_then(|view| view.call.split(' ').next());
             let writes = Writes {
                 tool: tool.unwrap_or_default().to_owned(),
                 ..Writes::default()
             };
-            let taken = self.memory.take_in(&self.run, node, writes, ruled, problems);
-            self.pending_writes.batch.writes_memory |= !taken.changes.is_empty();
-            self.pending_writes.batch.changes.extend(taken.changes);
-            self.pending_writes.batch.notes.extend(taken.notes);
+            let intake = self
+                .memory
+                .take_in(&self.run, node, writes, rule_observations, problems);
+            self.pending_writes.batch.writes_memory |= !intake.changes.is_empty();
+            self.pending_writes.batch.changes.extend(intake.changes);
+            self.pending_writes.batch.notes.extend(intake.notes);
         }
         Ok(())
     }

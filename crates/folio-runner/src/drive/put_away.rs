@@ -43,15 +43,15 @@ impl Drive {
 
     /// Notes which of `patched` were archived or erased; returns whether any of these were not known.
     async fn note_archived_entries(&mut self, patched: &[EntryId]) -> Result<bool, RunnerError> {
-        let mut has_found = false;
+        let mut has_new = false;
         for id in patched {
             let is_gone = match self.shared.workspace.entry(Ref::Id(*id)).await {
                 Ok(entry) => entry.fields.status == Status::Archived || entry.fields.erased.is_some(),
                 Err(WorkspaceError::Store(StoreError::NotFound { .. })) => true,
                 Err(error) => return Err(error.into()),
             };
-            has_found |= is_gone && self.archived_entries.insert(*id);
+            has_new |= is_gone && self.archived_entries.insert(*id);
         }
-        Ok(has_found)
+        Ok(has_new)
     }
 }

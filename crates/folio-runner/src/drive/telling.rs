@@ -17,11 +17,11 @@ use crate::pages::RunPages;
 impl Drive {
     /// Reports that a call waits because another run writes the same, or that none waits any more: to whoever watches,
     /// and once to the trace.
-    pub(super) fn report_held_up(&mut self, waits: bool) {
-        if !waits && self.held_up.is_empty() {
+    pub(super) fn report_held_up(&mut self, is_waiting: bool) {
+        if !is_waiting && self.held_up.is_empty() {
             return;
         }
-        let held_up = if waits { self.locks.held_up() } else { None };
+        let held_up = if is_waiting { self.locks.held_up() } else { None };
         let run = self.run.id();
         if let Some(held_up) = &held_up
             && self.held_up.insert(held_up.clone())
@@ -42,16 +42,17 @@ impl Drive {
     pub(super) async fn brief_all(&mut self, nodes: &[NodeId]) -> Result<bool, RunnerError> {
         let shared = Arc::clone(&self.shared);
         // People are handed their task, and read memory themselves.
-        let (handed, nodes): (Vec<_>, Vec<_>) = nodes.iter().copied().partition(|node| self.run.is_for_person(*node));
-        let told = |run: &Run, node, memory, book| Event::Briefed {
+        let (person_nodes, nodes): (Vec<_>, Vec<_>) =
+            nodes.iter().copied().partition(|node| self.run.is_for_person(*node));
+        let make_event = |run: &Run, node, memory, book| Event::Briefed {
             node,
             memory,
             book,
             limits: run.share_of(node),
         };
-        let mut briefed: Vec<Event> = handed
+        let mut briefed: Vec<Event> = person_nodes
             .into_iter()
-            .map(|node| told(&self.run, node, String::new(), None))
+            .map(|node| make_event(&self.run, node, String::new(), None))
             .collect();
         let Some(models) = shared.options.models.as_ref().filter(|_| !nodes.is_empty()) else {
             let is_all = nodes.is_empty();
@@ -80,7 +81,7 @@ impl Drive {
                 .await?;
             let memory = reader.memory(workspace, moment, title, &pages).await?;
             let book = reader.book(workspace, moment).await?;
-            briefed.push(told(&self.run, node, memory, book));
+            briefed.push(make_event(&self.run, node, memory, book));
         }
         for event in briefed {
             self.record(event).await?;

@@ -110,10 +110,11 @@ impl Drive {
                     self.call_off(executor.as_deref(), question);
                 }
                 for outcome in writing.outcomes {
-                    if let Done::Session(begun, batch) = outcome {
-                        let asking = begun.confirm_recorded();
-                        self.begun
-                            .push(Box::pin(async move { Ok(Done::Asked(Box::new(asking.await), batch)) }));
+                    if let Done::Session(session, batch) = outcome {
+                        let ask_future = session.confirm_recorded();
+                        self.begun.push(Box::pin(
+                            async move { Ok(Done::Asked(Box::new(ask_future.await), batch)) },
+                        ));
                     }
                 }
                 Ok(())

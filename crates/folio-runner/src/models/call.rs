@@ -42,21 +42,21 @@ pub(crate) async fn ask(
     model: RunnerModel,
     all: Option<Arc<Places>>,
     action: AskAction,
-    hands: WorkerContext,
+    worker_context: WorkerContext,
     sessions: mpsc::Sender<NewSession>,
 ) -> AskEnded {
     let id = (action.node, action.call);
     let began = Instant::now();
     if let Some(worker) = model.model.worker() {
-        let answer = match (place_of(&model, worker, &action, &hands.context), worker) {
+        let answer = match (place_of(&model, worker, &action, &worker_context.context), worker) {
             (Ok(_), Worker::Tool { name, argument }) => {
-                tool_executor::work(&model, all.as_ref(), (name, argument), action, hands).await
+                tool_executor::work(&model, all.as_ref(), (name, argument), action, worker_context).await
             }
             (Ok(place), _) => {
                 let place = Place {
                     session: action.session.clone(),
                     sessions: Some(sessions),
-                    has_person: hands.has_person,
+                    has_person: worker_context.has_person,
                     ..place
                 };
                 work(&model, all.as_ref(), action, place).await
@@ -70,10 +70,10 @@ pub(crate) async fn ask(
         };
     }
     let (timeout, of_task) = (action.timeout, action.attempt);
-    let cancel = hands.context.cancel;
+    let cancel = worker_context.context.cancel;
     let request = request_of(action);
     let failed_late = |kind, message: String| ModelAnswer::Failed(ModelFailure::new(kind, message));
-    let asking = async {
+    let ask_future = async {
         // The time limit starts with the request, not with waiting for a place: the calls that occupy the places have
         // limits of their own.
         let (place, _others) = match model.place_within(QUIET_WAITED, all.as_ref()).await {
@@ -90,12 +90,12 @@ pub(crate) async fn ask(
             }
         };
         let mut unheard = |_| {};
-        let asked = reply_of(&model.name, model.model.reply(&request, &mut unheard));
-        let answered = tokio::time::timeout(timeout, asked).await;
-        match answered {
-            Ok(answered) => {
-                settle_place(place, &answered);
-                answered.map_or_else(|error| failed(&error, &model), |reply| answer_of(reply, &model))
+        let reply_future = reply_of(&model.name, model.model.reply(&request, &mut unheard));
+        let timed_result = tokio::time::timeout(timeout, reply_future).await;
+        match timed_result {
+            Ok(result) => {
+                settle_place(place, &result);
+                result.map_or_else(|error| failed(&error, &model), |reply| answer_of(reply, &model))
             }
             Err(_) => {
                 let mut message = format!("{} did not answer within {timeout:?}", model.name);
@@ -115,7 +115,7 @@ pub(crate) async fn ask(
     let answer = tokio::select! {
         biased;
         () = cancel.cancelled() => ModelAnswer::Stopped,
-        answer = asking => answer,
+        answer = ask_future => answer,
     };
     AskEnded {
         ask: id,
@@ -127,9 +127,9 @@ pub(crate) async fn ask(
 /// The reply of the model called `name`. A panic counts as a failure and affects nothing else.
 pub(crate) async fn reply_of(
     name: &str,
-    asked: impl Future<Output = Result<Reply, ModelError>>,
+    reply_future: impl Future<Output = Result<Reply, ModelError>>,
 ) -> Result<Reply, ModelError> {
-    catch_panic(asked).await.unwrap_or_else(|message| {
+    catch_panic(reply_future).await.unwrap_or_else(|message| {
         // How far it came is unknown, and a retry is not expected to help.
         Err(ModelError::new(
             name,
@@ -140,8 +140,8 @@ pub(crate) async fn reply_of(
 }
 
 /// Releases the place of a call, and adapts the number of places to the provider's answer.
-pub(crate) fn settle_place(place: places::Place, answered: &Result<Reply, ModelError>) {
-    match answered {
+pub(crate) fn settle_place(place: places::Place, result: &Result<Reply, ModelError>) {
+    match result {
         Ok(_) => place.answered(),
         Err(error) if error.kind == ModelErrorKind::RateLimited => place.turned_away(error.retry_after),
         // Other failures do not say whether it is asked too much.
@@ -157,19 +157,19 @@ fn place_of(
     action: &AskAction,
     context: &ToolContext,
 ) -> Result<Place, ModelFailure> {
-    let not_asked = |what: &str| {
+    let refuse = |cause: &str| {
         let name = model.worker_name();
-        format!("was not asked: it {what}, and this run does not allow it; start the run with --allow-tool {name}")
+        format!("was not asked: it {cause}, and this run does not allow it; start the run with --allow-tool {name}")
     };
     let refusal = match worker {
         _ if action.allowed || context.allowed => None,
         Worker::Program(argv) if context.shell.allows_command(argv) => None,
         Worker::Program(_) => Some(NO_COMMAND.to_owned()),
-        Worker::Remote(_) => Some(not_asked("is on another machine")),
-        Worker::Tool { name, .. } => Some(not_asked(&format!("is the tool {name}"))),
+        Worker::Remote(_) => Some(refuse("is on another machine")),
+        Worker::Tool { name, .. } => Some(refuse(&format!("is the tool {name}"))),
     };
-    if let Some(why) = refusal {
-        let message = format!("{} {why}, or where a person can approve it", model.name);
+    if let Some(reason) = refusal {
+        let message = format!("{} {reason}, or where a person can approve it", model.name);
         return Err(ModelFailure::new(ModelFailureKind::Denied, message));
     }
     let folder = match worker {
@@ -206,14 +206,14 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
         place = model.place(all) => place,
     };
     let mut unheard = |_| {};
-    let mut working = pin!(reply_of(
+    let mut reply_future = pin!(reply_of(
         &model.name,
         model.model.reply_in(&request, &place, &mut unheard)
     ));
     let mut is_late = false;
-    let answered = tokio::select! {
+    let result = tokio::select! {
         biased;
-        answered = &mut working => Some(answered),
+        result = &mut reply_future => Some(result),
         () = stop.cancelled() => None,
         () = tokio::time::sleep(attempt.unwrap_or(Duration::MAX)), if attempt.is_some() => {
             is_late = true;
@@ -221,13 +221,13 @@ async fn work(model: &RunnerModel, all: Option<&Arc<Places>>, action: AskAction,
             None
         }
     };
-    let answer = match answered {
+    let answer = match result {
         Some(Ok(reply)) => answer_of(reply, model),
         // It was told to stop, and did.
         Some(Err(_)) if stop.is_cancelled() => ModelAnswer::Stopped,
         Some(Err(error)) => failed(&error, model),
         // What still runs after the grace period is dropped, which kills it.
-        None => match tokio::time::timeout(GRACE * 2, working).await {
+        None => match tokio::time::timeout(GRACE * 2, reply_future).await {
             // It finished before it was stopped: what it did counts.
             Ok(Ok(reply)) => answer_of(reply, model),
             Ok(Err(_)) | Err(_) if is_late => {
@@ -306,7 +306,7 @@ pub(crate) fn answer_of(reply: Reply, model: &RunnerModel) -> ModelAnswer {
         tool: call.tool,
         args: call.args,
     });
-    let mut said = talk::Reply {
+    let mut recorded = talk::Reply {
         text: reply.text,
         calls: calls.collect(),
         stop: match reply.stop {
@@ -316,9 +316,9 @@ pub(crate) fn answer_of(reply: Reply, model: &RunnerModel) -> ModelAnswer {
         },
     };
     // Done before anything is recorded: every call is made and has its own answer, even if the model repeated an id.
-    said.make_call_ids_unique();
+    recorded.make_call_ids_unique();
     ModelAnswer::Replied {
-        reply: said,
+        reply: recorded,
         used: reply.usage.as_ref().map(|usage| model.spend_of(usage)),
         model: model.name.clone(),
     }

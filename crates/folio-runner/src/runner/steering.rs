@@ -32,10 +32,10 @@ impl Runner {
         run: RunId,
         node: Option<NodeId>,
         by: &Actor,
-        wanted: impl Fn(String) -> Event,
+        make_event: impl Fn(String) -> Event,
     ) -> Result<(), RunnerError> {
         let request = |run: &Run| {
-            let event = wanted(by.to_string());
+            let event = make_event(by.to_string());
             Ok((!has_ended(run, node) && !run.changes_nothing(&event)).then_some(event))
         };
         self.request(run, by, request).await.map(drop)
@@ -50,18 +50,18 @@ impl Runner {
     pub async fn answer(
         &self,
         run: RunId,
-        asked: impl Into<RequestRef>,
+        reference: impl Into<RequestRef>,
         answer: &str,
         by: &Actor,
     ) -> Result<(), RunnerError> {
-        let asked = asked.into();
-        let node = asked.node;
+        let reference = reference.into();
+        let node = reference.node;
         let request = |run: &Run| {
             let questions = run.questions();
-            let Some((_, question)) = questions.iter().find(|(asking, _)| *asking == node) else {
+            let Some((_, question)) = questions.iter().find(|(asked_node, _)| *asked_node == node) else {
                 return Err(no_question(run, node));
             };
-            if !asked.matches_mark(&question.mark()) {
+            if !reference.matches_mark(&question.mark()) {
                 return Err(asked_else(run, node));
             }
             // What follows from the deadline is due, whether or not somebody drives the run (E9.9).
@@ -113,7 +113,7 @@ impl Runner {
         by: &Actor,
     ) -> Result<(u32, PlanDifference), RunnerError> {
         // A plan that a person edited is approved by that person, with everything that the run may do.
-        let who = person(by)?;
+        let human = person(by)?;
         // An edit states the version that it is based on, so it cannot be applied twice.
         let unkeyed = self.without_key();
         let known = self.known();
@@ -134,15 +134,15 @@ impl Runner {
             // A run that nobody has begun yet gets its plan now.
             unkeyed.request(run, by, expand).await?;
         }
-        let edit = |run: &Run| Ok(run.edit_plan(node, text, version, &known, &who)?);
-        let made = match unkeyed.request(run, by, edit).await? {
+        let edit = |run: &Run| Ok(run.edit_plan(node, text, version, &known, &human)?);
+        let recorded = match unkeyed.request(run, by, edit).await? {
             Requested::Recorded(event) => Some(*event),
             Requested::Nothing => None,
             Requested::Ended => return Err(RunnerError::Ended),
         };
         if let Some(Event::PlanEdited {
             version, difference, ..
-        }) = made
+        }) = recorded
         {
             return Ok((version, *difference));
         }
@@ -162,29 +162,29 @@ impl Runner {
     pub async fn approve(
         &self,
         run: RunId,
-        asked: impl Into<RequestRef>,
+        reference: impl Into<RequestRef>,
         always: Option<Always>,
         by: &Actor,
     ) -> Result<(), RunnerError> {
-        let who = person(by)?;
-        let asked = asked.into();
-        let node = asked.node;
-        let yes = |run: &Run| match run.pending_approval_at(node) {
-            Some(waiting) if !asked.matches_mark(&waiting.mark()) => Err(asked_else(run, node)),
+        let human = person(by)?;
+        let reference = reference.into();
+        let node = reference.node;
+        let approval_event = |run: &Run| match run.pending_approval_at(node) {
+            Some(waiting) if !reference.matches_mark(&waiting.mark()) => Err(asked_else(run, node)),
             Some(PendingApproval::Call(_)) => Ok(Some(Event::CallApproved {
                 node,
                 always,
-                by: who.clone(),
+                by: human.clone(),
             })),
             Some(PendingApproval::Plan(version)) => Ok(Some(Event::PlanApproved {
                 node,
                 version,
-                by: who.clone(),
+                by: human.clone(),
             })),
-            Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, YES, &who))),
+            Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, YES, &human))),
             None => Err(no_approval(run, node)),
         };
-        self.request_unless_ended(run, by, yes).await
+        self.request_unless_ended(run, by, approval_event).await
     }
 
     /// Rejects what waits for approval there, the counterpart of [`Runner::approve`]. Durable when this returns.
@@ -195,30 +195,30 @@ impl Runner {
     pub async fn reject(
         &self,
         run: RunId,
-        asked: impl Into<RequestRef>,
+        reference: impl Into<RequestRef>,
         reason: &str,
         by: &Actor,
     ) -> Result<(), RunnerError> {
-        let who = person(by)?;
-        let asked = asked.into();
-        let node = asked.node;
-        let no = |run: &Run| match run.pending_approval_at(node) {
-            Some(waiting) if !asked.matches_mark(&waiting.mark()) => Err(asked_else(run, node)),
+        let human = person(by)?;
+        let reference = reference.into();
+        let node = reference.node;
+        let rejection_event = |run: &Run| match run.pending_approval_at(node) {
+            Some(waiting) if !reference.matches_mark(&waiting.mark()) => Err(asked_else(run, node)),
             Some(PendingApproval::Call(_)) => Ok(Some(Event::CallRejected {
                 node,
                 reason: reason.to_owned(),
-                by: who.clone(),
+                by: human.clone(),
             })),
             Some(PendingApproval::Plan(version)) => Ok(Some(Event::PlanRejected {
                 node,
                 version,
                 reason: reason.to_owned(),
-                by: who.clone(),
+                by: human.clone(),
             })),
-            Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, &no_because(reason), &who))),
+            Some(PendingApproval::Check(_)) => Ok(Some(said_of_check(node, &no_because(reason), &human))),
             None => Err(no_approval(run, node)),
         };
-        self.request_unless_ended(run, by, no).await
+        self.request_unless_ended(run, by, rejection_event).await
     }
 
     /// Changes limits of a run, or of a part of it. `limits` computes the new limits from the run. Durable when this
@@ -234,10 +234,10 @@ impl Runner {
         limits: impl Fn(&Run) -> NewLimits,
         by: &Actor,
     ) -> Result<(), RunnerError> {
-        let who = person(by)?;
+        let human = person(by)?;
         self.shared.workspace.keep_up().await?;
         let now = self.shared.workspace.now();
-        let change = |run: &Run| Ok(Some(run.change_limits(node, limits(run), &who, now)?));
+        let change = |run: &Run| Ok(Some(run.change_limits(node, limits(run), &human, now)?));
         self.request_unless_ended(run, by, change).await
     }
 

@@ -58,12 +58,12 @@ impl Permit {
     }
 }
 
-/// Returns the valid token for which `is_it` holds.
-async fn valid_token(runner: &Runner, is_it: impl Fn(&KeptToken) -> bool) -> Result<KeptToken, Problem> {
+/// Returns the valid token for which `is_match` holds.
+async fn valid_token(runner: &Runner, is_match: impl Fn(&KeptToken) -> bool) -> Result<KeptToken, Problem> {
     let workspace = runner.workspace();
     let tokens = workspace.store().tokens().await?;
     let now = workspace.clock().now();
-    let found = tokens.into_iter().find(|kept| is_it(kept) && kept.is_valid(now));
+    let found = tokens.into_iter().find(|kept| is_match(kept) && kept.is_valid(now));
     found.ok_or_else(|| {
         Problem::new(
             StatusCode::UNAUTHORIZED,
@@ -141,13 +141,16 @@ impl Access {
 
     /// Counts one more request of the token `id` and returns whether it is admitted.
     fn admit_request(&self, id: &str) -> bool {
-        let most = f64::from(self.per_second) * BURST_SECONDS;
+        let max_count = f64::from(self.per_second) * BURST_SECONDS;
         let now = Instant::now();
         // The map never exceeds the number of tokens that were valid here.
         let mut counts = self.counts.lock();
-        let count = counts.entry(id.to_owned()).or_insert(Count { left: most, at: now });
-        let since = now.saturating_duration_since(count.at).as_secs_f64();
-        count.left = (count.left + since * f64::from(self.per_second)).min(most);
+        let count = counts.entry(id.to_owned()).or_insert(Count {
+            left: max_count,
+            at: now,
+        });
+        let elapsed = now.saturating_duration_since(count.at).as_secs_f64();
+        count.left = (count.left + elapsed * f64::from(self.per_second)).min(max_count);
         count.at = now;
         let is_fine = count.left >= 1.0;
         if is_fine {

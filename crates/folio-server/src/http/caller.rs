@@ -63,32 +63,32 @@ impl FromRequestParts<App> for Caller {
             .map_or_else(|| Ok(ThreadKey::main()), |thread| thread_called(thread.clone()))?;
         let mut actor = permit.actor.clone();
         let mut workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
-        let mut over = None;
+        let mut ended_turn = None;
         if let Some(turn) = text_of(&parts.headers, TURN)? {
             let known: Result<TurnRef, _> = turn.parse();
             let known = known.map_err(|error| {
                 let detail = format!("the header Folio-Turn is {turn:?}, which names no turn: {error}");
                 Problem::from(error).saying(detail)
             })?;
-            let (turn, working_in) = turn_of(&workspace, known).await?;
-            over = working_in.filter(|turn| turn.has_ended).map(|turn| turn.handle);
+            let (turn, found_turn) = turn_of(&workspace, known).await?;
+            ended_turn = found_turn.filter(|turn| turn.has_ended).map(|turn| turn.handle);
             actor = actor.in_turn(turn);
             workspace = runner.workspace().asked_by(&actor).in_thread(&thread);
         }
-        let asked = match text_of(&parts.headers, KEY)? {
+        let request_key = match text_of(&parts.headers, KEY)? {
             None => None,
             Some(key) if key.is_empty() || key.len() > KEY_BYTES_MAX => {
                 let detail = format!("the header Idempotency-Key must have 1 to {KEY_BYTES_MAX} bytes");
                 return Err(Problem::invalid("key_invalid", detail));
             }
             Some(key) => {
-                let asking = asking(&parts.method, parts.uri.path(), &actor, permit.token_id());
-                let said = parts.extensions.get::<ContentHash>();
-                Some(asking.under(&key, &[said.map_or(&[][..], |said| &said.0)]))
+                let scope = asking(&parts.method, parts.uri.path(), &actor, permit.token_id());
+                let hash = parts.extensions.get::<ContentHash>();
+                Some(scope.under(&key, &[hash.map_or(&[][..], |hash| &hash.0)]))
             }
         };
-        if let Some(asked) = &asked {
-            workspace = workspace.asked_under(asked.clone());
+        if let Some(request_key) = &request_key {
+            workspace = workspace.asked_under(request_key.clone());
         }
         let if_match = if_match_in(&parts.headers)?;
         Ok(Self {
@@ -96,9 +96,9 @@ impl FromRequestParts<App> for Caller {
             permit,
             actor,
             workspace,
-            asked,
+            asked: request_key,
             if_match,
-            over,
+            over: ended_turn,
             names,
         })
     }
@@ -128,11 +128,11 @@ impl Caller {
     }
 
     /// Refuses `If-Match` where the changed thing has no version, because the condition would seem to hold.
-    pub(crate) fn has_no_version(&self, what: &str) -> Result<(), Problem> {
+    pub(crate) fn has_no_version(&self, subject: &str) -> Result<(), Problem> {
         let IfMatch::Version(version) = self.if_match else {
             return Ok(());
         };
-        let detail = format!("the header If-Match names the version {version}, but {what} have no versions");
+        let detail = format!("the header If-Match names the version {version}, but {subject} have no versions");
         Err(Problem::invalid("if_match_invalid", detail).hint("leave it out"))
     }
 
@@ -171,22 +171,22 @@ impl Caller {
         }
     }
 
-    /// Returns the entry that the path names; a 404 unless it is of one of `kinds`, which the message calls `what`.
-    pub(crate) async fn entry(&self, name: &str, kinds: &[EntryKind], what: &str) -> Result<Entry, Problem> {
-        self.checked(self.named(name)?, kinds, what).await
+    /// Returns the entry that the path names; a 404 unless it is of one of `kinds`, which the message calls `expected`.
+    pub(crate) async fn entry(&self, name: &str, kinds: &[EntryKind], expected: &str) -> Result<Entry, Problem> {
+        self.checked(self.named(name)?, kinds, expected).await
     }
 
     /// The same for an entry that the body names.
-    pub(crate) async fn entry_called(&self, name: &str, kinds: &[EntryKind], what: &str) -> Result<Entry, Problem> {
-        self.checked(name.parse()?, kinds, what).await
+    pub(crate) async fn entry_called(&self, name: &str, kinds: &[EntryKind], expected: &str) -> Result<Entry, Problem> {
+        self.checked(name.parse()?, kinds, expected).await
     }
 
-    async fn checked(&self, entry: EntryRef, kinds: &[EntryKind], what: &str) -> Result<Entry, Problem> {
+    async fn checked(&self, entry: EntryRef, kinds: &[EntryKind], expected: &str) -> Result<Entry, Problem> {
         let entry = self.workspace.entry(entry).await?;
         if kinds.contains(&entry.kind) {
             return Ok(entry);
         }
-        let detail = format!("{} is a {}, not {what}", entry.handle, entry.kind);
+        let detail = format!("{} is a {}, not {expected}", entry.handle, entry.kind);
         Err(Problem::not_found("not_found", detail).hint("it is an entry of a page: /pages/PAGE/entries lists it"))
     }
 
@@ -194,7 +194,7 @@ impl Caller {
     pub(crate) fn keyed_runner(&self) -> Runner {
         match &self.asked {
             None => self.runner.clone(),
-            Some(asked) => self.runner.asked_under(asked.clone()),
+            Some(key) => self.runner.asked_under(key.clone()),
         }
     }
 
@@ -306,8 +306,8 @@ fn if_match_in(headers: &HeaderMap) -> Result<IfMatch, Problem> {
     if text == "*" {
         return Ok(IfMatch::Any);
     }
-    let bare = text.strip_prefix("W/").unwrap_or(&text).trim_matches('"');
-    let version = bare.parse().map(IfMatch::Version);
+    let unquoted = text.strip_prefix("W/").unwrap_or(&text).trim_matches('"');
+    let version = unquoted.parse().map(IfMatch::Version);
     version.map_err(|_| {
         let detail = format!("the header If-Match is {text}, which is not a version");
         Problem::invalid("if_match_invalid", detail).hint("send what ETag returned, for example If-Match: \"3\"")

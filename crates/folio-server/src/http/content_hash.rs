@@ -29,8 +29,8 @@ pub(crate) async fn record_content_hash(request: Request, next: Next) -> Respons
         Ok(body) => body,
         Err(error) => return input::refused(&error, limit).into_response(),
     };
-    let said = hash_content(&parts.headers, parts.uri.query().unwrap_or_default(), &body);
-    parts.extensions.insert(said);
+    let hash = hash_content(&parts.headers, parts.uri.query().unwrap_or_default(), &body);
+    parts.extensions.insert(hash);
     next.run(Request::from_parts(parts, Body::from(body))).await
 }
 

@@ -34,11 +34,11 @@ pub(crate) fn about(
 
 /// The same for an operation that answers with the media type `kind` instead of JSON, or in addition to it.
 pub(crate) fn about_media_type(
-    described: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
+    describe: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
     kind: &'static str,
 ) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {
     move |operation| {
-        let mut operation = described(operation);
+        let mut operation = describe(operation);
         let responses = operation.inner_mut().responses.get_or_insert_with(Default::default);
         let place = responses.responses.entry(StatusCode::Code(200)).or_insert_with(|| {
             ReferenceOr::Item(Response {
@@ -58,11 +58,11 @@ pub(crate) fn about_media_type(
 /// The same for an operation that answers with a stream of events, each of which carries a `T`. OpenAPI 3.1 cannot
 /// describe the items of a stream; they stand under `x-itemSchema`, as OpenAPI 3.2 has them under `itemSchema`.
 pub(crate) fn about_event_stream<T: JsonSchema>(
-    described: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
+    describe: impl Fn(TransformOperation<'_>) -> TransformOperation<'_>,
 ) -> impl Fn(TransformOperation<'_>) -> TransformOperation<'_> {
-    let described = about_media_type(described, EVENTS);
+    let describe = about_media_type(describe, EVENTS);
     move |operation| {
-        let mut operation = described(operation);
+        let mut operation = describe(operation);
         let data = aide::generate::in_context(|context| context.schema.subschema_for::<T>());
         let message = json!({
             "type": "object",
@@ -114,8 +114,9 @@ impl<T: Fields> OperationInput for QueryParams<T> {
         let parameters = parameters_from_schema(context, schema, ParamLocation::Query);
         add_parameters(context, operation, parameters);
         if T::TAKES_CONTEXT {
-            let says = "A value of the context, by its path. Valid JSON is read as JSON, anything else as a text.";
-            let field = json_schema!({"type": "object", "properties": {"context.<path>": {"type": "string", "description": says}}});
+            let description =
+                "A value of the context, by its path. Valid JSON is read as JSON, anything else as a text.";
+            let field = json_schema!({"type": "object", "properties": {"context.<path>": {"type": "string", "description": description}}});
             let parameters = parameters_from_schema(context, field, ParamLocation::Query);
             add_parameters(context, operation, parameters);
         }
@@ -160,12 +161,12 @@ impl<T: JsonSchema, const STATUS: u16> OperationOutput for Answer<T, STATUS> {
 
     fn operation_response(context: &mut GenContext, _operation: &mut Operation) -> Option<Response> {
         let schema = context.schema.subschema_for::<T>();
-        let says = context
+        let description = context
             .resolve_schema(&schema)
             .get("description")
-            .and_then(|says| says.as_str());
+            .and_then(|value| value.as_str());
         Some(Response {
-            description: says.unwrap_or("Success").to_owned(),
+            description: description.unwrap_or("Success").to_owned(),
             content: [("application/json".to_owned(), media(schema))].into_iter().collect(),
             ..Response::default()
         })

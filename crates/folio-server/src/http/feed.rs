@@ -79,9 +79,9 @@ impl Feeds {
         let mut feeds = self.feeds.lock();
         // The space is part of the key, so that nobody is told what happens in another one, even if ids were equal.
         let run = (space.clone(), watch.run().id());
-        let held = feeds.get(&run).and_then(Weak::upgrade);
+        let existing = feeds.get(&run).and_then(Weak::upgrade);
         // A feed that broke off would not help a client that tries again.
-        if let Some(feed) = held.filter(|feed| !feed.state().broke_off()) {
+        if let Some(feed) = existing.filter(|feed| !feed.state().broke_off()) {
             return feed;
         }
         feeds.retain(|_, feed| feed.strong_count() > 0);
@@ -125,28 +125,28 @@ impl Drop for Feed {
 /// Reads the journal to its end, or until the feed is no longer held.
 async fn read(mut watch: Watch, feed: Weak<Feed>) {
     loop {
-        let news = watch.next().await;
+        let next_part = watch.next().await;
         let Some(feed) = feed.upgrade() else {
             return;
         };
-        match news {
+        match next_part {
             Ok(Some(events)) => {
                 let run = watch.run();
-                let words: Vec<_> = events
+                let messages: Vec<_> = events
                     .iter()
                     .map(|(at, event)| FeedMessage::of(event.name(), &EventShape::of(run, *at, event)))
                     .collect();
-                feed.tell(|told| {
-                    told.events.extend(words);
-                    told.head = watch.head();
+                feed.tell(|state| {
+                    state.events.extend(messages);
+                    state.head = watch.head();
                 });
             }
             Ok(None) => {
                 let status = watch.run().result().map(|result| result.status.as_str());
-                return feed.tell(|told| told.last = Some(FeedMessage::of("end", &EndShape { status })));
+                return feed.tell(|state| state.last = Some(FeedMessage::of("end", &EndShape { status })));
             }
             Err(error) => {
-                return feed.tell(|told| told.last = Some(FeedMessage::of("problem", &Problem::from(error))));
+                return feed.tell(|state| state.last = Some(FeedMessage::of("problem", &Problem::from(error))));
             }
         }
     }

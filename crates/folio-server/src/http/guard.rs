@@ -89,9 +89,9 @@ async fn in_time<A: Future<Output = Response>>(
     let body = if body.is_end_stream() {
         body
     } else {
-        let arrived = Arc::clone(&last);
+        let last_arrival = Arc::clone(&last);
         Body::from_stream(body.into_data_stream().inspect(move |_| {
-            *arrived.lock() = Instant::now();
+            *last_arrival.lock() = Instant::now();
         }))
     };
     let mut answer = pin!(answer(Request::from_parts(parts, body)));
@@ -101,11 +101,11 @@ async fn in_time<A: Future<Output = Response>>(
             return response;
         }
         let last = *last.lock();
-        let later = last.min(began + LONG_TIME_MAX) + time;
-        if later <= until {
+        let extended = last.min(began + LONG_TIME_MAX) + time;
+        if extended <= until {
             return too_slow(time).into_response();
         }
-        until = later;
+        until = extended;
     }
 }
 
@@ -140,17 +140,17 @@ fn refusal(method: &Method, uri: &Uri, headers: &HeaderMap, any_host: bool) -> O
         return None;
     }
     let is_own = |origin: &[u8]| {
-        let bare = origin
+        let without_scheme = origin
             .strip_prefix(b"http://")
             .or_else(|| origin.strip_prefix(b"https://").filter(|_| any_host));
-        bare == Some(host.as_bytes())
+        without_scheme == Some(host.as_bytes())
     };
     let is_strange = headers
         .get(header::ORIGIN)
         .is_some_and(|origin| !is_own(origin.as_bytes()));
-    let crosses = text(headers, &HeaderName::from_static("sec-fetch-site"))
+    let is_cross_site = text(headers, &HeaderName::from_static("sec-fetch-site"))
         .is_some_and(|site| !matches!(site, "same-origin" | "none"));
-    (is_strange || crosses).then(|| {
+    (is_strange || is_cross_site).then(|| {
         Problem::new(
             StatusCode::FORBIDDEN,
             "origin_refused",

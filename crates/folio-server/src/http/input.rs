@@ -131,9 +131,9 @@ fn kind_of(headers: &HeaderMap) -> &str {
 }
 
 /// Returns the problem for a body of an unsupported media type.
-pub(crate) fn other_kind(kind: &str, wanted: &str) -> Problem {
+pub(crate) fn other_kind(kind: &str, expected: &str) -> Problem {
     let detail = format!("the media type of the body is {kind:?}, which is not accepted here");
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "body_not_json", detail).hint(format!("send {wanted}"))
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "body_not_json", detail).hint(format!("send {expected}"))
 }
 
 fn read<T: DeserializeOwned + JsonSchema>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
@@ -187,8 +187,8 @@ impl<'de> Visitor<'de> for Once {
 pub(crate) fn read_json<T: DeserializeOwned + JsonSchema>(body: &[u8]) -> Result<T, Problem> {
     let is_list = body.trim_ascii_start().starts_with(b"[");
     if is_list && is_object::<T>() {
-        let whole: Result<IgnoredAny, _> = serde_json::from_slice(&readable(body));
-        whole.map_err(|error| unreadable(&error))?;
+        let parsed: Result<IgnoredAny, _> = serde_json::from_slice(&readable(body));
+        parsed.map_err(|error| unreadable(&error))?;
         return Err(body_invalid("the body is a list, but has to be an object"));
     }
     serde_json::from_slice(&readable(body)).map_err(|error| unreadable(&error))

@@ -180,7 +180,7 @@ async fn of_space(runner: &Runner) -> Result<Registry, StoreError> {
     };
     let runs = store.runs(space, &query).await?;
     for status in Run::STATUSES.into_iter().chain([WAITING]) {
-        let is_so = |row: &&folio::store::RunRow| match status {
+        let has_status = |row: &&folio::store::RunRow| match status {
             Run::RUNNING => row.status == Run::RUNNING && row.driven,
             WAITING => row.status == Run::RUNNING && !row.driven,
             status => row.status == status,
@@ -188,7 +188,7 @@ async fn of_space(runner: &Runner) -> Result<Registry, StoreError> {
         let label = InState {
             status: status.to_owned(),
         };
-        let count = runs.iter().filter(is_so).count() as u64;
+        let count = runs.iter().filter(has_status).count() as u64;
         states.get_or_create(&label).set(whole(count));
     }
     Ok(registry)
@@ -229,27 +229,27 @@ pub(crate) async fn counted(State(metrics): State<Metrics>, request: Request, ne
     let method = method_of(request.method()).to_owned();
     let began = Instant::now();
     let response = next.run(request).await;
-    let asked = Asked {
+    let route_labels = Asked {
         method: method.clone(),
         route: route.clone(),
     };
     metrics
         .seconds
-        .get_or_create(&asked)
+        .get_or_create(&route_labels)
         .observe(began.elapsed().as_secs_f64());
-    let answered = Answered {
+    let response_labels = Answered {
         method,
         route,
         status: response.status().as_u16(),
     };
-    metrics.requests.get_or_create(&answered).inc();
+    metrics.requests.get_or_create(&response_labels).inc();
     response
 }
 
 /// Returns `text`, which is OpenMetrics, or the older text format of Prometheus for a client that accepts only that.
 pub(crate) fn answer(text: String, accept: &str) -> Response {
-    let takes = |kind: &str| accept.split(',').any(|range| range.trim().starts_with(kind));
-    if takes("text/plain") && !takes("application/openmetrics-text") {
+    let accepts = |kind: &str| accept.split(',').any(|range| range.trim().starts_with(kind));
+    if accepts("text/plain") && !accepts("application/openmetrics-text") {
         let kind = "text/plain; version=0.0.4; charset=utf-8";
         return ([(header::CONTENT_TYPE, kind)], older(&text)).into_response();
     }
@@ -261,11 +261,11 @@ pub(crate) fn answer(text: String, accept: &str) -> Response {
 /// and there is no end marker.
 fn older(text: &str) -> String {
     let lines = text.lines().filter(|line| *line != "# EOF");
-    let named = lines.map(|line| match line.strip_suffix(" counter") {
+    let renamed = lines.map(|line| match line.strip_suffix(" counter") {
         Some(name) if name.starts_with("# TYPE ") => format!("{name}_total counter\n"),
         _ => format!("{line}\n"),
     });
-    named.collect()
+    renamed.collect()
 }
 
 #[cfg(test)]

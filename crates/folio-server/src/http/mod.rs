@@ -67,10 +67,10 @@ pub(crate) fn routers(app: App) -> (Router, Router) {
 /// Puts `routes` behind authentication, and these and the public `pages` behind the guard.
 pub(crate) fn guarded(routes: Router, pages: Router, access: Access, metrics: Metrics) -> Router {
     let any_host = access.local.is_none();
-    let counted = middleware::from_fn_with_state(metrics, metrics::counted);
+    let metrics_layer = middleware::from_fn_with_state(metrics, metrics::counted);
     routes
-        .layer(counted.clone())
+        .layer(metrics_layer.clone())
         .layer(middleware::from_fn_with_state(access, access::authorize))
-        .merge(pages.layer(counted))
+        .merge(pages.layer(metrics_layer))
         .layer(middleware::from_fn_with_state(any_host, guard::guard))
 }

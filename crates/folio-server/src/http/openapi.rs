@@ -99,17 +99,19 @@ fn complete(path: &str, method: &str, operation: &mut Value) {
         .split('/')
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
     {
-        let says = NAMES
+        let description = NAMES
             .iter()
             .find(|(known, _)| *known == name)
-            .map_or("", |(_, says)| says);
+            .map_or("", |(_, description)| description);
         let schema = json!({"type": "string", "minLength": 1});
-        parameters.push(json!({"name": name, "in": "path", "required": true, "description": says, "schema": schema}));
-    }
-    let mut header = |name: &str, says: &str| {
-        let schema = json!({"type": "string", "minLength": 1, "maxLength": 255});
         parameters
-            .push(json!({"name": name, "in": "header", "required": false, "description": says, "schema": schema}));
+            .push(json!({"name": name, "in": "path", "required": true, "description": description, "schema": schema}));
+    }
+    let mut header = |name: &str, description: &str| {
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": 255});
+        parameters.push(
+            json!({"name": name, "in": "header", "required": false, "description": description, "schema": schema}),
+        );
     };
     let is_below_space = path.contains("{space}");
     if is_below_space {

@@ -71,19 +71,22 @@ static KNOWN: LazyLock<Mutex<HashMap<TypeId, Arc<[Field]>>>> = LazyLock::new(Mut
 
 fn fields_of<T: Fields>() -> Arc<[Field]> {
     let mut known = KNOWN.lock();
-    let made = known.entry(TypeId::of::<T>()).or_insert_with(|| {
+    let fields = known.entry(TypeId::of::<T>()).or_insert_with(|| {
         let inline = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
         let schema = SchemaGenerator::new(inline).into_root_schema_for::<T>();
         let properties = schema.get("properties").and_then(Value::as_object);
         let field = |(name, schema): (&String, &Value)| field_of(name, schema);
         properties.into_iter().flatten().map(field).collect()
     });
-    Arc::clone(made)
+    Arc::clone(fields)
 }
 
 fn field_of(name: &str, schema: &Value) -> Field {
     // An optional field is described as "this or null".
-    let inner = schema["anyOf"].as_array().and_then(|any| any.first()).unwrap_or(schema);
+    let inner = schema["anyOf"]
+        .as_array()
+        .and_then(|variants| variants.first())
+        .unwrap_or(schema);
     let kind = match &inner["type"] {
         Value::Array(types) => types.first().and_then(Value::as_str),
         kind => kind.as_str(),
@@ -123,7 +126,7 @@ fn values_in(text: &str) -> Vec<String> {
 
 fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
     let known = fields_of::<T>();
-    let mut said = Map::new();
+    let mut fields = Map::new();
     let mut context = Map::new();
     for (name, text) in pairs {
         if let Some(path) = name.strip_prefix("context.").filter(|_| T::TAKES_CONTEXT) {
@@ -144,21 +147,21 @@ fn read<T: Fields>(pairs: Vec<(String, String)>) -> Result<T, Problem> {
             if values.is_empty() {
                 return Err(nothing_in(&name, &text));
             }
-            let place = said.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+            let place = fields.entry(name).or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(list) = place {
                 list.extend(values.into_iter().map(Value::String));
             }
-        } else if said.contains_key(&name) {
+        } else if fields.contains_key(&name) {
             return Err(more_than_once(&name));
         } else {
             let value = field.read(&text)?;
-            said.insert(name, value);
+            fields.insert(name, value);
         }
     }
     if T::TAKES_CONTEXT {
-        said.insert("context".to_owned(), Value::Object(context));
+        fields.insert("context".to_owned(), Value::Object(context));
     }
-    serde_json::from_value(Value::Object(said)).map_err(|error| {
+    serde_json::from_value(Value::Object(fields)).map_err(|error| {
         let detail = format!("the query cannot be read: {error}");
         Problem::invalid("query_invalid", detail)
     })
@@ -169,11 +172,11 @@ fn more_than_once(name: &str) -> Problem {
     Problem::invalid("query_invalid", detail)
 }
 
-/// Refuses more than one of the fields `said`: they exclude one another, and only one would be used.
-pub(crate) fn check_exclusive(said: &[(&str, bool)]) -> Result<(), Problem> {
-    let names: Vec<String> = said
+/// Refuses more than one of the fields `fields`: they exclude one another, and only one would be used.
+pub(crate) fn check_exclusive(fields: &[(&str, bool)]) -> Result<(), Problem> {
+    let names: Vec<String> = fields
         .iter()
-        .filter(|(_, is_there)| *is_there)
+        .filter(|(_, is_given)| *is_given)
         .map(|(name, _)| format!("`{name}`"))
         .collect();
     match names.as_slice() {
@@ -212,14 +215,14 @@ impl Field {
                 _ => None,
             },
         };
-        let fits = |value: &Value| {
+        let is_in_range = |value: &Value| {
             let number = value.as_f64();
             number.is_none_or(|number| {
                 self.least.is_none_or(|least| number >= least) && self.most.is_none_or(|most| number <= most)
             })
         };
         value
-            .filter(fits)
+            .filter(is_in_range)
             .ok_or_else(|| wrong(&self.name, text, &self.wanted()))
     }
 
@@ -254,10 +257,10 @@ fn nothing_in(name: &str, value: &str) -> Problem {
 }
 
 /// Returns the problem for a field `name` with an invalid `value`.
-pub(crate) fn wrong(name: &str, value: &str, wanted: &str) -> Problem {
+pub(crate) fn wrong(name: &str, value: &str, expected: &str) -> Problem {
     Problem::invalid(
         "query_invalid",
-        format!("the query field {name:?} is {value:?}, which is not {wanted}"),
+        format!("the query field {name:?} is {value:?}, which is not {expected}"),
     )
 }
 

@@ -97,11 +97,11 @@ impl Follow {
                 return None;
             }
             let stopping = self.stopping.clone();
-            let news = tokio::select! {
-                news = self.read() => news,
+            let result = tokio::select! {
+                result = self.read() => result,
                 () = wait_until_stopping(stopping) => return None,
             };
-            if let Err(problem) = news {
+            if let Err(problem) = result {
                 self.is_over = true;
                 return Some(Message::default().event("problem").json_data(problem));
             }

@@ -110,13 +110,13 @@ impl Follow {
             }
             // From here on, anything new signals again.
             self.news.borrow_and_update();
-            let there = self.feed.state().events.len() as u64;
-            if there > self.looked {
+            let event_count = self.feed.state().events.len() as u64;
+            if event_count > self.looked {
                 if let Err(problem) = self.permit.check_still_valid().await {
                     self.stage = Stage::Over;
                     return Message::default().event("problem").json_data(problem).ok();
                 }
-                self.looked = there;
+                self.looked = event_count;
             }
             if let Some(message) = self.told() {
                 return Some(message);
@@ -131,13 +131,13 @@ impl Follow {
 
     /// Returns the next message from what has been read, if there is one.
     fn told(&mut self) -> Option<Message> {
-        let told = self.feed.state();
+        let state = self.feed.state();
         if self.stage == Stage::Begins {
-            if !told.reaches(self.head) {
+            if !state.reaches(self.head) {
                 return None;
             }
             self.stage = Stage::GoesOn;
-            if told.lacks(self.after) {
+            if state.lacks(self.after) {
                 let reason = format!("the run has no event {}; all its events follow", self.after);
                 self.after = 0;
                 let gap = GapShape { reason, head: None };
@@ -145,19 +145,19 @@ impl Follow {
             }
         }
         let index = usize::try_from(self.after).unwrap_or(usize::MAX);
-        if let Some(words) = told.events.get(index) {
+        if let Some(feed_message) = state.events.get(index) {
             if self.after >= self.looked {
                 return None;
             }
             self.after += 1;
-            return Some(message(words).id(self.after.to_string()));
+            return Some(message(feed_message).id(self.after.to_string()));
         }
-        let last = told.last.as_ref()?;
+        let last = state.last.as_ref()?;
         self.stage = Stage::Over;
         Some(message(last))
     }
 }
 
-fn message(words: &FeedMessage) -> Message {
-    Message::default().event(words.name).data(&*words.data)
+fn message(feed_message: &FeedMessage) -> Message {
+    Message::default().event(feed_message.name).data(&*feed_message.data)
 }

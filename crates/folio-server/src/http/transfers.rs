@@ -88,23 +88,23 @@ fn with_stall_timeout(body: Body, standstill: Duration) -> Body {
     }))
 }
 
-/// Does `work`, named `what`, on a thread of its own and releases `place` afterwards.
+/// Does `work`, named `name`, on a thread of its own and releases `place` afterwards.
 ///
 /// # Errors
 ///
 /// A 503 if the system cannot start a thread.
 pub(crate) fn run_on_thread<Work: Future<Output = ()>>(
-    what: &str,
+    name: &str,
     place: OwnedSemaphorePermit,
     work: impl FnOnce() -> Work + Send + 'static,
 ) -> Result<(), Problem> {
     let runtime = Handle::current();
-    let begun = thread::Builder::new().name(format!("folio-{what}")).spawn(move || {
+    let spawned = thread::Builder::new().name(format!("folio-{name}")).spawn(move || {
         runtime.block_on(work());
         drop(place);
     });
-    begun.map(drop).map_err(|error| {
-        let detail = format!("the system could not start a thread for the {what}: {error}");
+    spawned.map(drop).map_err(|error| {
+        let detail = format!("the system could not start a thread for the {name}: {error}");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "transfers_busy", detail)
     })
 }

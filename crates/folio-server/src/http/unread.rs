@@ -51,20 +51,20 @@ pub(crate) async fn record_unreadable_change(State(app): State<App>, request: Re
 /// Returns the component and the operation of a request that would change memory.
 fn wanted(method: &Method, path: &str) -> Option<(&'static str, String)> {
     let path = path.strip_prefix("/v1/spaces/{space}/")?;
-    let told = |component, operation: &str| Some((component, operation.to_owned()));
+    let pair = |component, operation: &str| Some((component, operation.to_owned()));
     match (method.as_str(), path) {
-        ("POST", "observations") => told("scratch_page", "add_observation"),
-        ("PATCH", "observations/{observation}") => told("scratch_page", "update_observation"),
-        ("POST", "threads/{thread}/scratchbook/items") => told("scratchbook", "add_item"),
-        ("PATCH", "threads/{thread}/scratchbook/items/{item}") => told("scratchbook", "update_item"),
-        ("POST", "pages") => told("page", "add_page"),
-        ("POST", "pages/{page}/entries") => told("page", "append"),
-        ("POST", "turns") => told("turn", "begin_turn"),
-        ("POST", "turns/{turn}/end") => told("turn", "end_turn"),
-        ("POST", "tool-responses") => told("scratch_page", "ingest"),
-        ("POST", "threads/{thread}/history") => told("history", "offload"),
-        ("POST", "threads/{thread}/evict") => told("memory", "evict"),
-        ("POST", "forget") => told("memory", "forget"),
+        ("POST", "observations") => pair("scratch_page", "add_observation"),
+        ("PATCH", "observations/{observation}") => pair("scratch_page", "update_observation"),
+        ("POST", "threads/{thread}/scratchbook/items") => pair("scratchbook", "add_item"),
+        ("PATCH", "threads/{thread}/scratchbook/items/{item}") => pair("scratchbook", "update_item"),
+        ("POST", "pages") => pair("page", "add_page"),
+        ("POST", "pages/{page}/entries") => pair("page", "append"),
+        ("POST", "turns") => pair("turn", "begin_turn"),
+        ("POST", "turns/{turn}/end") => pair("turn", "end_turn"),
+        ("POST", "tool-responses") => pair("scratch_page", "ingest"),
+        ("POST", "threads/{thread}/history") => pair("history", "offload"),
+        ("POST", "threads/{thread}/evict") => pair("memory", "evict"),
+        ("POST", "forget") => pair("memory", "forget"),
         ("POST", path) => {
             let verb = path.strip_prefix("observations/{observation}/")?;
             Some(("scratch_page", format!("{verb}_observation")))

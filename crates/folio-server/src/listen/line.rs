@@ -20,8 +20,8 @@ pub(super) const STANDSTILL_MAX: Duration = Duration::from_secs(30);
 pub(super) struct Flag(Arc<AtomicBool>);
 
 impl Flag {
-    pub(super) fn set(&self, is_so: bool) {
-        self.0.store(is_so, Ordering::Relaxed);
+    pub(super) fn set(&self, value: bool) {
+        self.0.store(value, Ordering::Relaxed);
     }
 
     pub(super) fn is_set(&self) -> bool {
@@ -58,8 +58,8 @@ impl Line {
             self.standstill = None;
             return written;
         }
-        let waits = self.standstill.get_or_insert_with(|| Box::pin(sleep(STANDSTILL_MAX)));
-        ready!(waits.as_mut().poll(cx));
+        let timer = self.standstill.get_or_insert_with(|| Box::pin(sleep(STANDSTILL_MAX)));
+        ready!(timer.as_mut().poll(cx));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 

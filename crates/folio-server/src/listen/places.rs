@@ -55,9 +55,9 @@ impl Taken {
 }
 
 impl Places {
-    pub(super) fn of(most: usize) -> Self {
+    pub(super) fn of(limit: usize) -> Self {
         Self {
-            most: most.max(1),
+            most: limit.max(1),
             taken: Arc::default(),
             freed: Arc::default(),
         }
@@ -80,16 +80,16 @@ impl Places {
     }
 
     fn take_now(&self) -> Option<Place> {
-        let mut taken = self.taken();
-        if taken.open.len() >= self.most {
-            let (_, longest) = taken.idle.pop_first()?;
-            if let Some((end, _)) = taken.open.get(&longest) {
+        let mut state = self.taken();
+        if state.open.len() >= self.most {
+            let (_, longest) = state.idle.pop_first()?;
+            if let Some((end, _)) = state.open.get(&longest) {
                 end.notify_one();
             }
         }
-        let (id, end) = (taken.next(), Arc::new(Notify::new()));
-        taken.open.insert(id, (Arc::clone(&end), None));
-        taken.rests(id);
+        let (id, end) = (state.next(), Arc::new(Notify::new()));
+        state.open.insert(id, (Arc::clone(&end), None));
+        state.rests(id);
         Some(Place {
             id,
             end,
@@ -115,8 +115,8 @@ impl Place {
 
     /// Returns whether the connection is idle.
     pub(super) fn is_idle(&self) -> bool {
-        let taken = self.places.taken();
-        taken.open.get(&self.id).is_some_and(|(_, since)| since.is_some())
+        let state = self.places.taken();
+        state.open.get(&self.id).is_some_and(|(_, since)| since.is_some())
     }
 
     /// Marks the connection as busy until the result is dropped.
@@ -131,10 +131,10 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
-        taken.works(self.id);
-        taken.open.remove(&self.id);
-        drop(taken);
+        let mut state = self.places.taken();
+        state.works(self.id);
+        state.open.remove(&self.id);
+        drop(state);
         self.places.freed.notify_one();
     }
 }

@@ -56,7 +56,7 @@ impl Reply {
         match self {
             Self::Answer(answer) => answer.sent(tokens).into(),
             Self::Begun(task) => CallToolResponse::Task(*task),
-            Self::Asks(forms) => CallToolResponse::InputRequired(*forms),
+            Self::Asks(request) => CallToolResponse::InputRequired(*request),
         }
     }
 }
@@ -82,10 +82,10 @@ impl Answer {
         }
     }
 
-    /// Sets the items: `whole`, in the shape that programs get on every surface, if that stays within the limit,
+    /// Sets the items: `full`, in the shape that programs get on every surface, if that stays within the limit,
     /// otherwise `brief`, marked as such.
-    pub(super) fn put_items(&mut self, whole: Vec<Value>, brief: Vec<Value>, tokens: &Counter) {
-        self.structured["items"] = Value::Array(whole);
+    pub(super) fn put_items(&mut self, full: Vec<Value>, brief: Vec<Value>, tokens: &Counter) {
+        self.structured["items"] = Value::Array(full);
         if self.excess(tokens) > 0 {
             self.structured["items"] = Value::Array(brief);
             self.structured["brief"] = true.into();
@@ -97,12 +97,12 @@ impl Answer {
     /// and numbers at about twice their tokens.
     pub(super) fn excess(&self, tokens: &Counter) -> u32 {
         let structured = self.structured.to_string();
-        let beyond = |tokens: &Counter| {
-            let both = tokens.count(&self.text).saturating_add(tokens.count(&structured));
-            both.saturating_sub(self.limit)
+        let overrun = |tokens: &Counter| {
+            let total = tokens.count(&self.text).saturating_add(tokens.count(&structured));
+            total.saturating_sub(self.limit)
         };
-        match (beyond(tokens), tokens) {
-            (1.., Counter::Estimated(_)) => beyond(&AS_MANY),
+        match (overrun(tokens), tokens) {
+            (1.., Counter::Estimated(_)) => overrun(&AS_MANY),
             (excess, _) => excess,
         }
     }
@@ -119,8 +119,8 @@ impl Answer {
                 break;
             };
             let has_gone = take_much(fields, field, tokens);
-            let within = fields.get_mut(WITHIN).and_then(Value::as_object_mut);
-            if has_gone || within.is_some_and(|fields| take_much(fields, field, tokens)) {
+            let inner = fields.get_mut(WITHIN).and_then(Value::as_object_mut);
+            if has_gone || inner.is_some_and(|fields| take_much(fields, field, tokens)) {
                 left_out.push(field);
                 fields.insert(LEFT_OUT.to_owned(), json!(left_out));
             }
@@ -133,16 +133,16 @@ impl Answer {
 
 /// Removes `field` if it is long, and returns whether it did.
 fn take_much(fields: &mut Map<String, Value>, field: &str, tokens: &Counter) -> bool {
-    let is_much = |value: &Value| tokens.count(&value.to_string()) > MUCH;
-    fields.get(field).is_some_and(is_much) && fields.remove(field).is_some()
+    let is_large = |value: &Value| tokens.count(&value.to_string()) > MUCH;
+    fields.get(field).is_some_and(is_large) && fields.remove(field).is_some()
 }
 
 /// Returns the beginning of `text` that costs at most `room` tokens: whole characters, and whole lines where that is
 /// not much less. It has at least one character, so that reading on part by part comes to an end.
 pub(super) fn beginning<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
     // Few texts have more than eight bytes a token.
-    let most = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(8);
-    let (mut fits, mut end) = (0, text.floor_char_boundary(most));
+    let max_bytes = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(8);
+    let (mut fits, mut end) = (0, text.floor_char_boundary(max_bytes));
     if tokens.count(&text[..end]) <= room {
         fits = end;
     }

@@ -31,11 +31,11 @@ const ANSWER: &str = "answer";
 
 /// Returns whether the client shows forms to a person.
 pub(super) fn shows_forms(client: Option<&ClientCapabilities>) -> bool {
-    let Some(forms) = client.and_then(|client| client.elicitation.as_ref()) else {
+    let Some(elicitation) = client.and_then(|client| client.elicitation.as_ref()) else {
         return false;
     };
     // A client that declares neither supports forms: that was the original meaning of the capability.
-    forms.form.is_some() || forms.url.is_none()
+    elicitation.form.is_some() || elicitation.url.is_none()
 }
 
 /// Returns whether the server may send requests to the client while a request waits, and not only with its answer.
@@ -46,9 +46,9 @@ pub(super) fn has_session(context: &RequestContext<RoleServer>) -> bool {
 
 /// Returns the open questions of `run`, each under a name of its own, without those that were `put_off`.
 pub(super) fn forms(run: &Run, put_off: &[String]) -> BTreeMap<String, ElicitRequestParams> {
-    let named =
+    let to_form =
         |(node, question): (NodeId, &Question)| (asked(node, question).to_string(), form_of(run, node, question));
-    let open = run.questions().into_iter().map(named);
+    let open = run.questions().into_iter().map(to_form);
     open.filter(|(name, _)| !put_off.contains(name)).take(FORMS).collect()
 }
 
@@ -171,7 +171,7 @@ impl Mcp {
         // Sent before the task is spawned, so that it belongs to the request that waits.
         let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
         let sent = peer.send_cancellable_request(request, PeerRequestOptions::no_options());
-        let mut shown = sent.await.ok()?;
+        let mut request_handle = sent.await.ok()?;
         // A server without the resources that the conversation follows: those must be dropped with the conversation.
         let (server, caller) = (self.another(), caller.clone());
         Some(tokio::spawn(async move {
@@ -184,17 +184,17 @@ impl Mcp {
                     if !is_open(watch.run(), &name) {
                         return;
                     }
-                    goes_on = watch.next().await.map(|news| news.is_some());
+                    goes_on = watch.next().await.map(|events| events.is_some());
                 }
                 if goes_on.is_err() {
                     std::future::pending::<()>().await;
                 }
             };
             let response = tokio::select! {
-                response = &mut shown.rx => response,
+                response = &mut request_handle.rx => response,
                 () = is_over => {
                     // If the cancellation is not delivered, an answer finds no open question.
-                    let _unheard = shown.cancel(Some("it was answered elsewhere".to_owned())).await;
+                    let _unheard = request_handle.cancel(Some("it was answered elsewhere".to_owned())).await;
                     return Ok(());
                 }
             };
@@ -217,20 +217,20 @@ impl Mcp {
     ) -> Result<Vec<String>, Problem> {
         let runner = &self.shared.runner;
         let loaded = runner.load(run).await?;
-        let mut put_off = Vec::new();
+        let mut postponed = Vec::new();
         for (node, question) in loaded.questions() {
-            let asked = asked(node, question);
-            let name = asked.to_string();
+            let reference = asked(node, question);
+            let name = reference.to_string();
             let Some(response) = responses.get(&name) else { continue };
             let Some(answer) = filled_in(response) else {
-                put_off.push(name);
+                postponed.push(name);
                 continue;
             };
-            match runner.answer(run, asked, answer, &caller.actor).await {
+            match runner.answer(run, reference, answer, &caller.actor).await {
                 Ok(()) | Err(RunnerError::NoQuestion { .. } | RunnerError::AskedElse { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(put_off)
+        Ok(postponed)
     }
 }

@@ -14,17 +14,17 @@ const LOOKED_AT: u32 = 1_000;
 /// cannot be completed. If the connection `is_bound` to a thread, a prompt's `thread` completes to that one only.
 pub(super) async fn values(
     caller: &Caller,
-    asked: &CompleteRequestParams,
+    request: &CompleteRequestParams,
     is_bound: bool,
 ) -> Result<CompletionInfo, Problem> {
-    let what = match (&asked.r#ref, asked.argument.name.as_str()) {
+    let subject = match (&request.r#ref, request.argument.name.as_str()) {
         (Reference::Prompt(prompt), "thread") if prompts::is_there(&prompt.name) => "thread",
         (Reference::Resource(template), argument) => resources::completes(&template.uri, argument).unwrap_or_default(),
         _ => "",
     };
     let workspace = &caller.workspace;
-    let is_prompt = matches!(asked.r#ref, Reference::Prompt(_));
-    let all: Vec<String> = match what {
+    let is_prompt = matches!(request.r#ref, Reference::Prompt(_));
+    let all: Vec<String> = match subject {
         "thread" if is_bound && is_prompt => vec![caller.thread.0.clone()],
         "thread" => {
             let books = PageQuery {
@@ -58,10 +58,10 @@ pub(super) async fn values(
         }
         _ => Vec::new(),
     };
-    let begun = &asked.argument.value;
-    let mut fitting: Vec<String> = all.into_iter().filter(|value| value.starts_with(begun)).collect();
-    let total = fitting.len();
-    fitting.truncate(CompletionInfo::MAX_VALUES);
-    let goes_on = fitting.len() < total;
-    Ok(CompletionInfo::with_pagination(fitting, u32::try_from(total).ok(), goes_on).unwrap_or_default())
+    let prefix = &request.argument.value;
+    let mut matching: Vec<String> = all.into_iter().filter(|value| value.starts_with(prefix)).collect();
+    let total = matching.len();
+    matching.truncate(CompletionInfo::MAX_VALUES);
+    let has_more = matching.len() < total;
+    Ok(CompletionInfo::with_pagination(matching, u32::try_from(total).ok(), has_more).unwrap_or_default())
 }

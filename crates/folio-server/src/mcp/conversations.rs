@@ -74,10 +74,10 @@ impl Conversations {
         }
     }
 
-    /// Returns whether `who` opened the session `id`, or nobody did.
-    fn is_of(&self, id: &str, who: Option<&str>) -> bool {
+    /// Returns whether `token_id` opened the session `id`, or nobody did.
+    fn is_of(&self, id: &str, token_id: Option<&str>) -> bool {
         let owners = self.owners.lock();
-        owners.get(id).is_none_or(|owner| owner.token.as_deref() == who)
+        owners.get(id).is_none_or(|owner| owner.token.as_deref() == token_id)
     }
 
     /// Records the request in the session that `headers` name, if they name one.
@@ -102,12 +102,12 @@ impl Conversations {
         }))
     }
 
-    /// Records that `who` opened the session `id`, and forgets the sessions that have ended.
-    async fn opened(&self, id: &str, who: Owner) {
+    /// Records that `owner` opened the session `id`, and forgets the sessions that have ended.
+    async fn opened(&self, id: &str, owner: Owner) {
         let open = self.sessions.sessions.read().await;
         let mut owners = self.owners.lock();
         owners.retain(|id, _| open.contains_key(id.as_str()));
-        owners.insert(id.to_owned(), who);
+        owners.insert(id.to_owned(), owner);
     }
 
     /// Checks that `space` may open another session.
@@ -136,13 +136,13 @@ impl Conversations {
 /// Refuses to begin a session when the limit or the share of the space is reached. Requests that belong to a session, or need none, pass.
 pub(super) async fn limit_sessions(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let has_none = !headers.contains_key(SESSION);
-    let needs_one = headers
+    let has_no_session = !headers.contains_key(SESSION);
+    let needs_session = headers
         .get("mcp-protocol-version")
         .is_none_or(|version| version.as_bytes() < b"2026-07-28".as_slice());
     let permit = request.extensions().get::<Permit>();
-    if has_none
-        && needs_one
+    if has_no_session
+        && needs_session
         && let Some(permit) = permit
         && let Err(full) = open.check_room(&permit.space).await
     {
@@ -156,16 +156,16 @@ pub(super) async fn limit_sessions(State(open): State<Conversations>, request: R
 /// more is sent.
 pub(super) async fn restrict_to_owner(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     let permit = request.extensions().get::<Permit>().cloned();
-    let who = permit.as_ref().and_then(Permit::token_id).map(str::to_owned);
+    let token_id = permit.as_ref().and_then(Permit::token_id).map(str::to_owned);
     if let Some(id) = session_in(request.headers())
-        && !open.is_of(id, who.as_deref())
+        && !open.is_of(id, token_id.as_deref())
     {
         return Problem::not_found("not_found", format!("there is no session {id}")).into_response();
     }
     let response = next.run(request).await;
     if let Some((id, permit)) = session_in(response.headers()).zip(permit.as_ref()) {
         let space = permit.space.clone();
-        open.opened(id, Owner { token: who, space }).await;
+        open.opened(id, Owner { token: token_id, space }).await;
     }
     match permit.filter(Permit::has_token) {
         Some(permit) if is_stream(&response) => response.map(|body| while_it_holds(body, permit)),
@@ -173,12 +173,12 @@ pub(super) async fn restrict_to_owner(State(open): State<Conversations>, request
     }
 }
 
-/// Returns `response`, keeping what was `begun` until all of it was sent or nobody reads it any more.
-pub(super) fn hold_until_sent(response: Response, begun: Option<RequestGuard>) -> Response {
-    match begun {
-        Some(begun) if is_stream(&response) => response.map(|body| {
+/// Returns `response`, keeping what was `guard` until all of it was sent or nobody reads it any more.
+pub(super) fn hold_until_sent(response: Response, guard: Option<RequestGuard>) -> Response {
+    match guard {
+        Some(guard) if is_stream(&response) => response.map(|body| {
             let parts = body.into_data_stream().inspect(move |_| {
-                let _until_then = &begun;
+                let _until_then = &guard;
             });
             Body::from_stream(parts)
         }),

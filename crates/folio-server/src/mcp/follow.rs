@@ -124,12 +124,12 @@ impl Mcp {
                 };
                 let Some(followed) = followed.upgrade() else { return };
                 match followed.seen().at.get_mut(&uri) {
-                    Some((_, told)) => *told = mark,
+                    Some((_, last_mark)) => *last_mark = mark,
                     // It was unsubscribed meanwhile.
                     None => continue,
                 }
-                let told = ResourceUpdatedNotificationParam::new(uri);
-                if peer.notify_resource_updated(told).await.is_err() {
+                let update = ResourceUpdatedNotificationParam::new(uri);
+                if peer.notify_resource_updated(update).await.is_err() {
                     return;
                 }
             }

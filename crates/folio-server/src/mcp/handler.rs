@@ -86,7 +86,7 @@ impl ServerHandler for Mcp {
             .find(|name| !takes(&tool).contains(&name.as_str()))
             .cloned();
         let key = key_of(&context)?;
-        let said = key
+        let arguments_json = key
             .is_some()
             .then(|| canonical(Value::Object(arguments.clone())).to_string());
         let thread = arguments.remove("thread");
@@ -98,19 +98,19 @@ impl ServerHandler for Mcp {
                 Some(other) => return Err(tools::wrong("thread", format!("must be a text, not {other}")).into()),
             };
             let mut caller = self.caller_of(&context, thread)?;
-            let asked = key.as_ref().zip(said).map(|(key, said)| {
-                let asking = Asking {
+            let request_key = key.as_ref().zip(arguments_json).map(|(key, arguments_json)| {
+                let scope = Asking {
                     surface: "mcp",
                     verb: &request.name,
                     place: &caller.thread.0,
                     actor: &caller.actor,
                     token: permit_of(&context).and_then(Permit::token_id),
                 };
-                asking.under(key, &[request.name.as_bytes(), said.as_bytes()])
+                scope.under(key, &[request.name.as_bytes(), arguments_json.as_bytes()])
             });
-            let key = asked.as_ref().map(|asked| asked.key().to_owned());
-            if let Some(asked) = asked {
-                caller.workspace = caller.workspace.asked_under(asked);
+            let key = request_key.as_ref().map(|request_key| request_key.key().to_owned());
+            if let Some(request_key) = request_key {
+                caller.workspace = caller.workspace.asked_under(request_key);
             }
             let call = tools::Call {
                 mcp: self,
@@ -125,8 +125,8 @@ impl ServerHandler for Mcp {
             };
             tools::call(call).await
         };
-        let done = in_turn(&turn, &context, Box::pin(work)).await?;
-        Ok(match done {
+        let result = in_turn(&turn, &context, Box::pin(work)).await?;
+        Ok(match result {
             Ok(reply) => reply.sent(&self.shared.options.tokens),
             Err(problem) => answer::failed(&told_as_offered(&tool, unknown.as_deref(), problem)).into(),
         })
@@ -240,8 +240,8 @@ impl ServerHandler for Mcp {
             let caller = self.caller_of(&context, thread.filter(|thread| !thread.is_empty()))?;
             prompts::made(&caller, &request.name).await
         };
-        let made = self.unless_cancelled(&context, Box::pin(work)).await?;
-        match made.map_err(|problem| ErrorData::invalid_params(problem.text(), None))? {
+        let result = self.unless_cancelled(&context, Box::pin(work)).await?;
+        match result.map_err(|problem| ErrorData::invalid_params(problem.text(), None))? {
             Some(prompt) => Ok(prompt.into()),
             None => {
                 let message = format!("there is no prompt {:?}; there are resume and handover", request.name);
@@ -343,7 +343,7 @@ async fn in_turn<T>(
     };
     tokio::select! {
         biased;
-        done = work => Ok(done),
+        output = work => Ok(output),
         () = context.ct.cancelled() => Err(ErrorData::internal_error("the request was cancelled", None)),
     }
 }

@@ -88,8 +88,8 @@ impl Services {
     /// Returns the service of the space that `permit` opens.
     fn for_space_of(&self, permit: &Permit) -> Result<Service, Problem> {
         let runner = self.spaces.runner_in(&permit.space)?;
-        let mut made = self.made.lock();
-        let service = made.entry(permit.space.clone()).or_insert_with(|| {
+        let mut services = self.made.lock();
+        let service = services.entry(permit.space.clone()).or_insert_with(|| {
             let mcp = match self.spaces.is_first(&permit.space) {
                 true => self.mcp.another(),
                 false => self.mcp.in_space(runner),
@@ -124,8 +124,8 @@ async fn kept_whole(State(open): State<Conversations>, request: Request, next: N
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
-    if let Some(packed) = encoded(&parts.headers) {
-        return packed.into_response();
+    if let Some(problem) = encoded(&parts.headers) {
+        return problem.into_response();
     }
     let limit = parts.extensions.get::<BodyLimit>().copied();
     let request = Request::from_parts(parts.clone(), body);
@@ -134,17 +134,17 @@ async fn kept_whole(State(open): State<Conversations>, request: Request, next: N
         Err(error) => return refused(&error, limit).into_response(),
     };
     let line = is_json(&parts.headers).then(|| input::read_whole(&body));
-    let begun = match line {
+    let guard = match line {
         Some(Line::Refused(error)) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
         Some(Line::Message(message)) => match open.begin_request(&parts.headers, &message) {
-            Ok(begun) => begun,
+            Ok(guard) => guard,
             Err(error) => return (StatusCode::BAD_REQUEST, Json(error)).into_response(),
         },
         Some(Line::Nothing) | None => None,
     };
     parts.headers.insert(header::CONTENT_LENGTH, body.len().into());
     let response = next.run(Request::from_parts(parts, Body::from(body))).await;
-    conversations::hold_until_sent(response, begun)
+    conversations::hold_until_sent(response, guard)
 }
 
 /// Returns whether the headers say that the body is JSON.
@@ -173,9 +173,9 @@ async fn refusals_to_problems(request: Request, next: Next) -> Response {
     let (parts, body) = response.into_parts();
     let words = to_bytes(body, MAX_WORDS_BYTES).await.unwrap_or_default();
     let words = String::from_utf8_lossy(&words).into_owned();
-    let mut told = Problem::new(status, code, words).into_response();
+    let mut refusal = Problem::new(status, code, words).into_response();
     if let Some(allowed) = parts.headers.get(header::ALLOW) {
-        told.headers_mut().insert(header::ALLOW, allowed.clone());
+        refusal.headers_mut().insert(header::ALLOW, allowed.clone());
     }
-    told
+    refusal
 }

@@ -31,8 +31,8 @@ pub(super) enum Line {
 /// Prepares `body` for the transport's own JSON parser in the same way as a line: without the byte order mark, with
 /// numbers that do not fit as texts, and with U+FFFD for half a character.
 pub(super) fn whole(body: Bytes) -> Bytes {
-    let begins = body.strip_prefix(BYTE_ORDER_MARK).map_or(0, |_| BYTE_ORDER_MARK.len());
-    let body = body.slice(begins..);
+    let start = body.strip_prefix(BYTE_ORDER_MARK).map_or(0, |_| BYTE_ORDER_MARK.len());
+    let body = body.slice(start..);
     match readable(&body) {
         Cow::Borrowed(_) => body,
         Cow::Owned(kept) => kept.into(),

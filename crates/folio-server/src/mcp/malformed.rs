@@ -38,12 +38,14 @@ pub(super) fn refusal(request: CustomRequest, has_tasks: bool) -> ErrorData {
 
 /// Returns why `params` are not a `T`, with the field that is wrong.
 fn wrong_in<T: DeserializeOwned>(params: Value) -> String {
-    let whole = match T::deserialize(&params) {
+    let error_text = match T::deserialize(&params) {
         Ok(_) => "_meta does not have the form that the protocol requires".to_owned(),
         Err(error) => error.to_string(),
     };
-    let Value::Object(fields) = params else { return whole };
-    field_in::<T>(&fields).map_or(whole, |(name, error)| format!("{name}: {error}"))
+    let Value::Object(fields) = params else {
+        return error_text;
+    };
+    field_in::<T>(&fields).map_or(error_text, |(name, error)| format!("{name}: {error}"))
 }
 
 /// Returns the field because of which `fields` are not a `T`, and what is wrong with it. The error of reading them all
@@ -51,8 +53,8 @@ fn wrong_in<T: DeserializeOwned>(params: Value) -> String {
 pub(super) fn field_in<T: DeserializeOwned>(fields: &Map<String, Value>) -> Option<(String, String)> {
     // Each field is read alone; an error that others are missing then says nothing.
     fields.iter().find_map(|(name, value)| {
-        let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
-        let error = T::deserialize(alone).err()?.to_string();
+        let single_field = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
+        let error = T::deserialize(single_field).err()?.to_string();
         (!error.starts_with("missing field")).then(|| (name.clone(), error))
     })
 }

@@ -110,9 +110,9 @@ impl McpOptions {
         }
     }
 
-    /// Returns the thread of a call that names `asked`.
-    pub(super) fn thread_of(&self, asked: Option<&str>) -> Result<ThreadKey, Invalid> {
-        match asked {
+    /// Returns the thread of a call that names `requested`.
+    pub(super) fn thread_of(&self, requested: Option<&str>) -> Result<ThreadKey, Invalid> {
+        match requested {
             None => Ok(self.thread.clone()),
             Some(name) if name == self.thread.0 => Ok(self.thread.clone()),
             Some("") => Err(Invalid::new(

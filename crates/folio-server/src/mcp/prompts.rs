@@ -18,7 +18,9 @@ pub(super) fn all(is_bound: bool) -> Vec<Prompt> {
         let thread = PromptArgument::new("thread").with_description("the thread; default: this one");
         (!is_bound).then(|| vec![thread.with_required(false)])
     };
-    let prompt = |name: &str, title: &str, says: &str| Prompt::new(name, Some(says), arguments()).with_title(title);
+    let prompt = |name: &str, title: &str, description: &str| {
+        Prompt::new(name, Some(description), arguments()).with_title(title)
+    };
     vec![
         prompt(
             "resume",
@@ -40,7 +42,7 @@ pub(super) fn is_there(name: &str) -> bool {
 
 /// Returns the prompt called `name`, or `None` if there is none.
 pub(super) async fn made(caller: &Caller, name: &str) -> Result<Option<GetPromptResult>, Problem> {
-    let (says, before, after) = match name {
+    let (description, before, after) = match name {
         "resume" => (
             "Continue the work",
             "Continue the work of this thread. This is what is remembered of it.",
@@ -101,7 +103,7 @@ pub(super) async fn made(caller: &Caller, name: &str) -> Result<Option<GetPrompt
     }
     text.push_str(&format!("\n{after}\n"));
     let message = PromptMessage::new_text(Role::User, text);
-    Ok(Some(GetPromptResult::new(vec![message]).with_description(says)))
+    Ok(Some(GetPromptResult::new(vec![message]).with_description(description)))
 }
 
 fn line(entry: &Entry) -> String {

@@ -39,9 +39,9 @@ pub(super) enum Address {
 impl Address {
     /// Parses an address as [`fmt::Display`] writes it.
     pub(super) fn parse(uri: &str) -> Option<Self> {
-        let (what, name) = uri.strip_prefix("folio://")?.split_once('/')?;
+        let (kind, name) = uri.strip_prefix("folio://")?.split_once('/')?;
         let name: Cow<'_, str> = percent_decode_str(name).decode_utf8().ok()?;
-        match what {
+        match kind {
             "view" if !name.is_empty() => Some(Self::View(name.into_owned())),
             "page" => name.parse().ok().map(Self::Page),
             "run" => name.parse().ok().map(Self::Run),
@@ -62,9 +62,9 @@ impl fmt::Display for Address {
 
 /// Returns the templates of the addresses.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
-    let template = |form: &str, name: &str, says: &str| {
+    let template = |form: &str, name: &str, description: &str| {
         ResourceTemplate::new(form, name)
-            .with_description(says)
+            .with_description(description)
             .with_mime_type(MARKDOWN)
     };
     vec![
@@ -144,10 +144,11 @@ impl Mcp {
         caller: &Caller,
         cursor: Option<&str>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let wrong = |cursor| ErrorData::invalid_params(format!("{cursor:?} is not a cursor of this list"), None);
+        let invalid_cursor =
+            |cursor| ErrorData::invalid_params(format!("{cursor:?} is not a cursor of this list"), None);
         let after = match cursor {
             None => None,
-            Some(cursor) => Some(cursor.parse::<u64>().map_err(|_| wrong(cursor))?),
+            Some(cursor) => Some(cursor.parse::<u64>().map_err(|_| invalid_cursor(cursor))?),
         };
         self.list(caller, after)
             .await
@@ -181,14 +182,14 @@ impl Mcp {
             ..PageQuery::default()
         };
         let mut pages = workspace.pages(&query).await?;
-        let goes_on = pages.len() > PAGES as usize;
+        let has_more = pages.len() > PAGES as usize;
         pages.truncate(PAGES as usize);
         for page in &pages {
             let address = Address::Page(PageRef::Handle(page.handle));
             resources.push(listed(address, page.handle.to_string(), &page.fields.title));
         }
         let mut list = ListResourcesResult::with_all_items(resources);
-        list.next_cursor = pages.last().filter(|_| goes_on).map(|page| page.handle.0.to_string());
+        list.next_cursor = pages.last().filter(|_| has_more).map(|page| page.handle.0.to_string());
         Ok(list)
     }
 }

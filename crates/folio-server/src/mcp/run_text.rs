@@ -32,17 +32,17 @@ pub(super) fn ended(run: &Run) -> (u32, u32) {
 
 /// Returns the progress of `run`: `4 of 9 done`, or with what ended otherwise: `4 of 9 done, 1 failed, 2 skipped`.
 fn standing(run: &Run) -> String {
-    let whole = run.result().map(|result| result.status);
+    let run_outcome = run.result().map(|result| result.status);
     let count = |outcome: Outcome| {
         let counted = run.counts().get(&outcome).copied().unwrap_or(0);
-        counted.saturating_sub(u32::from(whole == Some(outcome)))
+        counted.saturating_sub(u32::from(run_outcome == Some(outcome)))
     };
-    let done = count(Outcome::Ok) + count(Outcome::Partial);
-    let mut text = format!("{done} of {} done", ended(run).1);
+    let done_count = count(Outcome::Ok) + count(Outcome::Partial);
+    let mut text = format!("{done_count} of {} done", ended(run).1);
     for outcome in [Outcome::Failed, Outcome::Skipped, Outcome::Cancelled] {
         match count(outcome) {
             0 => {}
-            many => text.push_str(&format!(", {many} {outcome}")),
+            number => text.push_str(&format!(", {number} {outcome}")),
         }
     }
     text
@@ -69,7 +69,7 @@ pub(super) fn status_line(row: &RunRow, run: &Run) -> String {
 /// Lists what in `run` waits for approval, one line each: at which node, what it is, and the command that approves it.
 pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<String> {
     let line = |(node, waiting): (NodeId, PendingApproval<'_>)| {
-        let what = match &waiting {
+        let subject = match &waiting {
             PendingApproval::Call(approval) => approval.in_words(),
             PendingApproval::Check(question) => question.text.clone(),
             PendingApproval::Plan(_) => {
@@ -82,11 +82,11 @@ pub(super) fn approvals(row: &RunRow, run: &Run, tokens: &dyn Tokens) -> Vec<Str
                 )
             }
         };
-        let shown = beginning(&what, APPROVAL_TOKENS, tokens);
-        let more = if shown.len() < what.len() { "…" } else { "" };
+        let excerpt = beginning(&subject, APPROVAL_TOKENS, tokens);
+        let more = if excerpt.len() < subject.len() { "…" } else { "" };
         let path = run.node(node).map_or("", |view| view.path);
         let colon = if path.is_empty() { "" } else { ": " };
-        format!("{path}{colon}{shown}{more}; {}", approving(row, node, &waiting))
+        format!("{path}{colon}{excerpt}{more}; {}", approving(row, node, &waiting))
     };
     run.pending_approvals().into_iter().take(APPROVALS).map(line).collect()
 }
@@ -98,8 +98,8 @@ fn approving(row: &RunRow, node: NodeId, waiting: &PendingApproval<'_>) -> Strin
 
 /// Returns whether `run` waits for an approval, or with `by_questions` for an answer, and does nothing else meanwhile.
 pub(super) fn is_held_up(run: &Run, by_questions: bool) -> bool {
-    let waits = !run.pending_approvals().is_empty() || (by_questions && !run.questions().is_empty());
-    waits
+    let is_waiting = !run.pending_approvals().is_empty() || (by_questions && !run.questions().is_empty());
+    is_waiting
         && !run
             .tree()
             .iter()
@@ -145,9 +145,9 @@ pub(super) fn run_brief(row: &RunRow, run: &Run, is_driven: bool, report: Option
             Some(text) => text.to_owned(),
             None => output.to_string(),
         };
-        let shown = beginning(&output, OUTPUT_TOKENS, tokens);
-        let more = if shown.len() < output.len() { "…" } else { "" };
-        text.push_str(&format!("\noutput: {shown}{more}"));
+        let excerpt = beginning(&output, OUTPUT_TOKENS, tokens);
+        let more = if excerpt.len() < output.len() { "…" } else { "" };
+        text.push_str(&format!("\noutput: {excerpt}{more}"));
     }
     if let Some(page) = report {
         text.push_str(&format!("\nreport: {page}, with scratch_read"));
@@ -167,10 +167,10 @@ pub(super) fn run_markdown(row: &RunRow, run: &Run) -> String {
     let tree = run.tree_as_planned();
     let steps = tree.iter().filter(|view| view.parent.is_some());
     for view in steps.clone().take(STEPS) {
-        let stands = view.result.map_or(view.state.as_str(), |result| result.status.as_str());
+        let step_status = view.result.map_or(view.state.as_str(), |result| result.status.as_str());
         let replaced = if view.superseded { ", replaced" } else { "" };
         let indent = "  ".repeat(view.depth.saturating_sub(1).min(8) as usize);
-        text.push_str(&format!("{indent}- [{stands}{replaced}] {}", title_of(run, view)));
+        text.push_str(&format!("{indent}- [{step_status}{replaced}] {}", title_of(run, view)));
         let notes = view
             .result
             .map(|result| result.notes.lines().next().unwrap_or_default());

@@ -47,8 +47,8 @@ fn failed(problem: &Problem) -> ErrorData {
 
 impl Mcp {
     /// Returns the state of the run that is the task.
-    pub(super) async fn task(&self, caller: &Caller, asked: &GetTaskParams) -> Result<GetTaskResult, ErrorData> {
-        let id = run_of(&asked.task_id)?;
+    pub(super) async fn task(&self, caller: &Caller, params: &GetTaskParams) -> Result<GetTaskResult, ErrorData> {
+        let id = run_of(&params.task_id)?;
         let task = self.detailed(caller, id).await.map_err(|problem| failed(&problem))?;
         Ok(GetTaskResult::new(task))
     }
@@ -82,18 +82,18 @@ impl Mcp {
     }
 
     /// Records the answers of a person to the questions of the task.
-    pub(super) async fn update(&self, caller: &Caller, asked: &UpdateTaskParams) -> Result<(), ErrorData> {
-        let id = run_of(&asked.task_id)?;
-        let taken = async {
+    pub(super) async fn update(&self, caller: &Caller, params: &UpdateTaskParams) -> Result<(), ErrorData> {
+        let id = run_of(&params.task_id)?;
+        let work = async {
             caller.workspace.run(RunRef::Id(id)).await?;
-            self.take_answers(caller, id, &asked.input_responses).await
+            self.take_answers(caller, id, &params.input_responses).await
         };
-        taken.await.map(drop).map_err(|problem| failed(&problem))
+        work.await.map(drop).map_err(|problem| failed(&problem))
     }
 
     /// Requests that the run be cancelled.
-    pub(super) async fn cancel(&self, caller: &Caller, asked: &CancelTaskParams) -> Result<(), ErrorData> {
-        let id = run_of(&asked.task_id)?;
+    pub(super) async fn cancel(&self, caller: &Caller, params: &CancelTaskParams) -> Result<(), ErrorData> {
+        let id = run_of(&params.task_id)?;
         let stopped = async {
             let row = caller.workspace.run(RunRef::Id(id)).await?;
             if !row.has_ended() {

@@ -97,8 +97,8 @@ pub(crate) fn is_lost(request: &Request) -> bool {
 
 /// Whether a page is wanted and not JSON, as browsers say it.
 pub(crate) fn is_for_people(method: &Method, headers: &HeaderMap) -> bool {
-    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
-    let kinds = accepted.unwrap_or_default().split(',').map(|kind| {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let kinds = accept.unwrap_or_default().split(',').map(|kind| {
         let kind = kind.split(';').next().unwrap_or_default();
         kind.trim().to_ascii_lowercase()
     });
@@ -149,10 +149,10 @@ impl File {
 
     fn answer(&self, headers: &HeaderMap) -> Response {
         let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-        let wanted = self.tag.to_str().unwrap_or_default();
+        let own_tag = self.tag.to_str().unwrap_or_default();
         let has_it = known.is_some_and(|tags| {
             let mut tags = tags.split(',').map(|tag| tag.trim().trim_start_matches("W/"));
-            tags.any(|tag| tag == wanted)
+            tags.any(|tag| tag == own_tag)
         });
         let head = [
             (header::ETAG, self.tag.clone()),

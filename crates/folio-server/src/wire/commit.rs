@@ -65,7 +65,7 @@ impl CommitShape {
 
 impl ChangeShape {
     fn of(change: &Change) -> Self {
-        let named = |change| Self {
+        let shape_named = |change| Self {
             change,
             observation_id: None,
             kind: None,
@@ -75,32 +75,32 @@ impl ChangeShape {
         match change {
             Change::EnsurePage(page) => Self {
                 page_id: Some(page.id),
-                ..named("add_page")
+                ..shape_named("add_page")
             },
             Change::SetPageStatus { page, .. } => Self {
                 page_id: Some(*page),
-                ..named("set_page_status")
+                ..shape_named("set_page_status")
             },
             Change::AddEntry(entry) => Self {
                 observation_id: Some(entry.id),
                 kind: Some(entry.kind.as_str()),
                 page_id: Some(entry.page),
-                ..named("add_entry")
+                ..shape_named("add_entry")
             },
             Change::PatchEntry { entry, fields, .. } => Self {
                 observation_id: Some(*entry),
                 fields: fields.iter().map(|field| field.field()).collect(),
-                ..named("update_entry")
+                ..shape_named("update_entry")
             },
             Change::EraseEntry { entry, .. } => Self {
                 observation_id: Some(*entry),
-                ..named("erase_entry")
+                ..shape_named("erase_entry")
             },
-            Change::AddLink(_) => named("add_link"),
-            Change::BeginTurn(_) => named("begin_turn"),
-            Change::EndTurn { .. } => named("end_turn"),
-            Change::SetPolicy { .. } | Change::RegisterType { .. } => named("set_policy"),
-            _ => named("change"),
+            Change::AddLink(_) => shape_named("add_link"),
+            Change::BeginTurn(_) => shape_named("begin_turn"),
+            Change::EndTurn { .. } => shape_named("end_turn"),
+            Change::SetPolicy { .. } | Change::RegisterType { .. } => shape_named("set_policy"),
+            _ => shape_named("change"),
         }
     }
 }

@@ -58,9 +58,9 @@ impl<T: Serialize> List<T> {
     /// part.
     pub fn part(mut items: Vec<T>, limit: u32, as_of: u64, name: impl Fn(&T) -> String) -> Self {
         let limit = limit as usize;
-        let goes_on = items.len() > limit;
+        let has_more = items.len() > limit;
         items.truncate(limit);
-        let next = items.last().filter(|_| goes_on).map(name);
+        let next = items.last().filter(|_| has_more).map(name);
         Self::new(items, None, next, as_of)
     }
 

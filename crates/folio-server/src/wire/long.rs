@@ -183,13 +183,13 @@ impl Conversation {
     #[must_use]
     pub fn of(offloaded: Offloaded) -> Self {
         let block: Option<Block> = offloaded.block;
-        let of = |block: &Block| json!({"from": block.from, "to": block.to, "ref": block.handle.to_string()});
+        let block_json = |block: &Block| json!({"from": block.from, "to": block.to, "ref": block.handle.to_string()});
         Self {
             receipt: OffloadReceipt {
                 offloaded: block.as_ref().map_or(0, |block| block.to + 1 - block.from),
                 tokens_before: offloaded.tokens.0,
                 tokens_after: offloaded.tokens.1,
-                history: block.as_ref().map(of),
+                history: block.as_ref().map(block_json),
                 summary: block.as_ref().map(|block| block.summary.to_string()),
                 next_actions: block.as_ref().map(|block| block.next_actions.to_string()),
                 replayed: block.is_some_and(|block| block.replayed),
@@ -220,14 +220,14 @@ pub struct Numbered {
 }
 
 impl SaidShape {
-    /// Returns `said` in its wire form.
+    /// Returns `passage` in its wire form.
     #[must_use]
-    pub fn of(said: Said) -> Self {
+    pub fn of(passage: Said) -> Self {
         let numbered = |(number, message)| Numbered { number, message };
         Self {
-            messages: said.messages.into_iter().map(numbered).collect(),
-            total: said.total,
-            next: said.next,
+            messages: passage.messages.into_iter().map(numbered).collect(),
+            total: passage.total,
+            next: passage.next,
         }
     }
 }

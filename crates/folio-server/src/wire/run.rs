@@ -292,13 +292,13 @@ impl ResultShape {
     /// which later steps read it.
     fn of_node(run: &Run, view: &NodeView<'_>) -> Option<Self> {
         let shape = Self::of(view.result?);
-        let shown = match run.given(view.id) {
+        let display = match run.given(view.id) {
             None | Some(OutputTree::Own(_)) => return Some(shape),
-            Some(given) => given.display_value(GROUP_BYTES_MAX),
+            Some(tree) => tree.display_value(GROUP_BYTES_MAX),
         };
         Some(Self {
-            output_omitted: shown.is_none(),
-            output: shown.map(|(output, _)| Arc::unwrap_or_clone(output)),
+            output_omitted: display.is_none(),
+            output: display.map(|(output, _)| Arc::unwrap_or_clone(output)),
             ..shape
         })
     }
@@ -457,7 +457,7 @@ pub(crate) struct LimitShape {
 impl LimitShape {
     /// Returns the limits of `purse`.
     pub(crate) fn all_of(purse: &Purse) -> Vec<Self> {
-        let of = |dimension: Dimension| {
+        let shape_of = |dimension: Dimension| {
             Some(Self {
                 what: dimension.as_str(),
                 limit: purse.limit.of(dimension)?,
@@ -465,7 +465,7 @@ impl LimitShape {
                 over: purse.overrun(dimension),
             })
         };
-        Dimension::ALL.into_iter().filter_map(of).collect()
+        Dimension::ALL.into_iter().filter_map(shape_of).collect()
     }
 }
 

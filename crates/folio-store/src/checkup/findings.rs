@@ -14,8 +14,8 @@ pub(crate) struct Findings {
 
 impl Findings {
     /// Adds what was checked.
-    pub(crate) fn looked_at(&mut self, what: impl Into<String>) {
-        self.checked.push(what.into());
+    pub(crate) fn looked_at(&mut self, subject: impl Into<String>) {
+        self.checked.push(subject.into());
     }
 
     /// Adds a problem, unless enough are known.

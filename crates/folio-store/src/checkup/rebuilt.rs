@@ -120,8 +120,8 @@ impl Rebuilt {
         self.last.0
     }
 
-    /// Takes in the next commit; `there` has the rows to which it refers. Adds what is impossible to the findings.
-    pub(crate) fn commit(&mut self, row: &LogRow, there: &StoredRows, findings: &mut Findings) {
+    /// Takes in the next commit; `stored` has the rows to which it refers. Adds what is impossible to the findings.
+    pub(crate) fn commit(&mut self, row: &LogRow, stored: &StoredRows, findings: &mut Findings) {
         let (last, last_at) = self.last;
         let folded = row.record.folded;
         let first = folded.map_or(row.seq, |folded| folded.from);
@@ -135,7 +135,7 @@ impl Rebuilt {
         self.last = (row.seq, row.at);
         self.counts.commits += 1;
         for change in &row.record.changes {
-            self.change(row, change, there, findings);
+            self.change(row, change, stored, findings);
         }
         if let Some(append) = &row.record.run {
             self.append(row, append, findings);
@@ -158,24 +158,24 @@ impl Rebuilt {
         }
     }
 
-    fn change(&mut self, row: &LogRow, change: &Change, there: &StoredRows, findings: &mut Findings) {
+    fn change(&mut self, row: &LogRow, change: &Change, stored: &StoredRows, findings: &mut Findings) {
         let seq = row.seq;
         match change {
-            Change::EnsurePage(new) => self.ensure_page(row, new, there),
-            Change::SetPageStatus { page, status } => self.set_page_status(row, *page, status, there, findings),
-            Change::AddEntry(new) => self.add_entry(row, new, there),
+            Change::EnsurePage(new) => self.ensure_page(row, new, stored),
+            Change::SetPageStatus { page, status } => self.set_page_status(row, *page, status, stored, findings),
+            Change::AddEntry(new) => self.add_entry(row, new, stored),
             Change::PatchEntry { entry, .. } | Change::EraseEntry { entry, .. } => {
-                self.patch_entry(row, change, *entry, there, findings);
+                self.patch_entry(row, change, *entry, stored, findings);
             }
             Change::AddLink(link) => self.ready.links.push((seq, link.clone())),
             Change::BeginTurn(new) => {
                 self.counts.turns += 1;
-                let made = Turn::begun((**new).clone(), TurnHandle(self.counts.turns), seq, row.at);
-                self.turns.insert(new.id, made);
+                let new_turn = Turn::begun((**new).clone(), TurnHandle(self.counts.turns), seq, row.at);
+                self.turns.insert(new.id, new_turn);
             }
             Change::EndTurn { turn, end } => match self.turns.get_mut(turn) {
-                Some(made) => {
-                    if !made.end((**end).clone(), seq, row.at) {
+                Some(open_turn) => {
+                    if !open_turn.end((**end).clone(), seq, row.at) {
                         findings.add(|| format!("commit {seq} ends {turn}, which had ended"));
                     }
                 }
@@ -188,26 +188,33 @@ impl Rebuilt {
         }
     }
 
-    fn ensure_page(&mut self, row: &LogRow, new: &NewPage, there: &StoredRows) {
+    fn ensure_page(&mut self, row: &LogRow, new: &NewPage, stored: &StoredRows) {
         if !self.added_pages.insert(new.id) {
             return;
         }
         self.counts.pages += 1;
-        let made = Page::added(new.clone(), PageHandle(self.counts.pages), row.seq, row.at);
-        if there.pages.get(&new.id).is_some_and(|found| found.version == 1) {
-            self.ready.pages.push(made);
+        let page = Page::added(new.clone(), PageHandle(self.counts.pages), row.seq, row.at);
+        if stored.pages.get(&new.id).is_some_and(|found| found.version == 1) {
+            self.ready.pages.push(page);
         } else {
-            self.pages.insert(new.id, made);
+            self.pages.insert(new.id, page);
         }
     }
 
-    fn set_page_status(&mut self, row: &LogRow, id: PageId, status: &str, there: &StoredRows, findings: &mut Findings) {
+    fn set_page_status(
+        &mut self,
+        row: &LogRow,
+        id: PageId,
+        status: &str,
+        stored: &StoredRows,
+        findings: &mut Findings,
+    ) {
         match self.pages.get_mut(&id) {
             Some(page) if page.fields.status != status => page.set_status(status, row.at),
             Some(_) => {}
             // A page that was compared and dropped never changes, so this must not change anything.
             None if self.added_pages.contains(&id) => {
-                if there.pages.get(&id).is_none_or(|found| found.fields.status != status) {
+                if stored.pages.get(&id).is_none_or(|found| found.fields.status != status) {
                     findings.add(|| format!("{id} does not have the status that commit {} gave it", row.seq));
                 }
             }
@@ -215,21 +222,28 @@ impl Rebuilt {
         }
     }
 
-    fn add_entry(&mut self, row: &LogRow, new: &NewEntry, there: &StoredRows) {
+    fn add_entry(&mut self, row: &LogRow, new: &NewEntry, stored: &StoredRows) {
         self.counts.entries += 1;
         self.numbers += 1;
-        let made = Entry::added(new.clone(), EntryHandle(self.numbers), row.seq, row.at);
-        if there.entries.get(&new.id).is_some_and(|found| found.version == 1) {
-            self.ready.entries.push(made);
+        let entry = Entry::added(new.clone(), EntryHandle(self.numbers), row.seq, row.at);
+        if stored.entries.get(&new.id).is_some_and(|found| found.version == 1) {
+            self.ready.entries.push(entry);
         } else {
-            self.entries.insert(new.id, made);
+            self.entries.insert(new.id, entry);
         }
     }
 
-    fn patch_entry(&mut self, row: &LogRow, change: &Change, id: EntryId, there: &StoredRows, findings: &mut Findings) {
+    fn patch_entry(
+        &mut self,
+        row: &LogRow,
+        change: &Change,
+        id: EntryId,
+        stored: &StoredRows,
+        findings: &mut Findings,
+    ) {
         let is_being_made = self.entries.contains_key(&id);
         // An entry that was compared and dropped never changes, so this must not change anything.
-        let mut state = self.entries.remove(&id).or_else(|| there.entries.get(&id).cloned());
+        let mut state = self.entries.remove(&id).or_else(|| stored.entries.get(&id).cloned());
         let Some(handle) = state.as_ref().map(|entry| entry.handle) else {
             findings.add(|| format!("commit {} changes {id}, which does not exist", row.seq));
             return;
@@ -248,21 +262,21 @@ impl Rebuilt {
     fn append(&mut self, row: &LogRow, append: &RunAppend, findings: &mut Findings) {
         if matches!(append.events.first(), Some(Event::RunStarted { .. })) {
             self.counts.runs += 1;
-            let told = RunColumns {
+            let run = RunColumns {
                 handle: RunHandle(self.counts.runs),
                 title: append.title.clone().unwrap_or_default(),
                 status: Run::RUNNING.to_owned(),
             };
-            self.runs.insert(append.run, told);
+            self.runs.insert(append.run, run);
         }
-        let Some(told) = self.runs.get_mut(&append.run) else {
+        let Some(run) = self.runs.get_mut(&append.run) else {
             findings.add(|| format!("{} in commit {} was never started", append.run, row.seq));
             return;
         };
         if let Some(status) = &append.status {
-            told.status.clone_from(status);
+            run.status.clone_from(status);
         }
-        self.ready.touches.push((Touched::Run, told.handle.0, row.seq));
+        self.ready.touches.push((Touched::Run, run.handle.0, row.seq));
     }
 }
 

@@ -31,11 +31,11 @@ impl<I: Eq + Hash, T> Rows<I, T> {
 }
 
 impl<I: Eq + Hash, T: PartialEq> Rows<I, T> {
-    /// Checks whether the row with the id `id` is as the log has `made` it. If not, adds a problem that calls it
+    /// Checks whether the row with the id `id` is as the log has `expected` it. If not, adds a problem that calls it
     /// `name`.
-    pub(crate) fn compare(&self, id: &I, made: &T, name: impl Display, findings: &mut Findings) {
+    pub(crate) fn compare(&self, id: &I, expected: &T, name: impl Display, findings: &mut Findings) {
         match self.by_id.get(id) {
-            Some(Ok(found)) if found == made => {}
+            Some(Ok(found)) if found == expected => {}
             Some(Ok(_)) => findings.add(|| format!("{name} does not match the log")),
             Some(Err(reason)) => findings.add(|| reason.clone()),
             None => findings.add(|| format!("{name} is missing")),

@@ -55,9 +55,9 @@ pub(super) async fn compare(
     space: &SpaceName,
     whole: bool,
 ) -> Result<Option<Difference>, StoreError> {
-    let (mut ours, mut theirs) = (Rows::of(target, space), Rows::of(source, space));
-    while let Some(mine) = ours.next().await? {
-        let Some(other) = theirs.next().await? else {
+    let (mut target_rows, mut source_rows) = (Rows::of(target, space), Rows::of(source, space));
+    while let Some(mine) = target_rows.next().await? {
+        let Some(other) = source_rows.next().await? else {
             return Ok(Some(Difference::More(mine.seq)));
         };
         if mine.record.folded.is_none() && other.record.folded.is_none() {
@@ -69,16 +69,16 @@ pub(super) async fn compare(
         // If one of them has dropped commits, only the numbers can be compared.
         let (mut mine, mut other) = (mine.seq, other.seq);
         while mine != other {
-            let (behind, rows) = if mine < other {
-                (&mut mine, &mut ours)
+            let (lagging_seq, rows) = if mine < other {
+                (&mut mine, &mut target_rows)
             } else {
-                (&mut other, &mut theirs)
+                (&mut other, &mut source_rows)
             };
             let Some(row) = rows.next().await? else {
                 let end = mine.max(other);
                 return Ok(Some(Difference::InPart(end)));
             };
-            *behind = row.seq;
+            *lagging_seq = row.seq;
         }
     }
     Ok(None)

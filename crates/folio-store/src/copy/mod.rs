@@ -102,13 +102,13 @@ pub async fn copy(
         so_far(copied);
     }
     // A token that was revoked in the copy stays revoked: this is recorded nowhere else.
-    let there = target.tokens().await?.into_iter();
-    let taken_back: HashSet<_> = there
+    let target_tokens = target.tokens().await?.into_iter();
+    let revoked_ids: HashSet<_> = target_tokens
         .filter(|token| token.revoked_at.is_some())
         .map(|token| token.id)
         .collect();
     for token in source.tokens().await? {
-        if !taken_back.contains(&token.id) {
+        if !revoked_ids.contains(&token.id) {
             target.keep_token(token).await?;
             copied.tokens += 1;
         }
@@ -142,10 +142,10 @@ async fn copy_log(
     so_far: &mut (dyn FnMut(Copied) + Send),
 ) -> Result<(), CopyError> {
     let mut head = target.head(space).await?;
-    let mut brought = HashSet::new();
+    let mut copied_hashes = HashSet::new();
     let mut attempts = 0;
     loop {
-        let commits = next(source, space, head, &brought).await?;
+        let commits = next(source, space, head, &copied_hashes).await?;
         let Some(last) = commits.last() else {
             return Ok(());
         };
@@ -167,17 +167,17 @@ async fn copy_log(
         (head, attempts) = (last, 0);
         copied.commits += count;
         copied.bodies += hashes.len() as u64;
-        brought.extend(hashes);
+        copied_hashes.extend(hashes);
         so_far(*copied);
     }
 }
 
-/// The next commits after `since`, with the bodies to which they refer and that are not among `brought`.
+/// The next commits after `since`, with the bodies to which they refer and that are not among `copied_hashes`.
 async fn next(
     source: &dyn Store,
     space: &SpaceName,
     since: Seq,
-    brought: &HashSet<BlobHash>,
+    copied_hashes: &HashSet<BlobHash>,
 ) -> Result<Vec<CopiedCommit>, StoreError> {
     let mut commits: Vec<CopiedCommit> = Vec::new();
     let (mut since, mut bytes, mut brings) = (since, 0, HashSet::new());
@@ -191,7 +191,7 @@ async fn next(
             let mut bodies = Vec::new();
             for hash in fold::hashes_in(&text) {
                 let hash = BlobHash(hash);
-                if brought.contains(&hash) || !brings.insert(hash.clone()) {
+                if copied_hashes.contains(&hash) || !brings.insert(hash.clone()) {
                     continue;
                 }
                 match source.blob(space, &hash).await {

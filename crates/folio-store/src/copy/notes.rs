@@ -19,28 +19,28 @@ pub(super) async fn copy(source: &dyn Store, target: &dyn Store, space: &SpaceNa
         limit: usize::MAX >> 1,
         ..NoteQuery::default()
     };
-    let (wanted, there) = (source.notes(space, &all).await?, target.notes(space, &all).await?);
-    let (mut counts, mut texts) = (HashMap::new(), Vec::with_capacity(wanted.len()));
-    for note in &wanted {
+    let (source_notes, target_notes) = (source.notes(space, &all).await?, target.notes(space, &all).await?);
+    let (mut counts, mut texts) = (HashMap::new(), Vec::with_capacity(source_notes.len()));
+    for note in &source_notes {
         let text = text_of(note)?;
         *counts.entry(text.clone()).or_insert(0_u64) += 1;
         texts.push(text);
     }
-    let (mut kept, mut gone) = (HashMap::<String, u64>::new(), Vec::new());
-    for note in &there {
+    let (mut kept, mut to_forget) = (HashMap::<String, u64>::new(), Vec::new());
+    for note in &target_notes {
         let text = text_of(note)?;
         if counts.contains_key(&text) {
             *kept.entry(text).or_default() += 1;
-        } else if wanted.first().is_none_or(|first| note.at >= first.at) {
+        } else if source_notes.first().is_none_or(|first| note.at >= first.at) {
             // Older notes were deleted because of their age, and will be here, too.
-            gone.push(text);
+            to_forget.push(text);
         }
     }
-    if !gone.is_empty() {
-        target.scrub(space, gone).await?;
+    if !to_forget.is_empty() {
+        target.scrub(space, to_forget).await?;
     }
     let mut missing = Vec::new();
-    for (note, text) in wanted.into_iter().zip(texts) {
+    for (note, text) in source_notes.into_iter().zip(texts) {
         match kept.get_mut(&text).filter(|count| **count > 0) {
             Some(count) => *count -= 1,
             None => missing.push(note),

@@ -49,37 +49,39 @@ pub(crate) struct Found {
 
 impl LiveIndex {
     /// The entries that match and are live at the index's own time.
-    pub(crate) fn find(&self, wanted: &IndexQuery<'_>) -> Found {
-        let slots = self.matching(wanted);
+    pub(crate) fn find(&self, index_query: &IndexQuery<'_>) -> Found {
+        let slots = self.matching(index_query);
         let total = slots.len();
-        let numbers = match wanted.query.order {
+        let numbers = match index_query.query.order {
             Order::Oldest => {
-                let from = wanted.after.map_or(0, |(.., number)| self.first_beyond(number));
-                let slots = slots.range(from..).take(wanted.limit);
+                let from = index_query.after.map_or(0, |(.., number)| self.first_beyond(number));
+                let slots = slots.range(from..).take(index_query.limit);
                 slots.map(|slot| self.number(slot)).collect()
             }
             Order::Relevance | Order::Newest => {
-                let until = wanted.after.map_or(u32::MAX, |(.., number)| self.first_from(number));
-                let slots = slots.range(..until).rev().take(wanted.limit);
+                let until = index_query
+                    .after
+                    .map_or(u32::MAX, |(.., number)| self.first_from(number));
+                let slots = slots.range(..until).rev().take(index_query.limit);
                 slots.map(|slot| self.number(slot)).collect()
             }
-            Order::Priority => self.by_priority(wanted, &slots),
+            Order::Priority => self.by_priority(index_query, &slots),
         };
         Found { numbers, total }
     }
 
-    fn matching(&self, wanted: &IndexQuery<'_>) -> RoaringBitmap {
-        let query = wanted.query;
+    fn matching(&self, index_query: &IndexQuery<'_>) -> RoaringBitmap {
+        let query = index_query.query;
         let none = RoaringBitmap::new();
         let mut all: Vec<&RoaringBitmap> = Vec::new();
         let mut unions: Vec<RoaringBitmap> = Vec::new();
-        let page = wanted.page.map(|page| page.to_string());
+        let page = index_query.page.map(|page| page.to_string());
         all.extend(page.map(|page| self.set(Family::Page, &page).unwrap_or(&none)));
         for term in query
             .tags
             .iter()
             .map(folio_memory::Tag::as_str)
-            .chain(wanted.context.iter().map(String::as_str))
+            .chain(index_query.context.iter().map(String::as_str))
         {
             all.push(self.set_of(term).unwrap_or(&none));
         }
@@ -146,16 +148,16 @@ impl LiveIndex {
                 found -= set;
             }
         }
-        if let Some(last) = wanted.last {
+        if let Some(last) = index_query.last {
             found.remove_range(self.first_beyond(last)..);
         }
-        if let Some((since, changed)) = &wanted.since {
+        if let Some((since, changed)) = &index_query.since {
             let mut kept: RoaringBitmap = changed.iter().filter_map(|number| self.bit_of(*number)).collect();
             kept &= &found;
             found.remove_range(..self.first_beyond(*since));
             found |= kept;
         }
-        for number in &wanted.without {
+        for number in &index_query.without {
             if let Some(bit) = self.bit_of(*number) {
                 found.remove(bit);
             }
@@ -166,8 +168,8 @@ impl LiveIndex {
         found
     }
 
-    fn by_priority(&self, wanted: &IndexQuery<'_>, slots: &RoaringBitmap) -> Vec<u64> {
-        let ranks = &wanted.query.ranks;
+    fn by_priority(&self, index_query: &IndexQuery<'_>, slots: &RoaringBitmap) -> Vec<u64> {
+        let ranks = &index_query.query.ranks;
         let mut by_rank: std::collections::BTreeMap<u32, RoaringBitmap> = std::collections::BTreeMap::new();
         let mut rest = slots.clone();
         for (type_name, rank) in &ranks.known {
@@ -179,11 +181,11 @@ impl LiveIndex {
         *by_rank.entry(ranks.other).or_default() |= rest;
         let mut numbers = Vec::new();
         for (rank, slots) in by_rank {
-            let missing = wanted.limit - numbers.len();
-            if missing == 0 || wanted.after.is_some_and(|(after, ..)| rank < after) {
+            let missing = index_query.limit - numbers.len();
+            if missing == 0 || index_query.after.is_some_and(|(after, ..)| rank < after) {
                 continue;
             }
-            let after = wanted
+            let after = index_query
                 .after
                 .filter(|(after, ..)| rank == *after)
                 .map(|(_, sureness, number)| Ranked { sureness, number });

@@ -212,16 +212,16 @@ impl LiveIndex {
         }
         self.next_end = NEVER;
         while let Some(mut hour) = self.ends.first_entry() {
-            let (due, left): (RoaringBitmap, RoaringBitmap) = hour
+            let (expired, left): (RoaringBitmap, RoaringBitmap) = hour
                 .get()
                 .iter()
                 .partition(|slot| self.expires[*slot as usize] <= nanos);
             self.garbage = self
                 .garbage
-                .saturating_add(usize::try_from(due.len()).unwrap_or(usize::MAX));
-            let last = due.iter().map(|slot| self.expires[slot as usize]).max();
+                .saturating_add(usize::try_from(expired.len()).unwrap_or(usize::MAX));
+            let last = expired.iter().map(|slot| self.expires[slot as usize]).max();
             self.last_end = self.last_end.max(last.unwrap_or(i64::MIN));
-            self.live -= due;
+            self.live -= expired;
             if let Some(next) = left.iter().map(|slot| self.expires[slot as usize]).min() {
                 self.next_end = next;
                 hour.insert(left);

@@ -11,19 +11,19 @@ pub(crate) struct Held<S> {
     pub(crate) space: S,
 }
 
-/// Those of `held` to drop so that the others take no more than `bytes_max` together: the ones that were not queried
+/// Those of `indexes` to drop so that the others take no more than `bytes_max` together: the ones that were not queried
 /// for the longest time.
-pub(crate) fn indexes_to_drop<S>(mut held: Vec<Held<S>>, bytes_max: usize) -> Vec<S> {
-    held.sort_by_key(|index| std::cmp::Reverse(index.asked_at));
+pub(crate) fn indexes_to_drop<S>(mut indexes: Vec<Held<S>>, bytes_max: usize) -> Vec<S> {
+    indexes.sort_by_key(|index| std::cmp::Reverse(index.asked_at));
     let mut left = bytes_max;
-    let mut gone = Vec::new();
-    for index in held {
+    let mut to_drop = Vec::new();
+    for index in indexes {
         match left.checked_sub(index.bytes) {
-            Some(rest) if gone.is_empty() => left = rest,
-            _ => gone.push(index.space),
+            Some(rest) if to_drop.is_empty() => left = rest,
+            _ => to_drop.push(index.space),
         }
     }
-    gone
+    to_drop
 }
 
 #[cfg(test)]

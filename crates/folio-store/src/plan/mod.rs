@@ -140,7 +140,7 @@ pub(crate) fn decide<'c, F: Facts>(
 /// `KeyReused`.
 pub(crate) fn check_repeated(commit: &Prepared, first: &LogRow) -> Result<(), StoreError> {
     match (&commit.record.request, &first.record.request) {
-        (Some(asked), Some(before)) if asked != before => Err(StoreError::KeyReused),
+        (Some(request), Some(first_request)) if request != first_request => Err(StoreError::KeyReused),
         _ => Ok(()),
     }
 }

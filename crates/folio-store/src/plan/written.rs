@@ -31,13 +31,13 @@ pub(crate) fn around(name: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether two names are the same, or one lies inside the other.
-pub(crate) fn names_overlap(one: &str, other: &str) -> bool {
+pub(crate) fn names_overlap(name: &str, other: &str) -> bool {
     let is_in = |inner: &str, outer: &str| {
         inner
             .strip_prefix(outer)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    is_in(one, other) || is_in(other, one)
+    is_in(name, other) || is_in(other, name)
 }
 
 #[cfg(test)]

@@ -58,11 +58,11 @@ pub(super) async fn delete(session: &Session, hash: &[u8]) -> Result<(), Failure
 /// The bytes of the body with the hash `hash`.
 pub(super) async fn read(session: Option<&Session>, hash: &BlobHash) -> Result<Vec<u8>, Failure> {
     let missing = || not_found("blob", hash);
-    let (session, wanted) = (session.ok_or_else(missing)?, parse_hash(&hash.0).ok_or_else(missing)?);
+    let (session, digest) = (session.ok_or_else(missing)?, parse_hash(&hash.0).ok_or_else(missing)?);
     let sql = "SELECT size, encoding, bytes FROM blob WHERE space = $1 AND hash = $2";
-    let row = session.one(sql, &[&session.space.0, &wanted.as_slice()]).await?;
+    let row = session.one(sql, &[&session.space.0, &digest.as_slice()]).await?;
     let row = row.ok_or_else(missing)?;
-    unpack(&wanted, count(&row, 0)?, get(&row, 1)?, get(&row, 2)?)
+    unpack(&digest, count(&row, 0)?, get(&row, 1)?, get(&row, 2)?)
         .map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
 }
 

@@ -84,12 +84,12 @@ impl Replay<'_> {
                 break;
             }
             let named = Named::by(&rows);
-            let there = StoredRows {
+            let stored = StoredRows {
                 entries: there(self.session, &named.entries).await?,
                 pages: there(self.session, &named.pages).await?,
             };
             for row in &rows {
-                self.rebuilt.commit(row, &there, &mut self.findings);
+                self.rebuilt.commit(row, &stored, &mut self.findings);
             }
             let Ready {
                 entries,
@@ -97,8 +97,8 @@ impl Replay<'_> {
                 links,
                 touches,
             } = self.rebuilt.take_ready();
-            self.compare_entries(&entries, &there.entries).await?;
-            self.compare_pages(&pages, &there.pages).await?;
+            self.compare_entries(&entries, &stored.entries).await?;
+            self.compare_pages(&pages, &stored.pages).await?;
             self.check_links(&links).await?;
             self.check_touches(&touches).await?;
         }
@@ -116,21 +116,21 @@ impl Replay<'_> {
             runs,
             policy,
         } = self.rebuilt.take_rest();
-        for made in entries.chunks(CHUNK as usize) {
-            let ids: Vec<EntryId> = made.iter().map(|made| made.id).collect();
-            let there = there(self.session, &ids).await?;
-            self.compare_entries(made, &there).await?;
+        for chunk in entries.chunks(CHUNK as usize) {
+            let ids: Vec<EntryId> = chunk.iter().map(|entry| entry.id).collect();
+            let stored = there(self.session, &ids).await?;
+            self.compare_entries(chunk, &stored).await?;
         }
-        for made in pages.chunks(CHUNK as usize) {
-            let ids: Vec<PageId> = made.iter().map(|made| made.id).collect();
-            let there = there(self.session, &ids).await?;
-            self.compare_pages(made, &there).await?;
+        for chunk in pages.chunks(CHUNK as usize) {
+            let ids: Vec<PageId> = chunk.iter().map(|page| page.id).collect();
+            let stored = there(self.session, &ids).await?;
+            self.compare_pages(chunk, &stored).await?;
         }
-        for made in turns.chunks(CHUNK as usize) {
-            self.compare_turns(made).await?;
+        for chunk in turns.chunks(CHUNK as usize) {
+            self.compare_turns(chunk).await?;
         }
-        for made in runs.chunks(CHUNK as usize) {
-            self.compare_runs(made).await?;
+        for chunk in runs.chunks(CHUNK as usize) {
+            self.compare_runs(chunk).await?;
         }
         match read(policy::read(self.session).await)? {
             Ok(found) if found == policy => {}
@@ -166,9 +166,9 @@ impl Replay<'_> {
     }
 
     async fn check_touches(&mut self, touches: &[(Touched, u64, Seq)]) -> Result<(), Failure> {
-        let (mut what, mut numbers, mut seqs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut letters, mut numbers, mut seqs) = (Vec::new(), Vec::new(), Vec::new());
         for (touched, number, seq) in touches {
-            what.push(touched.letter());
+            letters.push(touched.letter());
             numbers.push(to_column(*number));
             seqs.push(to_column(seq.0));
         }
@@ -178,36 +178,36 @@ impl Replay<'_> {
                        AND touch.seq = made.seq WHERE touch.seq IS NULL";
         for row in self
             .session
-            .query(sql, &[&self.session.space.0, &what, &numbers, &seqs])
+            .query(sql, &[&self.session.space.0, &letters, &numbers, &seqs])
             .await?
         {
-            let (what, number, seq): (&str, i64, i64) = (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
+            let (letter, number, seq): (&str, i64, i64) = (get(&row, 0)?, get(&row, 1)?, get(&row, 2)?);
             self.findings
-                .add(|| format!("the list of changes to {what}{number} lacks commit {seq}"));
+                .add(|| format!("the list of changes to {letter}{number} lacks commit {seq}"));
         }
         Ok(())
     }
 
-    async fn compare_entries(&mut self, made: &[Entry], there: &Rows<EntryId, Entry>) -> Result<(), Failure> {
-        for made in made {
-            let name = format_args!("entry {}", made.handle);
-            there.compare(&made.id, made, name, &mut self.findings);
+    async fn compare_entries(&mut self, expected: &[Entry], stored: &Rows<EntryId, Entry>) -> Result<(), Failure> {
+        for entry in expected {
+            let name = format_args!("entry {}", entry.handle);
+            stored.compare(&entry.id, entry, name, &mut self.findings);
         }
-        for made in made.chunks(CHUNK as usize) {
-            self.compare_filing(made).await?;
-            self.compare_terms(made).await?;
-            self.compare_watches(made).await?;
-            self.compare_texts(made).await?;
-            self.compare_bodies(made).await?;
+        for chunk in expected.chunks(CHUNK as usize) {
+            self.compare_filing(chunk).await?;
+            self.compare_terms(chunk).await?;
+            self.compare_watches(chunk).await?;
+            self.compare_texts(chunk).await?;
+            self.compare_bodies(chunk).await?;
         }
         Ok(())
     }
 
-    async fn compare_filing(&mut self, made: &[Entry]) -> Result<(), Failure> {
+    async fn compare_filing(&mut self, expected: &[Entry]) -> Result<(), Failure> {
         let mut filed = HashMap::new();
         let sql = "SELECT number, kind, type, status, owner, pinned, expires_at, superseded, confidence FROM entry
                    WHERE space = $1 AND number = ANY($2)";
-        let numbers: Vec<i64> = made.iter().map(|entry| to_column(entry.handle.0)).collect();
+        let numbers: Vec<i64> = expected.iter().map(|entry| to_column(entry.handle.0)).collect();
         for row in self.session.query(sql, &[&self.session.space.0, &numbers]).await? {
             let columns: (String, Option<String>, String, String) =
                 (get(&row, 1)?, get(&row, 2)?, get(&row, 3)?, get(&row, 4)?);
@@ -215,10 +215,10 @@ impl Replay<'_> {
                 (get(&row, 5)?, get(&row, 6)?, get(&row, 7)?, get(&row, 8)?);
             filed.insert(count(&row, 0)?, (columns, states));
         }
-        for made in made {
-            let fields = &made.fields;
+        for entry in expected {
+            let fields = &entry.fields;
             let columns = (
-                made.kind.as_str().to_owned(),
+                entry.kind.as_str().to_owned(),
                 fields.type_name.as_deref().map(|name| kept(name).into_owned()),
                 fields.status.as_str().to_owned(),
                 kept(fields.owner.as_str()).into_owned(),
@@ -229,21 +229,21 @@ impl Replay<'_> {
                 fields.superseded_by.is_some(),
                 fields.confidence.map(folio_memory::Confidence::value),
             );
-            self.compare_columns(&made.handle, filed.get(&made.handle.0), &(columns, states), "entry");
+            self.compare_columns(&entry.handle, filed.get(&entry.handle.0), &(columns, states), "entry");
         }
         Ok(())
     }
 
-    fn compare_columns<T: PartialEq>(&mut self, handle: &impl Display, found: Option<&T>, wanted: &T, what: &str) {
-        if found != Some(wanted) {
+    fn compare_columns<T: PartialEq>(&mut self, handle: &impl Display, found: Option<&T>, expected: &T, label: &str) {
+        if found != Some(expected) {
             self.findings
-                .add(|| format!("{what} {handle} has columns that do not match it"));
+                .add(|| format!("{label} {handle} has columns that do not match it"));
         }
     }
 
-    async fn compare_terms(&mut self, made: &[Entry]) -> Result<(), Failure> {
+    async fn compare_terms(&mut self, expected: &[Entry]) -> Result<(), Failure> {
         let (mut terms, mut numbers) = (Vec::new(), Vec::new());
-        for entry in made {
+        for entry in expected {
             for term in terms_of(&entry.fields) {
                 terms.push(kept(&term).into_owned());
                 numbers.push(to_column(entry.handle.0));
@@ -259,24 +259,24 @@ impl Replay<'_> {
             .await?
         {
             let (number, term): (i64, &str) = (get(&row, 0)?, get(&row, 1)?);
-            let shown = term.replace(char::is_control, " ");
+            let printable = term.replace(char::is_control, " ");
             self.findings
-                .add(|| format!("entry e{number} cannot be found by its word {:?}", shown.trim()));
+                .add(|| format!("entry e{number} cannot be found by its word {:?}", printable.trim()));
         }
         Ok(())
     }
 
-    async fn compare_watches(&mut self, made: &[Entry]) -> Result<(), Failure> {
-        let (mut what, mut at, mut numbers, mut since) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for entry in made {
+    async fn compare_watches(&mut self, expected: &[Entry]) -> Result<(), Failure> {
+        let (mut codes, mut due_times, mut numbers, mut since_times) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for entry in expected {
             for watched in lasting_watches(entry) {
-                what.push(watch::code(watched.what)?);
-                at.push(watched.at.as_nanos());
+                codes.push(watch::code(watched.what)?);
+                due_times.push(watched.at.as_nanos());
                 numbers.push(to_column(entry.handle.0));
-                since.push(watched.since.as_nanos());
+                since_times.push(watched.since.as_nanos());
             }
         }
-        self.rebuilt.counts.watched += what.len() as u64;
+        self.rebuilt.counts.watched += codes.len() as u64;
         let sql = "SELECT made.number, made.what
                    FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[]) AS made (what, at, number, since)
                    LEFT JOIN watch ON watch.space = $1 AND watch.what = made.what AND watch.at = made.at
@@ -284,30 +284,33 @@ impl Replay<'_> {
                    WHERE watch.number IS NULL";
         let rows = self
             .session
-            .query(sql, &[&self.session.space.0, &what, &at, &numbers, &since])
+            .query(
+                sql,
+                &[&self.session.space.0, &codes, &due_times, &numbers, &since_times],
+            )
             .await?;
         for row in rows {
-            let (number, what): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
+            let (number, code): (i64, i64) = (get(&row, 0)?, get(&row, 1)?);
             self.findings
-                .add(|| format!("entry e{number} has no watch of kind {what}"));
+                .add(|| format!("entry e{number} has no watch of kind {code}"));
         }
         Ok(())
     }
 
-    async fn compare_texts(&mut self, made: &[Entry]) -> Result<(), Failure> {
+    async fn compare_texts(&mut self, entries: &[Entry]) -> Result<(), Failure> {
         let Some(until) = self.indexed else { return Ok(()) };
-        let numbers: Vec<i64> = made.iter().map(|entry| to_column(entry.handle.0)).collect();
+        let numbers: Vec<i64> = entries.iter().map(|entry| to_column(entry.handle.0)).collect();
         let sql = "SELECT number, length, words FROM entry_text WHERE space = $1 AND number = ANY($2)";
         let mut found = HashMap::new();
         for row in self.session.query(sql, &[&self.session.space.0, &numbers]).await? {
             found.insert(count(&row, 0)?, (count(&row, 1)?, get::<Vec<String>>(&row, 2)?));
         }
-        for entry in made.iter().filter(|entry| entry.updated_seq <= until) {
-            let wanted = text::is_searchable(entry.kind).then(|| {
+        for entry in entries.iter().filter(|entry| entry.updated_seq <= until) {
+            let expected = text::is_searchable(entry.kind).then(|| {
                 let (words, length) = index::weighted(&EntryTerms::of(&entry.fields));
                 (length, words.into_keys().collect::<Vec<_>>())
             });
-            if found.get(&entry.handle.0) != wanted.as_ref() {
+            if found.get(&entry.handle.0) != expected.as_ref() {
                 self.findings
                     .add(|| format!("the index of words does not match entry {}", entry.handle));
             }
@@ -315,12 +318,12 @@ impl Replay<'_> {
         Ok(())
     }
 
-    async fn compare_bodies(&mut self, made: &[Entry]) -> Result<(), Failure> {
-        for entry in made {
+    async fn compare_bodies(&mut self, expected: &[Entry]) -> Result<(), Failure> {
+        for entry in expected {
             let Some(body) = &entry.fields.body_ref else { continue };
             let hashes: Vec<_> = body.hashes().filter_map(|hash| parse_hash(hash)).collect();
-            let there = blob::which_kept(self.session, &hashes).await?;
-            if hashes.iter().any(|hash| !there.contains(hash)) {
+            let stored_hashes = blob::which_kept(self.session, &hashes).await?;
+            if hashes.iter().any(|hash| !stored_hashes.contains(hash)) {
                 self.findings
                     .add(|| format!("the whole text of entry {} is missing", entry.handle));
             }
@@ -328,22 +331,22 @@ impl Replay<'_> {
         Ok(())
     }
 
-    async fn compare_pages(&mut self, made: &[Page], there: &Rows<PageId, Page>) -> Result<(), Failure> {
+    async fn compare_pages(&mut self, expected: &[Page], stored: &Rows<PageId, Page>) -> Result<(), Failure> {
         let sql = "SELECT page.number, page.role, page.run, page.thread, parent.id FROM page
                    LEFT JOIN page AS parent ON parent.space = page.space AND parent.number = page.parent
                    WHERE page.space = $1 AND page.number = ANY($2)";
-        for made in made.chunks(CHUNK as usize) {
-            let numbers: Vec<i64> = made.iter().map(|page| to_column(page.handle.0)).collect();
+        for chunk in expected.chunks(CHUNK as usize) {
+            let numbers: Vec<i64> = chunk.iter().map(|page| to_column(page.handle.0)).collect();
             let mut filed = HashMap::new();
             for row in self.session.query(sql, &[&self.session.space.0, &numbers]).await? {
                 let words: (String, Option<String>) = (get(&row, 1)?, get(&row, 3)?);
                 let ids: (Option<Vec<u8>>, Option<Vec<u8>>) = (get(&row, 2)?, get(&row, 4)?);
                 filed.insert(count(&row, 0)?, (words, ids));
             }
-            for made in made {
-                let name = format_args!("page {}", made.handle);
-                there.compare(&made.id, made, name, &mut self.findings);
-                let fields = &made.fields;
+            for page in chunk {
+                let name = format_args!("page {}", page.handle);
+                stored.compare(&page.id, page, name, &mut self.findings);
+                let fields = &page.fields;
                 let words = (
                     fields.role.as_str().to_owned(),
                     fields.thread.as_ref().map(|thread| kept(&thread.0).into_owned()),
@@ -352,45 +355,45 @@ impl Replay<'_> {
                     fields.run.map(|run| run.to_bytes().to_vec()),
                     fields.parent.map(|parent| parent.to_bytes().to_vec()),
                 );
-                self.compare_columns(&made.handle, filed.get(&made.handle.0), &(words, ids), "page");
+                self.compare_columns(&page.handle, filed.get(&page.handle.0), &(words, ids), "page");
             }
         }
         Ok(())
     }
 
-    async fn compare_runs(&mut self, made: &[(RunId, RunColumns)]) -> Result<(), Failure> {
-        let ids: Vec<RunId> = made.iter().map(|(id, _)| *id).collect();
-        let there = there(self.session, &ids).await?;
-        for (id, made) in made {
-            let name = format_args!("run {}", made.handle);
-            there.compare(id, made, name, &mut self.findings);
+    async fn compare_runs(&mut self, expected: &[(RunId, RunColumns)]) -> Result<(), Failure> {
+        let ids: Vec<RunId> = expected.iter().map(|(id, _)| *id).collect();
+        let stored = there(self.session, &ids).await?;
+        for (id, columns) in expected {
+            let name = format_args!("run {}", columns.handle);
+            stored.compare(id, columns, name, &mut self.findings);
         }
         Ok(())
     }
 
-    async fn compare_turns(&mut self, made: &[Turn]) -> Result<(), Failure> {
-        let ids: Vec<TurnId> = made.iter().map(|turn| turn.begun.id).collect();
-        let there = there(self.session, &ids).await?;
-        let numbers: Vec<i64> = made.iter().map(|turn| to_column(turn.handle.0)).collect();
+    async fn compare_turns(&mut self, expected: &[Turn]) -> Result<(), Failure> {
+        let ids: Vec<TurnId> = expected.iter().map(|turn| turn.begun.id).collect();
+        let stored = there(self.session, &ids).await?;
+        let numbers: Vec<i64> = expected.iter().map(|turn| to_column(turn.handle.0)).collect();
         let sql = "SELECT number, thread, run FROM turn WHERE space = $1 AND number = ANY($2)";
         let mut filed = HashMap::new();
         for row in self.session.query(sql, &[&self.session.space.0, &numbers]).await? {
             let columns: (String, Option<Vec<u8>>) = (get(&row, 1)?, get(&row, 2)?);
             filed.insert(count(&row, 0)?, columns);
         }
-        let hashes: Vec<_> = made.iter().filter_map(export_of).flatten().collect();
+        let hashes: Vec<_> = expected.iter().filter_map(export_of).flatten().collect();
         let exports = blob::which_kept(self.session, &hashes).await?;
-        for made in made {
-            let begun = &made.begun;
-            let name = format_args!("turn {}", made.handle);
-            there.compare(&begun.id, made, name, &mut self.findings);
+        for turn in expected {
+            let new_turn = &turn.begun;
+            let name = format_args!("turn {}", turn.handle);
+            stored.compare(&new_turn.id, turn, name, &mut self.findings);
             let columns = (
-                kept(&begun.thread.0).into_owned(),
-                begun.run.map(|run| run.to_bytes().to_vec()),
+                kept(&new_turn.thread.0).into_owned(),
+                new_turn.run.map(|run| run.to_bytes().to_vec()),
             );
-            self.compare_columns(&made.handle, filed.get(&made.handle.0), &columns, "turn");
-            if export_of(made).is_some_and(|hash| hash.is_none_or(|hash| !exports.contains(&hash))) {
-                self.findings.add(|| missing_export_message(&made.handle));
+            self.compare_columns(&turn.handle, filed.get(&turn.handle.0), &columns, "turn");
+            if export_of(turn).is_some_and(|hash| hash.is_none_or(|hash| !exports.contains(&hash))) {
+                self.findings.add(|| missing_export_message(&turn.handle));
             }
         }
         Ok(())

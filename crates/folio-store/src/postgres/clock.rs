@@ -28,9 +28,9 @@ impl ServerClock {
     /// Asks again: clocks are set, drift, and sleep with their machine, and another server may have taken the place of
     /// the first.
     pub(super) async fn set_by(&self, client: &Client) -> Result<(), Failure> {
-        let told = ask(client).await?;
+        let reading = ask(client).await?;
         let mut reckoned = self.reckoned();
-        *reckoned = reckoned.after(&told);
+        *reckoned = reckoned.after(&reading);
         Ok(())
     }
 
@@ -79,11 +79,11 @@ struct Reckoned {
 
 impl From<&Told> for Reckoned {
     /// The error is at most half of the time that the answer took.
-    fn from(told: &Told) -> Self {
-        let took = told.answered.saturating_duration_since(told.asked);
+    fn from(reading: &Told) -> Self {
+        let round_trip = reading.answered.saturating_duration_since(reading.asked);
         Self {
-            at: told.asked + took / 2,
-            time: told.time,
+            at: reading.asked + round_trip / 2,
+            time: reading.time,
         }
     }
 }
@@ -96,15 +96,15 @@ impl Reckoned {
         }
     }
 
-    /// Keeps the reckoning if `told` agrees with it, so that varying latency does not make the time jump; otherwise
+    /// Keeps the reckoning if `reading` agrees with it, so that varying latency does not make the time jump; otherwise
     /// starts over.
-    fn after(self, told: &Told) -> Self {
+    fn after(self, reading: &Told) -> Self {
         // The server truncates to microseconds.
-        let earliest = self.at(told.asked).minus(Duration::from_micros(1));
-        if (earliest..=self.at(told.answered)).contains(&told.time) {
+        let earliest = self.at(reading.asked).minus(Duration::from_micros(1));
+        if (earliest..=self.at(reading.answered)).contains(&reading.time) {
             self
         } else {
-            Self::from(told)
+            Self::from(reading)
         }
     }
 }

@@ -70,10 +70,10 @@ pub(super) fn instant(row: &Row, column: usize) -> Result<Timestamp, Failure> {
     Ok(Timestamp::from_nanos(get(row, column)?))
 }
 
-/// The sixteen bytes of an id of `what`.
-pub(super) fn id(row: &Row, column: usize, what: &str) -> Result<[u8; 16], Failure> {
+/// The sixteen bytes of an id of `label`.
+pub(super) fn id(row: &Row, column: usize, label: &str) -> Result<[u8; 16], Failure> {
     let bytes: &[u8] = get(row, column)?;
-    bytes.try_into().map_err(|error| damaged(what, error))
+    bytes.try_into().map_err(|error| damaged(label, error))
 }
 
 /// A version of an entry or a page.

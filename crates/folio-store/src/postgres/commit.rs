@@ -71,16 +71,20 @@ struct Planned {
 
 /// Writes `commits`, all of one space, except those that are refused or were written before.
 pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Applied, Unwritten> {
-    let Planned { done, writes, gone } = plan(session, commits, owners).await?;
+    let Planned {
+        done,
+        writes,
+        gone: erased,
+    } = plan(session, commits, owners).await?;
     let Some((mut writes, head)) = writes else {
         return Ok((done, None));
     };
     writes.push(notify_of_commit(session.space, head));
-    if gone.is_empty() {
+    if erased.is_empty() {
         session.write_and_commit(&writes).await?;
     } else {
         session.write(&writes).await?;
-        erase::take_out(session, &gone).await?;
+        erase::take_out(session, &erased).await?;
         session.write_and_commit(&[]).await?;
     }
     Ok((done, Some(head)))
@@ -89,14 +93,18 @@ pub(super) async fn apply(session: &Session, commits: &[Prepared], owners: &Owne
 /// Writes `part`, one of several commits that take effect only together, unless it was written before. Nobody else sees
 /// it yet.
 pub(super) async fn add(session: &Session, part: &Prepared, owners: &Owners) -> Result<Committed, Failure> {
-    let Planned { mut done, writes, gone } = plan(session, std::slice::from_ref(part), owners).await?;
-    let lost = || Failure::Damaged("a commit without an answer".to_owned());
-    let committed = done.pop().ok_or_else(lost)??;
+    let Planned {
+        mut done,
+        writes,
+        gone: erased,
+    } = plan(session, std::slice::from_ref(part), owners).await?;
+    let missing_answer = || Failure::Damaged("a commit without an answer".to_owned());
+    let committed = done.pop().ok_or_else(missing_answer)??;
     if let Some((writes, _)) = writes {
         session.write(&writes).await?;
     }
-    if !gone.is_empty() {
-        erase::take_out(session, &gone).await?;
+    if !erased.is_empty() {
+        erase::take_out(session, &erased).await?;
     }
     Ok(committed)
 }
@@ -119,7 +127,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
     loaded.written = Written::of(session, commits, owners).await?;
     let mut rows = Rows::new(session.space);
     let mut done = Vec::with_capacity(commits.len());
-    let (mut gone, mut bodies) = (Vec::new(), Vec::new());
+    let (mut erased, mut bodies) = (Vec::new(), Vec::new());
     for commit in commits {
         if let Some(row) = repeated(commit, &known) {
             done.push(match check_repeated(commit, row) {
@@ -131,7 +139,7 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
         match decide(&mut loaded, session.space, ends, commit) {
             Ok(decided) => {
                 ends = decided.ends;
-                gone.extend_from_slice(&decided.gone);
+                erased.extend_from_slice(&decided.gone);
                 if unclaimed::is_concerned(commit) {
                     bodies.push((commit, decided.at));
                 }
@@ -145,20 +153,28 @@ async fn plan(session: &Session, commits: &[Prepared], owners: &Owners) -> Resul
     }
     if rows.is_empty() {
         let writes = None;
-        return Ok(Planned { done, writes, gone });
+        return Ok(Planned {
+            done,
+            writes,
+            gone: erased,
+        });
     }
     rows.take(loaded).map_err(Failure::Refused)?;
     for (commit, at) in &bodies {
         unclaimed::keep(session, commit, *at).await?;
     }
     let writes = Some((rows.writes(&ends)?, ends.head));
-    Ok(Planned { done, writes, gone })
+    Ok(Planned {
+        done,
+        writes,
+        gone: erased,
+    })
 }
 
 /// Notifies every process of commit `head` when the transaction commits.
 fn notify_of_commit(space: SpaceId, head: Seq) -> Write {
-    let told = format!("{}:{head}", space.0);
-    Write::new("SELECT pg_notify($1, $2)", values![CHANNEL, told])
+    let payload = format!("{}:{head}", space.0);
+    Write::new("SELECT pg_notify($1, $2)", values![CHANNEL, payload])
 }
 
 fn repeated<'r>(commit: &Prepared, known: &'r [LogRow]) -> Option<&'r LogRow> {

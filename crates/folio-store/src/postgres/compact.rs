@@ -144,15 +144,15 @@ impl<'s> Tombstones<'s> {
         serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))
     }
 
-    /// Merges commit `of`, of which only the numbers of `entries` are left, with neighbouring commits of which the same
+    /// Merges commit `folded_seq`, of which only the numbers of `entries` are left, with neighbouring commits of which the same
     /// is true.
-    async fn fold(&self, of: Seq, entries: u64) -> Result<(), Failure> {
+    async fn fold(&self, folded_seq: Seq, entries: u64) -> Result<(), Failure> {
         let before = "SELECT seq, record FROM log WHERE space = $1 AND seq < $2 ORDER BY seq DESC LIMIT 1";
-        let before = self.neighbour(before, of).await?;
+        let before = self.neighbour(before, folded_seq).await?;
         let after = "SELECT seq, record FROM log WHERE space = $1 AND seq > $2 ORDER BY seq LIMIT 1";
-        let after = self.neighbour(after, of).await?;
+        let after = self.neighbour(after, folded_seq).await?;
         let record = burial::folded(
-            of,
+            folded_seq,
             entries,
             before.map(|(_, folded)| folded),
             after.map(|(_, folded)| folded),
@@ -160,18 +160,18 @@ impl<'s> Tombstones<'s> {
         if let Some((neighbour, _)) = before {
             rewrite::remove(self.session, neighbour).await?;
         }
-        let mut last = of;
+        let mut last = folded_seq;
         if let Some((neighbour, _)) = after {
-            rewrite::remove(self.session, of).await?;
+            rewrite::remove(self.session, folded_seq).await?;
             last = neighbour;
         }
         rewrite::fold_into(self.session, last, &fold::record_json(&record)?).await
     }
 
-    async fn neighbour(&self, sql: &str, of: Seq) -> Result<Option<(Seq, Folded)>, Failure> {
+    async fn neighbour(&self, sql: &str, near_seq: Seq) -> Result<Option<(Seq, Folded)>, Failure> {
         let row = self
             .session
-            .one(sql, &[&self.session.space.0, &to_column(of.0)])
+            .one(sql, &[&self.session.space.0, &to_column(near_seq.0)])
             .await?;
         let Some(row) = row else { return Ok(None) };
         let folded = burial::folded_in(get(&row, 1)?);

@@ -50,7 +50,7 @@ impl Connect for Connector {
 /// The timeout of `config` covers the whole conversation, not only its first packets: a server may accept connections
 /// and never answer.
 pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect, first: &str) -> Result<Connected, Error> {
-    let within = config.get_connect_timeout().copied().unwrap_or(CONNECT_WITHIN);
+    let time_limit = config.get_connect_timeout().copied().unwrap_or(CONNECT_WITHIN);
     let Some(mut hosts) = hosts(config) else {
         // This reports what the URL lacks, without contacting a server.
         return one(config, tls, first).await;
@@ -58,14 +58,14 @@ pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect, first: &st
     take_turns(config, &mut hosts);
     let mut failed = None;
     for host in &hosts {
-        let mut addresses = host.addresses(within).await;
+        let mut addresses = host.addresses(time_limit).await;
         take_turns(config, &mut addresses);
         for address in addresses {
-            let alone = host.alone(config, address);
-            match timeout(within, one(&alone, tls, first)).await {
+            let host_config = host.alone(config, address);
+            match timeout(time_limit, one(&host_config, tls, first)).await {
                 Ok(Ok(connected)) => return Ok(connected),
                 Ok(Err(error)) => failed = Some(error),
-                Err(_) => failed = Some(silent(within).await),
+                Err(_) => failed = Some(silent(time_limit).await),
             }
         }
     }
@@ -79,13 +79,13 @@ pub(super) async fn connect(config: &Config, tls: &MakeRustlsConnect, first: &st
 async fn one(config: &Config, tls: &MakeRustlsConnect, first: &str) -> Result<Connected, Error> {
     let (client, mut connection) = config.connect(tls.clone()).await?;
     {
-        let mut said = std::pin::pin!(client.batch_execute(first));
+        let mut batch = std::pin::pin!(client.batch_execute(first));
         tokio::select! {
-            done = &mut said => done?,
+            done = &mut batch => done?,
             // The connection has the reason.
             ended = &mut connection => {
                 ended?;
-                said.await?;
+                batch.await?;
             }
         }
     }
@@ -127,11 +127,11 @@ fn take_turns<T>(config: &Config, places: &mut [T]) {
 
 impl Place {
     /// The addresses of the host; a single `None` if it has none, or they cannot be resolved.
-    async fn addresses(&self, within: Duration) -> Vec<Option<IpAddr>> {
+    async fn addresses(&self, time_limit: Duration) -> Vec<Option<IpAddr>> {
         let (Some(Host::Tcp(name)), None) = (&self.host, self.address) else {
             return vec![self.address];
         };
-        let found = timeout(within, tokio::net::lookup_host((name.as_str(), 0))).await;
+        let found = timeout(time_limit, tokio::net::lookup_host((name.as_str(), 0))).await;
         let found: Vec<_> = found.map_or_else(
             |_| Vec::new(),
             |found| found.map_or_else(|_| Vec::new(), |found| found.map(|found| Some(found.ip())).collect()),
@@ -142,19 +142,19 @@ impl Place {
 
     /// `config` restricted to this host at `address`.
     fn alone(&self, config: &Config, address: Option<IpAddr>) -> Config {
-        let mut one = Config::new();
+        let mut host_config = Config::new();
         match &self.host {
-            Some(Host::Tcp(name)) => drop(one.host(name)),
-            Some(Host::Unix(path)) => drop(one.host_path(path)),
+            Some(Host::Tcp(name)) => drop(host_config.host(name)),
+            Some(Host::Unix(path)) => drop(host_config.host_path(path)),
             None => {}
         }
         if let Some(address) = address {
-            one.hostaddr(address);
+            host_config.hostaddr(address);
         }
         if let Some(port) = self.port {
-            one.port(port);
+            host_config.port(port);
         }
-        for (given, set) in [
+        for (value, setter) in [
             (
                 config.get_user(),
                 Config::user as fn(&mut Config, String) -> &mut Config,
@@ -163,14 +163,14 @@ impl Place {
             (config.get_options(), Config::options),
             (config.get_application_name(), Config::application_name),
         ] {
-            if let Some(given) = given {
-                set(&mut one, given.to_owned());
+            if let Some(value) = value {
+                setter(&mut host_config, value.to_owned());
             }
         }
         if let Some(password) = config.get_password() {
-            one.password(password);
+            host_config.password(password);
         }
-        for (given, set) in [
+        for (value, setter) in [
             (
                 config.get_connect_timeout().copied(),
                 Config::connect_timeout as fn(&mut Config, Duration) -> &mut Config,
@@ -178,26 +178,31 @@ impl Place {
             (config.get_tcp_user_timeout().copied(), Config::tcp_user_timeout),
             (config.get_keepalives_interval(), Config::keepalives_interval),
         ] {
-            if let Some(given) = given {
-                set(&mut one, given);
+            if let Some(value) = value {
+                setter(&mut host_config, value);
             }
         }
         if let Some(retries) = config.get_keepalives_retries() {
-            one.keepalives_retries(retries);
+            host_config.keepalives_retries(retries);
         }
-        one.keepalives(config.get_keepalives())
+        host_config
+            .keepalives(config.get_keepalives())
             .keepalives_idle(config.get_keepalives_idle())
             .ssl_mode(config.get_ssl_mode())
             .ssl_negotiation(config.get_ssl_negotiation())
             .target_session_attrs(config.get_target_session_attrs())
             .channel_binding(config.get_channel_binding());
-        one
+        host_config
     }
 }
 
-/// The error for a server that accepts a connection but has not answered `within` that time.
-async fn silent(within: Duration) -> Error {
-    match Config::new().user("nobody").connect_raw(Silent(within), NoTls).await {
+/// The error for a server that accepts a connection but has not answered `time_limit` that time.
+async fn silent(time_limit: Duration) -> Error {
+    match Config::new()
+        .user("nobody")
+        .connect_raw(Silent(time_limit), NoTls)
+        .await
+    {
         Err(error) => error,
         Ok(_) => unreachable!("a stream that only fails has no server behind it"),
     }

@@ -98,18 +98,18 @@ pub(super) async fn changed_after(session: &Session, seq: Seq) -> Result<Vec<u64
 /// Numbers are assigned in the order of commits, so a binary search finds it.
 pub(super) async fn last_at(session: &Session, seq: Seq, last: u64) -> Result<u64, Failure> {
     let sql = "SELECT number, created_seq FROM entry WHERE space = $1 AND number >= $2 AND number < $3 ORDER BY number LIMIT 1";
-    let (mut known, mut beyond) = (0, last + 1);
-    while known + 1 < beyond {
-        let middle = known + (beyond - known) / 2;
+    let (mut lower, mut upper) = (0, last + 1);
+    while lower + 1 < upper {
+        let middle = lower + (upper - lower) / 2;
         let row = session
-            .one(sql, &[&session.space.0, &to_column(middle), &to_column(beyond)])
+            .one(sql, &[&session.space.0, &to_column(middle), &to_column(upper)])
             .await?;
         match row {
-            Some(row) if column::seq(&row, 1)? <= seq => known = count(&row, 0)?,
-            _ => beyond = middle,
+            Some(row) if column::seq(&row, 1)? <= seq => lower = count(&row, 0)?,
+            _ => upper = middle,
         }
     }
-    Ok(known)
+    Ok(lower)
 }
 
 /// Writes the fields of entry `number` without its body, which is `packed`.

@@ -12,14 +12,14 @@ use crate::body::parse_hash;
 use crate::fold::{self, Rewritten};
 use crate::plan::{Bodies, Gone};
 
-/// Removes the content of `gone` from the log, and the bodies to which nothing else refers.
-pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Failure> {
+/// Removes the content of `erased` from the log, and the bodies to which nothing else refers.
+pub(super) async fn take_out(session: &Session, erased: &[Gone]) -> Result<(), Failure> {
     let mut commits = BTreeSet::new();
-    for entry in gone {
+    for entry in erased {
         commits.insert(entry.created);
         commits.extend(rewrite::touches(session, entry.place.number()).await?);
     }
-    let mut eraser = Eraser::of(gone.iter().map(|entry| entry.id));
+    let mut eraser = Eraser::of(erased.iter().map(|entry| entry.id));
     let mut bodies = BTreeSet::new();
     for seq in commits {
         let Some(text) = rewrite::record_text(session, seq).await? else {
@@ -39,7 +39,7 @@ pub(super) async fn take_out(session: &Session, gone: &[Gone]) -> Result<(), Fai
             rewrite::rewrite(session, seq, &rest).await?;
         }
     }
-    for entry in gone {
+    for entry in erased {
         trace::forget_entry(session, entry.id).await?;
         text::remove(session, entry.place.number()).await?;
     }

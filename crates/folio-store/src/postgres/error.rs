@@ -77,10 +77,10 @@ impl Failure {
             SqlState::CRASH_SHUTDOWN,
             SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
         ];
-        error.as_db_error().is_some_and(|said| {
-            let code = said.code();
-            let ends = said.parsed_severity() != Some(Severity::Error) && said.severity() != "ERROR";
-            !code.code().starts_with("08") && (!ends || of_server.contains(code))
+        error.as_db_error().is_some_and(|db_error| {
+            let code = db_error.code();
+            let ends_session = db_error.parsed_severity() != Some(Severity::Error) && db_error.severity() != "ERROR";
+            !code.code().starts_with("08") && (!ends_session || of_server.contains(code))
         })
     }
 
@@ -119,9 +119,9 @@ impl Failure {
     }
 }
 
-/// The failure that `what` could not be read.
-pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Failure {
-    Failure::Damaged(format!("{what} cannot be read: {error}"))
+/// The failure that `label` could not be read.
+pub(super) fn damaged(label: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::Damaged(format!("{label} cannot be read: {error}"))
 }
 
 /// Whether the connection is at fault, and not what was sent over it.

@@ -68,24 +68,24 @@ impl<'q> Filter<'q> {
         limit: usize,
     ) -> Result<Vec<Entry>, Failure> {
         // Which entries these are is found first; only they are read completely.
-        let mut which = Statement::default();
-        which.push(
+        let mut inner = Statement::default();
+        inner.push(
             &format!("SELECT {COLUMNS} FROM (SELECT {} AS found FROM ", self.number()),
             [],
         );
-        self.push_conditions(&mut which, session);
+        self.push_conditions(&mut inner, session);
         if let Some(after) = after {
-            self.push_beyond(&mut which, after);
+            self.push_beyond(&mut inner, after);
         }
-        which.push(" ORDER BY ", []);
-        self.push_order(&mut which);
-        which.push(" LIMIT ?", [Value::count(limit as u64)]);
-        which.push(
+        inner.push(" ORDER BY ", []);
+        self.push_order(&mut inner);
+        inner.push(" LIMIT ?", [Value::count(limit as u64)]);
+        inner.push(
             ") AS those JOIN entry ON entry.space = ? AND entry.number = those.found",
             [Value::Int(session.space.0)],
         );
         let mut entries = Vec::new();
-        for row in session.ask(&which).await? {
+        for row in session.ask(&inner).await? {
             entries.push(from_row(&row)?);
         }
         entries.sort_by(|a, b| self.query.compare(a, b));

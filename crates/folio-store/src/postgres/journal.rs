@@ -136,15 +136,15 @@ async fn revisions(session: &Session, found: &Entry) -> Result<Revisions, Failur
 pub(super) async fn as_of(session: &Session, entries: &[Entry], last: Seq) -> Result<Vec<Entry>, Failure> {
     let numbers: Vec<i64> = entries.iter().map(|entry| to_column(entry.handle.0)).collect();
     // A commit that touched many of them is read once.
-    let mut made: BTreeSet<i64> = entries.iter().map(|entry| to_column(entry.created_seq.0)).collect();
+    let mut touched_seqs: BTreeSet<i64> = entries.iter().map(|entry| to_column(entry.created_seq.0)).collect();
     let rows = session
         .query(TOUCHED, &[&session.space.0, &numbers, &to_column(last.0)])
         .await?;
     for row in &rows {
-        made.insert(get(row, 0)?);
+        touched_seqs.insert(get(row, 0)?);
     }
     let mut states = States::of(entries.iter().map(|entry| (entry.id, entry.handle)));
-    let seqs: Vec<i64> = made.into_iter().collect();
+    let seqs: Vec<i64> = touched_seqs.into_iter().collect();
     read(session, &seqs, |commit| states.take_in(&commit)).await?;
     Ok(states.into_entries())
 }
@@ -186,8 +186,8 @@ pub(super) async fn of_run(session: Option<&Session>, id: RunId, since: Seq, byt
                 return Ok(part.journal);
             }
             let (seq, at) = (seq(row, 0)?, instant(row, 1)?);
-            let goes_on = part.take(seq, at, get(row, 2)?);
-            if !goes_on.map_err(|error| damaged(&format!("commit {seq}"), error))? {
+            let has_room = part.take(seq, at, get(row, 2)?);
+            if !has_room.map_err(|error| damaged(&format!("commit {seq}"), error))? {
                 return Ok(part.journal);
             }
         }

@@ -105,7 +105,7 @@ impl Owners {
             }
             Ok::<_, Failure>(())
         };
-        let asking = async {
+        let maintaining = async {
             inner.note_server_start(self.in_time(started(&client)).await??);
             let mut hears = self.listen(&client).await?;
             let connected = Instant::now();
@@ -128,8 +128,8 @@ impl Owners {
             Ok(())
         };
         tokio::select! {
-            heard = hearing => heard,
-            asked = asking => asked,
+            result = hearing => result,
+            result = maintaining => result,
         }
     }
 
@@ -213,7 +213,7 @@ impl Owners {
         // not take the others for dead.
         let back_within = self.lease / 3 + BACK_WITHIN;
         let was_lost = locked(&self.lost).is_some_and(|lost| lost.elapsed() < back_within);
-        let asked: Vec<&str> = others.iter().map(|owner| owner.0.as_str()).collect();
+        let owner_ids: Vec<&str> = others.iter().map(|owner| owner.0.as_str()).collect();
         let sql = "SELECT owner.id, (extract(epoch FROM owner.until) * 1000)::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
                        $2 OR pg_postmaster_start_time() > clock_timestamp() - $3 * interval '1 millisecond',
                        EXISTS (SELECT 1 FROM pg_locks WHERE pg_locks.locktype = 'advisory' AND pg_locks.granted
@@ -221,18 +221,20 @@ impl Owners {
                            AND (pg_locks.classid::bigint << 32 | pg_locks.objid::bigint) = owner.lock
                            AND pg_locks.objsubid = 1)
                    FROM owner WHERE owner.id = ANY($1)";
-        let rows = session.query(sql, &[&asked, &was_lost, &millis(back_within)]).await?;
+        let rows = session
+            .query(sql, &[&owner_ids, &was_lost, &millis(back_within)])
+            .await?;
         let mut silent = locked(&self.silent);
         let mut before: HashMap<_, _> = others.iter().filter_map(|owner| silent.remove_entry(owner)).collect();
         for row in rows {
             let owner = OwnerId(row.try_get(0)?);
-            let said = (Some(row.try_get(1)?), row.try_get(2)?);
+            let lease_row = (Some(row.try_get(1)?), row.try_get(2)?);
             let (nobody_is_gone, has_lock) = (row.try_get(3)?, row.try_get(4)?);
             let mut silence = before.remove(&owner);
             let life = match (nobody_is_gone, has_lock) {
                 (true, _) => Life::GoesOn,
                 (false, false) => Life::Gone,
-                (false, true) => Silence::judged(&mut silence, said, Instant::now(), back_within),
+                (false, true) => Silence::judged(&mut silence, lease_row, Instant::now(), back_within),
             };
             if let Some(silence) = silence.filter(|_| has_lock) {
                 silent.insert(owner.clone(), silence);
@@ -258,10 +260,10 @@ impl Owners {
         }
     }
 
-    /// The result of `asking`, unless the server has silently stopped answering: then the connection is of no use, but
+    /// The result of `query`, unless the server has silently stopped answering: then the connection is of no use, but
     /// another one may be.
-    async fn in_time<T>(&self, asking: impl Future<Output = T>) -> Result<T, Failure> {
-        let answer = tokio::time::timeout(ANSWER_WITHIN.min(self.lease), asking).await;
+    async fn in_time<T>(&self, query: impl Future<Output = T>) -> Result<T, Failure> {
+        let answer = tokio::time::timeout(ANSWER_WITHIN.min(self.lease), query).await;
         answer.map_err(|_| StoreError::Invalid("the server has stopped answering".to_owned()).into())
     }
 }

@@ -35,8 +35,8 @@ pub(super) async fn entries(
         None => None,
     };
     let head = ends.as_ref().map_or(Seq(0), |ends| ends.head);
-    let asked = cursor.map(|cursor| cursor.as_of).or(query.as_of);
-    let as_of = asked.unwrap_or(head).min(head);
+    let requested_as_of = cursor.map(|cursor| cursor.as_of).or(query.as_of);
+    let as_of = requested_as_of.unwrap_or(head).min(head);
     let now = match session {
         Some(session) if cursor.is_none() && as_of < head => journal::judged_at(session, as_of, now).await?,
         _ => now,
@@ -60,9 +60,9 @@ pub(super) async fn entries(
         }
         None => (Vec::new(), 0),
     };
-    let goes_on = items.len() > limit;
+    let has_more = items.len() > limit;
     items.truncate(limit);
-    let last = items.last().filter(|_| goes_on);
+    let last = items.last().filter(|_| has_more);
     let next = last.map(|last| {
         let after = After::of(query, last);
         Cursor {
@@ -125,13 +125,13 @@ impl Search<'_> {
             None => self.as_they_are(page, changed).await?,
         };
         let mut before = 0;
-        for some in part.chunks(changed) {
-            if part.ends_before(some, &items, |number| *number) {
+        for chunk in part.chunks(changed) {
+            if part.ends_before(chunk, &items, |number| *number) {
                 break;
             }
-            let some = self.as_they_were(some).await?;
-            before += some.len() as u64;
-            items.extend(some.into_iter().filter(|entry| self.comes_after(entry)));
+            let earlier_entries = self.as_they_were(chunk).await?;
+            before += earlier_entries.len() as u64;
+            items.extend(earlier_entries.into_iter().filter(|entry| self.comes_after(entry)));
             items.sort_by(|a, b| self.query.compare(a, b));
             items.truncate(self.limit);
         }
@@ -173,7 +173,7 @@ impl Search<'_> {
             )),
             None => None,
         };
-        let wanted = IndexQuery {
+        let index_query = IndexQuery {
             query,
             page,
             context,
@@ -183,7 +183,7 @@ impl Search<'_> {
             after: self.after.map(|after| (after.rank, after.sureness, after.number)),
             limit: self.limit,
         };
-        let Some(found) = self.inner.living.find(seen, &wanted) else {
+        let Some(found) = self.inner.living.find(seen, &index_query) else {
             return Ok(None);
         };
         let mut items = entry::at_all(session, &found.numbers).await?;

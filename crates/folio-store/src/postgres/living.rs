@@ -116,7 +116,7 @@ impl Living {
             let spaces = self.spaces.lock();
             spaces.values().map(Arc::clone).collect()
         };
-        let held = spaces.into_iter().filter_map(|space| {
+        let indexes = spaces.into_iter().filter_map(|space| {
             let bytes = match &*space.state.read() {
                 State::Ready(ready) => ready.index.bytes(),
                 _ => return None,
@@ -124,7 +124,7 @@ impl Living {
             let asked_at = space.asked_at.load(Ordering::Relaxed);
             Some(Held { asked_at, bytes, space })
         });
-        for space in indexes_to_drop(held.collect(), self.options.bytes_of_all_max) {
+        for space in indexes_to_drop(indexes.collect(), self.options.bytes_of_all_max) {
             space.settle(State::None);
         }
     }
@@ -139,13 +139,13 @@ impl Living {
 
     /// What the index of a space finds in the state to which it was brought; `None` if others have brought it further
     /// meanwhile, or it cannot answer.
-    pub(super) fn find(&self, seen: Seen<'_>, wanted: &IndexQuery<'_>) -> Option<Found> {
+    pub(super) fn find(&self, seen: Seen<'_>, index_query: &IndexQuery<'_>) -> Option<Found> {
         let space = self.space(seen.name);
         let state = space.state.read();
         match &*state {
             State::Ready(ready) if ready.seq == seen.ends.head && ready.index.is_at(seen.now) => {
-                let is_told = wanted.context.is_empty() || !ready.index.knows(MORE);
-                is_told.then(|| ready.index.find(wanted))
+                let is_told = index_query.context.is_empty() || !ready.index.knows(MORE);
+                is_told.then(|| ready.index.find(index_query))
             }
             _ => None,
         }
@@ -248,9 +248,9 @@ impl Space {
         }
     }
 
-    fn settle(&self, made: State) {
+    fn settle(&self, state: State) {
         self.asked.store(0, Ordering::Relaxed);
-        *self.state.write() = made;
+        *self.state.write() = state;
     }
 }
 
@@ -270,7 +270,7 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
     }
     let bytes_max = options.bytes_max;
     if options.after == 0 {
-        let (state, made) = match build_index(seen.session, bytes_max).await {
+        let (state, outcome) = match build_index(seen.session, bytes_max).await {
             Ok(state) => {
                 let is_ready = matches!(state, State::Ready(_));
                 (state, Ok(is_ready))
@@ -279,17 +279,17 @@ async fn begin(inner: &Arc<Inner>, seen: Seen<'_>, space: &Arc<Space>) -> Result
         };
         space.settle(state);
         inner.living.make_room();
-        return made;
+        return outcome;
     }
     let (inner, name, space) = (Arc::clone(inner), seen.name.clone(), Arc::clone(space));
     tokio::spawn(async move {
-        let made = match inner.reading(&name).await {
+        let built = match inner.reading(&name).await {
             Ok(Some(session)) => build_index(&session, bytes_max).await,
             Ok(None) => Ok(State::None),
             Err(failure) => Err(failure),
         };
         // Read errors are reported to whoever queries the data; the index is tried again later.
-        space.settle(made.unwrap_or_default());
+        space.settle(built.unwrap_or_default());
         inner.living.make_room();
     });
     Ok(false)
@@ -389,10 +389,10 @@ async fn news_since(session: &Session, since: Seq, last: u64) -> Result<Option<N
         "SELECT {columns}, page FROM entry WHERE space = $1 AND number > $2 AND {of_memory} ORDER BY number LIMIT $3"
     );
     let (seq, last) = (to_column(since.0), to_column(last));
-    let most = i64::try_from(NEWS_MAX + 1).unwrap_or(i64::MAX);
+    let row_limit = i64::try_from(NEWS_MAX + 1).unwrap_or(i64::MAX);
     let (changed, added) = futures_util::future::try_join(
-        session.query(&changed, &[space, &seq, &last, &most]),
-        session.query(&added, &[space, &last, &most]),
+        session.query(&changed, &[space, &seq, &last, &row_limit]),
+        session.query(&added, &[space, &last, &row_limit]),
     )
     .await?;
     if changed.len() + added.len() > NEWS_MAX {

@@ -234,12 +234,12 @@ impl Loaded {
         }
         let stale: Vec<_> = stale.into_iter().collect();
         // Together, to avoid a round trip for each.
-        for some in stale.chunks(LOOKED_BACK) {
-            let asked = some
+        for chunk in stale.chunks(LOOKED_BACK) {
+            let lookups = chunk
                 .iter()
                 .map(|((_, base), entry)| journal::changed_since(session, entry, *base));
-            let changed = try_join_all(asked).await?;
-            self.changed.extend(some.iter().map(|(key, _)| *key).zip(changed));
+            let changed = try_join_all(lookups).await?;
+            self.changed.extend(chunk.iter().map(|(key, _)| *key).zip(changed));
         }
         Ok(())
     }

@@ -34,10 +34,10 @@ pub(super) async fn bring_up_to_date(client: &Client, location: &str, make: bool
         return Err(not_found("store", location).into());
     }
     client.batch_execute("BEGIN").await?;
-    let taken = take_steps(client, location).await;
-    let end = if taken.is_ok() { "COMMIT" } else { "ROLLBACK" };
+    let migrated = take_steps(client, location).await;
+    let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = client.batch_execute(end).await;
-    taken?;
+    migrated?;
     Ok(ended?)
 }
 

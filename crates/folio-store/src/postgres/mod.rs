@@ -229,11 +229,11 @@ impl PostgresStore {
     {
         let (inner, space) = (Arc::clone(&self.inner), space.clone());
         self.on_threads("read from", async move {
-            let asked = patiently!({
+            let answer = patiently!({
                 let session = inner.reading(&space).await?;
                 question(session, Arc::clone(&inner)).await
             });
-            asked.map_err(|failure| failure.into_error("read from", &inner.target.location))
+            answer.map_err(|failure| failure.into_error("read from", &inner.target.location))
         })
         .await
     }
@@ -273,8 +273,8 @@ impl Inner {
         let clock = patiently!({
             let (client, connection) = target.connect().await?;
             let driver = tokio::spawn(connection);
-            let made = migrate::bring_up_to_date(&client, &target.location, target.make).await;
-            let clock = match made {
+            let migrated = migrate::bring_up_to_date(&client, &target.location, target.make).await;
+            let clock = match migrated {
                 Ok(()) => ServerClock::of(&client).await,
                 Err(failure) => Err(failure),
             };

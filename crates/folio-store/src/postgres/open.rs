@@ -84,8 +84,8 @@ impl ProcessLock {
     /// A number that nobody else has.
     fn drawn() -> Result<Self, StoreError> {
         let mut bytes = [0; 8];
-        let drawn = getrandom::fill(&mut bytes);
-        drawn.map_err(|error| StoreError::Invalid(format!("the system gives no random numbers: {error}")))?;
+        let filled = getrandom::fill(&mut bytes);
+        filled.map_err(|error| StoreError::Invalid(format!("the system gives no random numbers: {error}")))?;
         // Not negative, so that it is the same number however the server shows it.
         Ok(Self(i64::from_be_bytes(bytes) & i64::MAX))
     }
@@ -237,7 +237,7 @@ impl Own {
                 // Certificates are always verified, so these mean the same as `require`.
                 Some(("sslmode", "verify-ca" | "verify-full")) => rest.push("sslmode=require"),
                 Some(("lease", seconds)) => own.lease = lease(seconds)?,
-                Some(("connections", most)) => own.connections_max = connections(most)?,
+                Some(("connections", max_text)) => own.connections_max = connections(max_text)?,
                 Some(("keepalives_idle", _)) => {
                     own.says_idle = true;
                     rest.push(setting);
@@ -284,12 +284,12 @@ fn lease(seconds: &str) -> Result<Duration, StoreError> {
     })
 }
 
-fn connections(most: &str) -> Result<usize, StoreError> {
-    let most = most
+fn connections(max_text: &str) -> Result<usize, StoreError> {
+    let max = max_text
         .parse()
         .ok()
-        .filter(|most| (CONNECTIONS_MIN..=1_000).contains(most));
-    most.ok_or_else(|| {
+        .filter(|max| (CONNECTIONS_MIN..=1_000).contains(max));
+    max.ok_or_else(|| {
         let reason = format!("connections= in the store URL must be a number from {CONNECTIONS_MIN} to 1000");
         StoreError::Invalid(reason)
     })

@@ -57,13 +57,13 @@ pub(super) async fn list(session: &Session, query: &PageQuery) -> Result<Vec<Pag
     let Some(mut statement) = wanted(SELECT, session, query).await? else {
         return Ok(Vec::new());
     };
-    let (beyond, order) = if query.newest_first {
+    let (comparison, order) = if query.newest_first {
         ("<", "DESC")
     } else {
         (">", "ASC")
     };
     if let Some(number) = query.after {
-        statement.push(&format!(" AND number {beyond} ?"), [Value::count(number)]);
+        statement.push(&format!(" AND number {comparison} ?"), [Value::count(number)]);
     }
     let limit = Value::Int(i64::from(query.limit()));
     statement.push(&format!(" ORDER BY number {order} LIMIT ?"), [limit]);

@@ -17,16 +17,17 @@ impl Inner {
         let first = self
             .prepared(parts.next().await?.ok_or_else(parts::nothing_given)?)
             .await?;
-        let lost = || Failure::Damaged("a space that was made is not there".to_owned());
+        let missing_space = || Failure::Damaged("a space that was made is not there".to_owned());
         let _alone = self.writer.in_parts.acquire().await;
         // As long as there is only one part, it can be retried.
-        let begun = patiently!(self, {
+        let opened = patiently!(self, {
             let session = self.writing(&first.space, true, Purpose::Write).await?;
             let Some(session) = session else { return Ok(None) };
             let committed = Box::pin(commit::add(&session, &first, &self.owners)).await?;
             Ok(Some((session, CommittedParts::begin(committed))))
         });
-        let (session, mut committed): (Arc<_>, _) = begun.map_err(failed)?.ok_or_else(lost).map_err(failed)?;
+        let (session, mut committed): (Arc<_>, _) =
+            opened.map_err(failed)?.ok_or_else(missing_space).map_err(failed)?;
         if committed.first.replayed {
             return Ok(committed);
         }

@@ -12,7 +12,7 @@ use crate::store::LogRow;
 
 /// The answer that the commit of `row` got when it was made.
 pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committed, Failure> {
-    let lost = |what: &str| Failure::Damaged(format!("commit {} refers to {what} that does not exist", row.seq));
+    let missing = |label: &str| Failure::Damaged(format!("commit {} refers to {label} that does not exist", row.seq));
     let mut answer = Committed {
         seq: row.seq,
         at: row.at,
@@ -24,7 +24,9 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
     for (index, change) in row.record.changes.iter().enumerate() {
         match change {
             Change::EnsurePage(new) => {
-                let number = page::number_of(session, new.id).await?.ok_or_else(|| lost("a page"))?;
+                let number = page::number_of(session, new.id)
+                    .await?
+                    .ok_or_else(|| missing("a page"))?;
                 answer.pages.push((new.id, PageHandle(number)));
             }
             Change::AddEntry(new) => answer.entries.push(entry_after(session, row, index, new.id).await?),
@@ -36,7 +38,7 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
     }
     if let Some(append) = &row.record.run {
         let found = run::by_ids(session, &[append.run]).await?.remove(&append.run);
-        let found = found.ok_or_else(|| lost("a run"))?;
+        let found = found.ok_or_else(|| missing("a run"))?;
         answer.run = Some((append.run, RunHandle(found.number)));
     }
     Ok(answer)
@@ -44,13 +46,13 @@ pub(super) async fn committed(session: &Session, row: &LogRow) -> Result<Committ
 
 /// The state of entry `id` after the commit of `row`, and whether its change number `index` changed it.
 async fn entry_after(session: &Session, row: &LogRow, index: usize, id: EntryId) -> Result<CommittedEntry, Failure> {
-    let lost = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
-    let found = entry::by_id(session, id).await?.ok_or_else(lost)?;
+    let missing = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
+    let found = entry::by_id(session, id).await?.ok_or_else(missing)?;
     let before = if found.created_seq < row.seq {
         let before = journal::as_of(session, std::slice::from_ref(&found), Seq(row.seq.0 - 1)).await?;
         before.into_iter().next()
     } else {
         None
     };
-    fold::answered(&found, before, row, index).ok_or_else(lost)
+    fold::answered(&found, before, row, index).ok_or_else(missing)
 }

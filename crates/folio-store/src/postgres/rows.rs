@@ -142,8 +142,8 @@ impl Rows {
     }
 
     /// Records that commit `seq` touched entry or run `number`.
-    pub(super) fn touch(&mut self, what: Touched, number: u64, seq: Seq) {
-        self.touches.what.push(what.letter());
+    pub(super) fn touch(&mut self, kind: Touched, number: u64, seq: Seq) {
+        self.touches.what.push(kind.letter());
         self.touches.numbers.push(to_column(number));
         self.touches.seqs.push(to_column(seq.0));
     }

@@ -96,15 +96,15 @@ pub(super) async fn run_columns(session: &Session, ids: &[RunId]) -> Result<Vec<
     let ids: Vec<Vec<u8>> = ids.iter().map(|id| id.to_bytes().to_vec()).collect();
     let sql = looked_up!("id, number, title, status", "run", "id", "bytea");
     let rows = session.query(sql, &[&session.space.0, &ids]).await?;
-    let told = rows.iter().map(|row| {
-        let told = RunColumns {
+    let columns = rows.iter().map(|row| {
+        let columns = RunColumns {
             handle: RunHandle(count(row, 1)?),
             title: given(get(row, 2)?),
             status: given(get(row, 3)?),
         };
-        Ok((RunId::from_bytes(id(row, 0, "a run")?), told))
+        Ok((RunId::from_bytes(id(row, 0, "a run")?), columns))
     });
-    told.collect()
+    columns.collect()
 }
 
 /// Makes `owner` the driver of `run` and returns the fence; `None` if it is not known yet whether the current driver is
@@ -204,13 +204,13 @@ pub(super) async fn heads(session: &Session, runs: &[RunId]) -> Result<Vec<(RunI
 /// What the last commits of `runs` say of them.
 pub(super) async fn so_far(session: &Session, runs: &[RunId]) -> Result<Vec<(RunId, RunSummary)>, Failure> {
     let ids: Vec<Vec<u8>> = runs.iter().map(|id| id.to_bytes().to_vec()).collect();
-    let mut said = Vec::with_capacity(runs.len());
+    let mut summaries = Vec::with_capacity(runs.len());
     for row in session.query(LAST_RECORDS, &[&session.space.0, &ids]).await? {
         if let Some(so_far) = get::<Option<&str>>(&row, 1)?.and_then(fold::run_summary_of) {
-            said.push((RunId::from_bytes(id(&row, 0, "a run")?), so_far));
+            summaries.push((RunId::from_bytes(id(&row, 0, "a run")?), so_far));
         }
     }
-    Ok(said)
+    Ok(summaries)
 }
 
 fn owner(row: &Row, column: usize) -> Result<Option<OwnerId>, Failure> {

@@ -58,12 +58,12 @@ impl Session {
         }
         let client = Arc::new(client);
         let sender = Arc::clone(&client);
-        let begun = Some(on_its_way(async move { sender.batch_execute(&sql).await }.boxed()));
+        let sending = Some(on_its_way(async move { sender.batch_execute(&sql).await }.boxed()));
         Self {
             client,
             space,
             purpose,
-            begun: Mutex::new(begun),
+            begun: Mutex::new(sending),
             is_over: AtomicBool::new(false),
         }
     }
@@ -125,13 +125,13 @@ impl Session {
     /// Executes `writes` in order and commits. Everything is pipelined: if one statement fails, the final COMMIT
     /// commits nothing.
     pub(super) async fn write_and_commit(&self, writes: &[Write]) -> Result<(), Unwritten> {
-        let ready = self
+        let statements = self
             .having_begun(async {
-                let mut ready = Vec::with_capacity(writes.len());
+                let mut prepared = Vec::with_capacity(writes.len());
                 for write in writes {
-                    ready.push(self.client.prepare_cached(write.sql).await?);
+                    prepared.push(self.client.prepare_cached(write.sql).await?);
                 }
-                Ok(ready)
+                Ok(prepared)
             })
             .await?;
         let values: Vec<Vec<_>> = writes
@@ -145,7 +145,7 @@ impl Session {
             })
             .collect();
         let mut sent = Vec::with_capacity(writes.len());
-        for (statement, values) in ready.iter().zip(&values) {
+        for (statement, values) in statements.iter().zip(&values) {
             sent.push(on_its_way(self.client.execute(statement, values).boxed()));
         }
         let committed = on_its_way(self.client.batch_execute("COMMIT").boxed());
@@ -170,18 +170,18 @@ impl Session {
         Ok(())
     }
 
-    /// The result of `asking`, if the transaction has begun.
+    /// The result of `query`, if the transaction has begun.
     ///
     /// Both answers are awaited together: they arrive in order, and an answer that nobody reads blocks everything
     /// behind it.
     async fn having_begun<T>(
         &self,
-        asking: impl Future<Output = Result<T, tokio_postgres::Error>>,
+        query: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Failure> {
-        let begun = self.begun.lock().take();
-        let (begun, asked) = futures_util::future::join(OptionFuture::from(begun), asking).await;
-        begun.unwrap_or(Ok(()))?;
-        Ok(asked?)
+        let sending = self.begun.lock().take();
+        let (begin_result, query_result) = futures_util::future::join(OptionFuture::from(sending), query).await;
+        begin_result.unwrap_or(Ok(()))?;
+        Ok(query_result?)
     }
 }
 

@@ -102,8 +102,8 @@ impl Store for PostgresStore {
             if head > since {
                 return Ok(head);
             }
-            let tired = Instant::now() + LOOK_EVERY;
-            while wake.gaps() == gaps && tokio::time::timeout_at(tired, signal.changed()).await.is_ok() {
+            let next_look = Instant::now() + LOOK_EVERY;
+            while wake.gaps() == gaps && tokio::time::timeout_at(next_look, signal.changed()).await.is_ok() {
                 signal.mark_unchanged();
                 let Some(known) = self.inner.known(space) else { break };
                 if let Some(head) = wake.heard(known).filter(|head| *head > since) {
@@ -368,9 +368,9 @@ impl Store for PostgresStore {
         .await
     }
 
-    async fn live_observations(&self, space: &SpaceName, now: Timestamp, most: u64) -> Result<u64, StoreError> {
+    async fn live_observations(&self, space: &SpaceName, now: Timestamp, limit: u64) -> Result<u64, StoreError> {
         self.read(space, move |session, _| async move {
-            watch::live(or_none!(session, 0), now, most).await
+            watch::live(or_none!(session, 0), now, limit).await
         })
         .await
     }

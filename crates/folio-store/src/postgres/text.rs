@@ -162,25 +162,25 @@ async fn take_out(session: &Session, mut known: Indexed, numbers: &[i64]) -> Res
         return Ok(known);
     }
     let sql = "DELETE FROM entry_text WHERE space = $1 AND number = ANY($2) RETURNING number, length, words";
-    let (mut words, mut of) = (Vec::new(), Vec::new());
+    let (mut words, mut word_numbers) = (Vec::new(), Vec::new());
     for row in session.query(sql, &[&session.space.0, &numbers]).await? {
         known.entries = known.entries.saturating_sub(1);
         known.length = known.length.saturating_sub(count(&row, 1)?);
         for word in get::<Vec<String>>(&row, 2)? {
             words.push(word);
-            of.push(get::<i64>(&row, 0)?);
+            word_numbers.push(get::<i64>(&row, 0)?);
         }
     }
     let sql = "DELETE FROM word USING unnest($2::text[], $3::bigint[]) AS old (word, number)
                WHERE word.space = $1 AND word.word = old.word AND word.number = old.number";
-    session.execute(sql, &[&session.space.0, &words, &of]).await?;
+    session.execute(sql, &[&session.space.0, &words, &word_numbers]).await?;
     Ok(known)
 }
 
 /// Adds `entries`, none of which is there, to the index; returns the new totals.
 async fn put_in(session: &Session, mut known: Indexed, entries: &[&Entry]) -> Result<Indexed, Failure> {
     let (mut numbers, mut lengths, mut lists) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut words, mut of, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut words, mut word_numbers, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {
         let number = to_column(entry.handle.0);
         let (found, length) = weighted(&EntryTerms::of(&entry.fields));
@@ -192,7 +192,7 @@ async fn put_in(session: &Session, mut known: Indexed, entries: &[&Entry]) -> Re
         lists.push(found.keys().map(String::as_str).collect::<Vec<_>>().join(" "));
         for (word, weight) in found {
             words.push(word);
-            of.push(number);
+            word_numbers.push(number);
             weights.push(weight);
         }
     }
@@ -204,7 +204,9 @@ async fn put_in(session: &Session, mut known: Indexed, entries: &[&Entry]) -> Re
         .await?;
     let sql = "INSERT INTO word (space, word, number, weight)
                SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::float8[])";
-    session.execute(sql, &[&session.space.0, &words, &of, &weights]).await?;
+    session
+        .execute(sql, &[&session.space.0, &words, &word_numbers, &weights])
+        .await?;
     Ok(known)
 }
 

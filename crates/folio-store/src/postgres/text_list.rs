@@ -81,8 +81,8 @@ async fn entries(
     let cursor = query.cursor.as_deref();
     let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
     let now = cursor.as_ref().and_then(|cursor| cursor.at).unwrap_or(now).min(now);
-    let asked = cursor.as_ref().map(|cursor| cursor.as_of).or(query.as_of);
-    let goes_on = cursor.is_some();
+    let requested_as_of = cursor.as_ref().map(|cursor| cursor.as_of).or(query.as_of);
+    let is_continued = cursor.is_some();
     let position = cursor.map(|cursor| cursor.position);
     let words = query.text_query().filter(|words| !words.is_empty());
     let head = match session {
@@ -90,15 +90,17 @@ async fn entries(
         None => Seq(0),
     };
     let (Some(session), Some(words)) = (session, words) else {
-        return Ok(Search::Found(ListAnswer::empty(asked.unwrap_or(head).min(head))));
+        return Ok(Search::Found(ListAnswer::empty(
+            requested_as_of.unwrap_or(head).min(head),
+        )));
     };
-    let wanted = known.unwrap_or(head);
-    let Some(index) = text::indexed(session).await?.filter(|index| index.seq >= wanted) else {
-        return Ok(Search::Behind(wanted));
+    let least_seq = known.unwrap_or(head);
+    let Some(index) = text::indexed(session).await?.filter(|index| index.seq >= least_seq) else {
+        return Ok(Search::Behind(least_seq));
     };
-    let as_of = asked.unwrap_or(index.seq).min(index.seq);
-    let now = match asked {
-        Some(_) if !goes_on && as_of < head => journal::judged_at(session, as_of, now).await?,
+    let as_of = requested_as_of.unwrap_or(index.seq).min(index.seq);
+    let now = match requested_as_of {
+        Some(_) if !is_continued && as_of < head => journal::judged_at(session, as_of, now).await?,
         _ => now,
     };
     let at = Some(now);
@@ -189,26 +191,31 @@ impl Question<'_> {
         let best = self.best().await?;
         let (mut hits, counted, is_whole) = match self.wanted().await? {
             None => (Vec::new(), 0, true),
-            Some(wanted) if wanted.rest.is_some() => {
+            Some(conditions) if conditions.rest.is_some() => {
                 // Only the whole entry tells what is in its context.
                 let whole = best.wholly(&self.words);
                 let mut found = self
-                    .found(&whole, &Which::Wanted(&wanted, &changed, None), None)
+                    .found(&whole, &Which::Wanted(&conditions, &changed, None), None)
                     .await?;
                 let numbers: Vec<u64> = found.iter().map(|hit| hit.place.number()).collect();
                 let entries = entry::at_all(self.session, &numbers).await?;
-                let matches = |entry: &&Entry| wanted.rest.as_ref().is_none_or(|rest| rest.matches(entry, self.now));
+                let matches = |entry: &&Entry| {
+                    conditions
+                        .rest
+                        .as_ref()
+                        .is_none_or(|rest| rest.matches(entry, self.now))
+                };
                 let kept: std::collections::HashSet<u64> =
                     entries.iter().filter(matches).map(|entry| entry.handle.0).collect();
                 found.retain(|hit| kept.contains(&hit.place.number()));
                 let counted = found.len() as u64;
                 (found, counted, true)
             }
-            Some(wanted) => match (is_by_age, from) {
+            Some(conditions) => match (is_by_age, from) {
                 (true, Some(Position::After(number))) => {
-                    let counted = self.count(&best, &Which::Wanted(&wanted, &changed, None)).await?;
+                    let counted = self.count(&best, &Which::Wanted(&conditions, &changed, None)).await?;
                     let side = if self.query.order == Order::Newest { "<" } else { ">" };
-                    let rest = Which::Wanted(&wanted, &changed, Some((side, *number)));
+                    let rest = Which::Wanted(&conditions, &changed, Some((side, *number)));
                     (
                         self.found(&best, &rest, Some(self.query.limit() + 1)).await?,
                         counted,
@@ -216,8 +223,8 @@ impl Question<'_> {
                     )
                 }
                 _ => {
-                    let which = Which::Wanted(&wanted, &changed, None);
-                    let mut hits = self.found(&best, &which, Some(FOUND_MAX + 1)).await?;
+                    let filter = Which::Wanted(&conditions, &changed, None);
+                    let mut hits = self.found(&best, &filter, Some(FOUND_MAX + 1)).await?;
                     let counted = hits.len() as u64;
                     if !is_by_age {
                         hits.truncate(FOUND_MAX as usize);
@@ -238,11 +245,11 @@ impl Question<'_> {
     }
 
     /// Adds the matches among entries that have changed since.
-    async fn add_changed(&self, asked: &IndexLookup, changed: &[u64], hits: &mut Vec<Hit>) -> Result<(), Failure> {
+    async fn add_changed(&self, lookup: &IndexLookup, changed: &[u64], hits: &mut Vec<Hit>) -> Result<(), Failure> {
         if changed.is_empty() {
             return Ok(());
         }
-        let found = self.found(asked, &Which::Among(changed), None).await?;
+        let found = self.found(lookup, &Which::Among(changed), None).await?;
         let scores: HashMap<_, _> = found.into_iter().map(|hit| (hit.place.number(), hit.score)).collect();
         let now = entry::at_all(self.session, changed).await?;
         for before in journal::as_of(self.session, &now, self.as_of).await? {
@@ -328,22 +335,22 @@ impl Question<'_> {
         rows.iter().map(|row| Ok((get(row, 0)?, count(row, 1)?))).collect()
     }
 
-    /// The entries that are `asked` for, newest first unless the oldest are wanted; at most `limit` of each expression.
-    async fn found(&self, asked: &IndexLookup, which: &Which<'_>, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+    /// The entries that are `lookup` for, newest first unless the oldest are wanted; at most `limit` of each expression.
+    async fn found(&self, lookup: &IndexLookup, filter: &Which<'_>, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let mut numbers: Vec<u64> = Vec::new();
-        for expression in &asked.expressions {
-            let expressions = std::iter::once(expression).chain(asked.only.as_ref());
-            let statement = self.select("entry.number", expressions, which, limit);
+        for expression in &lookup.expressions {
+            let expressions = std::iter::once(expression).chain(lookup.only.as_ref());
+            let statement = self.select("entry.number", expressions, filter, limit);
             for row in self.session.ask(&statement).await? {
                 numbers.push(count(&row, 0)?);
             }
         }
-        if asked.expressions.len() > 1 {
+        if lookup.expressions.len() > 1 {
             numbers.sort_unstable_by(|a, b| b.cmp(a));
             numbers.dedup();
         }
-        let scores = match &asked.ranking {
-            Ranking::Finder => self.scores(&asked.expressions, &numbers).await?,
+        let scores = match &lookup.ranking {
+            Ranking::Finder => self.scores(&lookup.expressions, &numbers).await?,
             Ranking::By(expressions) => self.scores(expressions, &numbers).await?,
             Ranking::Nothing => HashMap::new(),
         };
@@ -380,7 +387,7 @@ impl Question<'_> {
         for row in self.session.query(sql, &[&space, &numbers]).await? {
             lengths.insert(count(&row, 0)?, count(&row, 1)?);
         }
-        let usual = as_real(self.index.length) / as_real(self.index.entries).max(1.0);
+        let average_length = as_real(self.index.length) / as_real(self.index.entries).max(1.0);
         let mut scores: HashMap<u64, f64> = HashMap::new();
         let sql = "SELECT number, word, weight FROM word WHERE space = $1 AND word = ANY($2) AND number = ANY($3)";
         for row in self.session.query(sql, &[&space, &words, &numbers]).await? {
@@ -389,18 +396,18 @@ impl Question<'_> {
             let rarity = ((as_real(self.index.entries) - having + 0.5) / (having + 0.5))
                 .ln()
                 .max(LEAST);
-            let length = as_real(lengths.get(&number).copied().unwrap_or(0)) / usual.max(1.0);
-            let fits = weight * (REPETITION + 1.0) / (weight + REPETITION * (1.0 - LENGTH + LENGTH * length));
-            *scores.entry(number).or_default() += rarity * fits;
+            let length = as_real(lengths.get(&number).copied().unwrap_or(0)) / average_length.max(1.0);
+            let relevance = weight * (REPETITION + 1.0) / (weight + REPETITION * (1.0 - LENGTH + LENGTH * length));
+            *scores.entry(number).or_default() += rarity * relevance;
         }
         Ok(scores)
     }
 
-    /// The number of entries that are `asked` for, counted until there are more than [`FOUND_MAX`].
-    async fn count(&self, asked: &IndexLookup, which: &Which<'_>) -> Result<u64, Failure> {
+    /// The number of entries that are `lookup` for, counted until there are more than [`FOUND_MAX`].
+    async fn count(&self, lookup: &IndexLookup, filter: &Which<'_>) -> Result<u64, Failure> {
         let mut counted = 0;
-        for expression in &asked.expressions {
-            let statement = self.select("1", std::iter::once(expression), which, Some(FOUND_MAX + 1));
+        for expression in &lookup.expressions {
+            let statement = self.select("1", std::iter::once(expression), filter, Some(FOUND_MAX + 1));
             counted += self.session.ask(&statement).await?.len() as u64;
         }
         Ok(counted)
@@ -410,7 +417,7 @@ impl Question<'_> {
         &self,
         columns: &str,
         expressions: impl Iterator<Item = &'e Expression>,
-        which: &Which<'_>,
+        filter: &Which<'_>,
         limit: Option<u32>,
     ) -> Statement {
         let mut statement = Statement::default();
@@ -421,9 +428,9 @@ impl Question<'_> {
         for expression in expressions {
             push_expression(&mut statement, expression);
         }
-        match which {
-            Which::Wanted(wanted, changed, side) => {
-                if let Some(page) = wanted.page {
+        match filter {
+            Which::Wanted(conditions, changed, side) => {
+                if let Some(page) = conditions.page {
                     statement.push(" AND entry.page = ?", [Value::count(page)]);
                 }
                 push_wanted(
@@ -431,7 +438,7 @@ impl Question<'_> {
                     self.query,
                     self.as_of,
                     self.now,
-                    &wanted.terms,
+                    &conditions.terms,
                     Has::Joined,
                 );
                 push_without(&mut statement, changed);

@@ -65,12 +65,12 @@ impl Inner {
 }
 
 async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), Failure> {
-    let brought = rows.notes.len() as u64;
+    let added = rows.notes.len() as u64;
     // Numbers are assigned one after the other; other writers of notes wait here.
     let sql = "INSERT INTO last_note (space, number) VALUES ($1, $2)
                ON CONFLICT (space) DO UPDATE SET number = last_note.number + $2 RETURNING number";
-    let row = session.one(sql, &[&session.space.0, &to_column(brought)]).await?;
-    let last = row.map_or(Ok(brought), |row| count(&row, 0))?;
+    let row = session.one(sql, &[&session.space.0, &to_column(added)]).await?;
+    let last = row.map_or(Ok(added), |row| count(&row, 0))?;
     let notes = sayable(session, rows).await?;
     let sql = "INSERT INTO trace (space, number, at, as_of, component, turn, run, entry, note)
                SELECT $1, $2 + place, at, as_of, component, turn, run, entry, note
@@ -81,7 +81,7 @@ async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), F
             sql,
             &[
                 &session.space.0,
-                &to_column(last - brought),
+                &to_column(last - added),
                 &rows.at,
                 &rows.as_of,
                 &rows.components,
@@ -92,7 +92,7 @@ async fn append(session: &Session, rows: &Rows, kept: NotesKept) -> Result<(), F
             ],
         )
         .await?;
-    sweep(session, last, brought, kept).await
+    sweep(session, last, added, kept).await
 }
 
 /// The texts of `rows` that may be stored: without words if something was forgotten since. Runs under the lock of
@@ -123,25 +123,25 @@ async fn sayable<'r>(session: &Session, rows: &'r Rows) -> Result<Cow<'r, [Strin
 }
 
 /// Deletes the oldest notes that are too old, or too many.
-async fn sweep(session: &Session, last: u64, brought: u64, kept: NotesKept) -> Result<(), Failure> {
+async fn sweep(session: &Session, last: u64, added: u64, kept: NotesKept) -> Result<(), Failure> {
     // Notes are in the order of time, give or take a second between processes: the oldest have the smallest numbers.
     let sql = "SELECT number, at FROM trace WHERE space = $1 ORDER BY number LIMIT 1";
     let Some(row) = session.one(sql, &[&session.space.0]).await? else {
         return Ok(());
     };
     let (first, at) = (count(&row, 0)?, get::<i64>(&row, 1)?);
-    let beyond = last.saturating_sub(kept.notes_max);
-    let reach = first.saturating_add(SWEPT + brought);
+    let last_surplus = last.saturating_sub(kept.notes_max);
+    let last_swept = first.saturating_add(SWEPT + added);
     let mut old = 0;
     // As long as the oldest note is young enough, only one row is looked at.
     if at < kept.from.as_nanos() {
         let sql = "SELECT coalesce(max(number), 0) FROM trace WHERE space = $1 AND number <= $2 AND at < $3";
         let row = session
-            .one(sql, &[&session.space.0, &to_column(reach), &kept.from.as_nanos()])
+            .one(sql, &[&session.space.0, &to_column(last_swept), &kept.from.as_nanos()])
             .await?;
         old = row.map_or(Ok(0), |row| count(&row, 0))?;
     }
-    let until = beyond.min(reach).max(old);
+    let until = last_surplus.min(last_swept).max(old);
     if until >= first {
         let sql = "DELETE FROM trace WHERE space = $1 AND number <= $2";
         session.execute(sql, &[&session.space.0, &to_column(until)]).await?;
@@ -163,19 +163,19 @@ pub(super) async fn forget_entry(session: &Session, id: EntryId) -> Result<(), F
 pub(super) async fn forget_texts(session: &Session, texts: &[String]) -> Result<(), Failure> {
     let texts = SearchTexts::of_notes(texts);
     let sql = "SELECT number, note FROM trace WHERE space = $1 AND number > $2 ORDER BY number LIMIT $3";
-    let (mut last, mut gone) = (0_i64, Vec::new());
+    let (mut last, mut numbers) = (0_i64, Vec::new());
     loop {
         let rows = session.query(sql, &[&session.space.0, &last, &READ_AT_A_TIME]).await?;
         let Some(end) = rows.last() else { break };
         last = get(end, 0)?;
         for row in &rows {
             if texts.are_in_note(get(row, 1)?) {
-                gone.push(get::<i64>(row, 0)?);
+                numbers.push(get::<i64>(row, 0)?);
             }
         }
     }
     let sql = "DELETE FROM trace WHERE space = $1 AND number = ANY($2)";
-    session.execute(sql, &[&session.space.0, &gone]).await?;
+    session.execute(sql, &[&session.space.0, &numbers]).await?;
     Ok(())
 }
 

@@ -123,8 +123,8 @@ pub(super) async fn list(session: &Session, query: &TurnQuery) -> Result<Vec<Tur
 fn from_row(row: &Row) -> Result<Turn, Failure> {
     let handle = TurnHandle(count(row, 0)?);
     let name = || format!("turn {handle}");
-    let begun: NewTurn = serde_json::from_str(get(row, 3)?).map_err(|error| damaged(&name(), error))?;
-    let mut turn = Turn::begun(begun, handle, seq(row, 2)?, instant(row, 1)?);
+    let new_turn: NewTurn = serde_json::from_str(get(row, 3)?).map_err(|error| damaged(&name(), error))?;
+    let mut turn = Turn::begun(new_turn, handle, seq(row, 2)?, instant(row, 1)?);
     if let Some(ended) = get::<Option<&str>>(row, 6)? {
         let end: TurnEnd = serde_json::from_str(ended).map_err(|error| damaged(&name(), error))?;
         turn.ended = Some(TurnEnded {
@@ -136,7 +136,7 @@ fn from_row(row: &Row) -> Result<Turn, Failure> {
     Ok(turn)
 }
 
-fn json(what: &str, value: &impl Serialize) -> Result<String, StoreError> {
+fn json(label: &str, value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
-        .map_err(|error| StoreError::Invalid(format!("{what} cannot be written as JSON: {error}")))
+        .map_err(|error| StoreError::Invalid(format!("{label} cannot be written as JSON: {error}")))
 }

@@ -44,11 +44,11 @@ impl Wake {
     }
 
     /// Takes a notification from [`CHANNEL`].
-    pub(super) fn hear(&self, told: &str) {
-        let heard = told
+    pub(super) fn hear(&self, payload: &str) {
+        let parsed = payload
             .split_once(':')
             .and_then(|(space, seq)| Some((SpaceId(space.parse().ok()?), Seq(seq.parse().ok()?))));
-        match heard {
+        match parsed {
             Some((space, seq)) => self.ring(space, seq),
             None => self.ring_all(),
         }

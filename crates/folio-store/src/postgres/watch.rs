@@ -11,13 +11,13 @@ use crate::place::{from_column, to_column};
 pub(super) use crate::upkeep::watch_code as code;
 use crate::upkeep::{WatchAnswer, WatchPlace, WatchQuery};
 
-/// Stops watching entry `number` for `what`.
-pub(super) async fn remove(session: &Session, number: u64, what: Watch, at: Timestamp) -> Result<(), Failure> {
+/// Stops watching entry `number` for `watch`.
+pub(super) async fn remove(session: &Session, number: u64, watch: Watch, at: Timestamp) -> Result<(), Failure> {
     let sql = "DELETE FROM watch WHERE space = $1 AND what = $2 AND at = $3 AND number = $4";
     session
         .execute(
             sql,
-            &[&session.space.0, &code(what)?, &at.as_nanos(), &to_column(number)],
+            &[&session.space.0, &code(watch)?, &at.as_nanos(), &to_column(number)],
         )
         .await?;
     Ok(())
@@ -94,13 +94,18 @@ pub(super) async fn ended(session: &Session, by: Timestamp, limit: u32) -> Resul
         .collect()
 }
 
-/// The number of observations that are neither archived nor expired at `now`; counts no further than `most`.
-pub(super) async fn live(session: &Session, now: Timestamp, most: u64) -> Result<u64, Failure> {
+/// The number of observations that are neither archived nor expired at `now`; counts no further than `limit`.
+pub(super) async fn live(session: &Session, now: Timestamp, limit: u64) -> Result<u64, Failure> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM watch WHERE space = $1 AND what = $2 AND at > $3 LIMIT $4) AS live";
     let row = session
         .one(
             sql,
-            &[&session.space.0, &code(Watch::Live)?, &now.as_nanos(), &to_column(most)],
+            &[
+                &session.space.0,
+                &code(Watch::Live)?,
+                &now.as_nanos(),
+                &to_column(limit),
+            ],
         )
         .await?;
     row.map_or(Ok(0), |row| Ok(from_column(row.try_get(0)?)))

@@ -252,9 +252,9 @@ impl Inner {
             Err((failure, false)) if commits.len() > 1 && may_affect_one_commit(&failure) => {
                 let mut done = Vec::with_capacity(commits.len());
                 for commit in &commits {
-                    let alone = self.write_together(space, std::slice::from_ref(commit)).await;
-                    let alone = alone.map_err(|(failure, _)| failure).map(|mut one| one.pop());
-                    done.push(match alone {
+                    let result = self.write_together(space, std::slice::from_ref(commit)).await;
+                    let result = result.map_err(|(failure, _)| failure).map(|mut one| one.pop());
+                    done.push(match result {
                         Ok(Some(done)) => done,
                         Ok(None) => Err(Failure::Damaged("a commit without an answer".to_owned())),
                         Err(failure) => Err(failure),
@@ -339,7 +339,7 @@ fn may_affect_one_commit(failure: &Failure) -> bool {
 
 /// A copy of `error`, for another caller that it affects as well. Its source cannot be copied, and is kept as text.
 fn repeated(error: &StoreError) -> StoreError {
-    let told = |source: &Option<Box<dyn Error + Send + Sync>>| Some(with_causes(&**source.as_ref()?).into());
+    let copy_source = |source: &Option<Box<dyn Error + Send + Sync>>| Some(with_causes(&**source.as_ref()?).into());
     match error {
         StoreError::Unavailable {
             doing,
@@ -350,7 +350,7 @@ fn repeated(error: &StoreError) -> StoreError {
             doing,
             location: location.clone(),
             reason: reason.clone(),
-            source: told(source),
+            source: copy_source(source),
         },
         StoreError::Corrupt {
             location,
@@ -359,7 +359,7 @@ fn repeated(error: &StoreError) -> StoreError {
         } => StoreError::Corrupt {
             location: location.clone(),
             reason: reason.clone(),
-            source: told(source),
+            source: copy_source(source),
         },
         StoreError::RunTooNew { run, found } => StoreError::RunTooNew {
             run: *run,

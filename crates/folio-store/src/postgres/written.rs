@@ -29,14 +29,14 @@ impl Written {
     pub(super) async fn of(session: &Session, commits: &[Prepared], owners: &Owners) -> Result<Self, Failure> {
         let mut written = Self::default();
         let expected = commits.iter().flat_map(|commit| &commit.expected);
-        let taken: Vec<&str> = expected
+        let wanted_names: Vec<&str> = expected
             .filter_map(|expected| match expected {
                 Expected::Writes { names, .. } => Some(names.iter().map(String::as_str)),
                 _ => None,
             })
             .flatten()
             .collect();
-        if taken.is_empty() {
+        if wanted_names.is_empty() {
             return Ok(written);
         }
         let sql = "SELECT name, run.id, run.number, run.owner FROM written JOIN run ON run.space = written.space
@@ -45,7 +45,7 @@ impl Written {
         let mut drivers: HashMap<String, bool> = HashMap::new();
         for row in session.query(sql, &[&session.space.0]).await? {
             let name = given(get(&row, 0)?);
-            if !taken.iter().any(|taken| names_overlap(taken, &name)) {
+            if !wanted_names.iter().any(|wanted_name| names_overlap(wanted_name, &name)) {
                 continue;
             }
             let owner = given(get(&row, 3)?);
@@ -69,8 +69,9 @@ impl Written {
 
     /// The names held by runs other than the one at `own` that overlap with any of `names`.
     pub(super) fn met(&self, own: Place, names: &[String]) -> Vec<OverlappingName> {
-        let is_met =
-            |had: &&OverlappingName| had.place != own && names.iter().any(|name| names_overlap(name, &had.name));
+        let is_met = |held_name: &&OverlappingName| {
+            held_name.place != own && names.iter().any(|name| names_overlap(name, &held_name.name))
+        };
         self.had.iter().filter(is_met).cloned().collect()
     }
 
@@ -78,7 +79,7 @@ impl Written {
     pub(super) fn absorb(&mut self, planned: &PlannedWrites<'_>) {
         let PlannedWrites { run, place, .. } = *planned;
         self.had
-            .retain(|had| had.place != place && !planned.overtaken.contains(&had.place));
+            .retain(|held_name| held_name.place != place && !planned.overtaken.contains(&held_name.place));
         self.had.extend(planned.names.iter().map(|name| OverlappingName {
             name: name.clone(),
             run,

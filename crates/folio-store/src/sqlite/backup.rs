@@ -127,13 +127,13 @@ impl Unfinished {
             let same = std::fs::set_permissions(&self.path, before.permissions());
             same.map_err(|error| unavailable("replace", to, error))?;
         }
-        let aside = Aside::of(to)?;
-        let placed = aside.make().and_then(|()| {
+        let backup = Aside::of(to)?;
+        let placed = backup.make().and_then(|()| {
             // Renaming replaces the existing file atomically.
-            std::fs::rename(&self.path, to).inspect_err(|_| aside.unlink())
+            std::fs::rename(&self.path, to).inspect_err(|_| backup.unlink())
         });
         if let Err(error) = placed {
-            aside.put_back();
+            backup.put_back();
             return Err(unavailable("replace", to, error).into());
         }
         sync_folder_of(to).map_err(|error| StoreError::Unavailable {
@@ -141,11 +141,11 @@ impl Unfinished {
             location: to.display().to_string(),
             reason: format!(
                 "{error}; the store that was there before is now {}",
-                aside.name.display()
+                backup.name.display()
             ),
             source: Some(Box::new(error)),
         })?;
-        Ok(aside.name)
+        Ok(backup.name)
     }
 }
 
@@ -158,8 +158,8 @@ impl Drop for Unfinished {
 
 /// Removes copies in the folder of `to` that nobody is making any more. A failure does not prevent a new copy.
 fn remove_left_over(to: &Path) {
-    let beside = to.parent().and_then(|folder| std::fs::read_dir(folder).ok());
-    for path in beside.into_iter().flatten().flatten().map(|entry| entry.path()) {
+    let siblings = to.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+    for path in siblings.into_iter().flatten().flatten().map(|entry| entry.path()) {
         let name = path.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
         let owner = name
             .strip_suffix(UNFINISHED.as_bytes())
@@ -194,17 +194,17 @@ impl Aside {
     fn of(to: &Path) -> Result<Self, Failure> {
         let whole = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
         for number in 1..=ASIDE_MAX {
-            let aside = with(&whole, &format!("{REPLACED}{number}"));
-            let beside = BESIDE.map(|suffix| (with(&whole, suffix), with(&aside, suffix)));
-            if aside.exists() || beside.iter().any(|(_, name)| name.exists()) {
+            let candidate = with(&whole, &format!("{REPLACED}{number}"));
+            let beside = BESIDE.map(|suffix| (with(&whole, suffix), with(&candidate, suffix)));
+            if candidate.exists() || beside.iter().any(|(_, name)| name.exists()) {
                 continue;
             }
             let moved: Vec<_> = beside.into_iter().filter(|(path, _)| path.exists()).collect();
             let name = match moved.first() {
                 Some((_, beside)) if !whole.exists() => beside.clone(),
-                _ => aside.clone(),
+                _ => candidate.clone(),
             };
-            let file = whole.exists().then_some((whole, aside));
+            let file = whole.exists().then_some((whole, candidate));
             return Ok(Self { moved, file, name });
         }
         let reason = format!("there are {ASIDE_MAX} copies of {} already", to.display());
@@ -213,25 +213,25 @@ impl Aside {
 
     /// Renames the files beside the store's file, and gives that file a second name.
     fn make(&self) -> io::Result<()> {
-        for (path, aside) in &self.moved {
-            std::fs::rename(path, aside)?;
+        for (path, backup) in &self.moved {
+            std::fs::rename(path, backup)?;
         }
         self.file
             .as_ref()
-            .map_or(Ok(()), |(file, aside)| std::fs::hard_link(file, aside))
+            .map_or(Ok(()), |(file, backup)| std::fs::hard_link(file, backup))
     }
 
     /// Removes the second name of the file.
     fn unlink(&self) {
-        if let Some((_, aside)) = &self.file {
-            std::fs::remove_file(aside).unwrap_or_default();
+        if let Some((_, backup)) = &self.file {
+            std::fs::remove_file(backup).unwrap_or_default();
         }
     }
 
     /// Moves the files beside the store's file back, as far as possible.
     fn put_back(&self) {
-        for (path, aside) in &self.moved {
-            std::fs::rename(aside, path).unwrap_or_default();
+        for (path, backup) in &self.moved {
+            std::fs::rename(backup, path).unwrap_or_default();
         }
     }
 }
@@ -253,12 +253,12 @@ fn with(path: &Path, suffix: &str) -> PathBuf {
 /// The error if a copy could not be created. An obstacle in its path is reported with its own location.
 fn not_begun(error: io::Error, to: &Path) -> StoreError {
     let to = std::path::absolute(to).unwrap_or_else(|_| to.to_owned());
-    let (location, why) = obstacle(&to).unwrap_or_else(|| (to.display().to_string(), error));
+    let (location, cause) = obstacle(&to).unwrap_or_else(|| (to.display().to_string(), error));
     StoreError::Unavailable {
         doing: "write to",
         location,
-        reason: in_words(&why),
-        source: Some(Box::new(why)),
+        reason: in_words(&cause),
+        source: Some(Box::new(cause)),
     }
 }
 
@@ -267,13 +267,13 @@ fn not_copied(error: rusqlite::Error, to: &Path) -> Failure {
     match error.sqlite_error_code() {
         // A bare file name lies in a folder, too.
         Some(ErrorCode::CannotOpen)
-            if let Some((place, why)) = obstacle(&std::path::absolute(to).unwrap_or_else(|_| to.to_owned())) =>
+            if let Some((place, cause)) = obstacle(&std::path::absolute(to).unwrap_or_else(|_| to.to_owned())) =>
         {
             StoreError::Unavailable {
                 doing: "write to",
                 location: place,
-                reason: in_words(&why),
-                source: Some(Box::new(why)),
+                reason: in_words(&cause),
+                source: Some(Box::new(cause)),
             }
             .into()
         }

@@ -37,14 +37,14 @@ pub(super) fn is_kept(conn: &Connection, space: SpaceId, hash: &str) -> Result<b
 /// The bytes of the body with the hash `hash`.
 pub(super) fn read(conn: &Connection, space: Option<SpaceId>, hash: &BlobHash) -> Result<Vec<u8>, Failure> {
     let missing = || not_found("blob", hash);
-    let (space, wanted) = (space.ok_or_else(missing)?, parse_hash(&hash.0).ok_or_else(missing)?);
+    let (space, digest) = (space.ok_or_else(missing)?, parse_hash(&hash.0).ok_or_else(missing)?);
     let sql = "SELECT size, encoding, bytes FROM blob WHERE hash = ?1 AND space = ?2";
     let row = conn
         .prepare_cached(sql)?
-        .query_row(params![wanted, space], |row| {
+        .query_row(params![digest, space], |row| {
             Ok((row.get(0)?, row.get::<_, String>(1)?, row.get(2)?))
         })
         .optional()?;
     let (size, encoding, bytes) = row.ok_or_else(missing)?;
-    unpack(&wanted, from_column(size), &encoding, bytes).map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
+    unpack(&digest, from_column(size), &encoding, bytes).map_err(|why| Failure::Damaged(format!("body {hash} {why}")))
 }

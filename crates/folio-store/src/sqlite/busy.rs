@@ -63,8 +63,8 @@ pub(super) fn patience_unless(
     is_in_a_hurry: Arc<AtomicBool>,
     limit: Duration,
 ) -> impl FnMut(i32) -> bool + Send + 'static {
-    let mut again = patience(limit);
-    move |tries| !is_in_a_hurry.load(Ordering::Relaxed) && again(tries)
+    let mut may_retry = patience(limit);
+    move |tries| !is_in_a_hurry.load(Ordering::Relaxed) && may_retry(tries)
 }
 
 /// Retries `step` while another process is in its way. For steps for which SQLite does not call the busy handler.
@@ -72,11 +72,11 @@ pub(super) fn retry_while_busy<T>(
     limit: Duration,
     mut step: impl FnMut() -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
-    let mut again = patience(limit);
+    let mut may_retry = patience(limit);
     let mut tries = 0;
     loop {
         match step() {
-            Err(error) if is_busy(&error) && again(tries) => tries = 1,
+            Err(error) if is_busy(&error) && may_retry(tries) => tries = 1,
             done => return done,
         }
     }

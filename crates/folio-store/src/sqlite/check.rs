@@ -67,19 +67,19 @@ fn spaces(conn: &Connection) -> Result<Vec<(SpaceId, String)>, Failure> {
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Returns whether the check of `what` could be made. Damage that prevents it is added to the findings.
+/// Returns whether the check of `subject` could be made. Damage that prevents it is added to the findings.
 ///
 /// # Errors
 ///
 /// Any failure that is not damage of the file.
-fn was_checked<T>(what: &str, done: Result<T, Failure>, findings: &mut Findings) -> Result<bool, Failure> {
+fn was_checked<T>(subject: &str, done: Result<T, Failure>, findings: &mut Findings) -> Result<bool, Failure> {
     let Err(failure) = done else { return Ok(true) };
     let reason = match failure {
         Failure::Damaged(reason) => reason,
         Failure::Sql(error) if is_damage(&error) => error.to_string(),
         other => return Err(other),
     };
-    findings.add(|| format!("{what} could not be checked: {reason}"));
+    findings.add(|| format!("{subject} could not be checked: {reason}"));
     Ok(false)
 }
 
@@ -97,8 +97,8 @@ fn check_file(conn: &Connection, findings: &mut Findings) -> Result<(), Failure>
         let found: String = row.get(0)?;
         // The problems of one database come in one row, below its name. They are limited, to leave room for other
         // problems.
-        let told = found.lines().filter(|line| *line != "ok" && !line.starts_with("***"));
-        for line in told.take(LINES_OF_PAGES) {
+        let problem_lines = found.lines().filter(|line| *line != "ok" && !line.starts_with("***"));
+        for line in problem_lines.take(LINES_OF_PAGES) {
             findings.add(|| line.to_owned());
         }
     }
@@ -128,9 +128,9 @@ impl Replay<'_> {
             if rows.is_empty() {
                 break;
             }
-            let there = self.there(&Named::by(&rows))?;
+            let stored = self.there(&Named::by(&rows))?;
             for row in &rows {
-                self.rebuilt.commit(row, &there, &mut self.findings);
+                self.rebuilt.commit(row, &stored, &mut self.findings);
             }
             let Ready {
                 entries,
@@ -138,7 +138,7 @@ impl Replay<'_> {
                 links,
                 touches,
             } = self.rebuilt.take_ready();
-            self.compare(&entries, &pages, &there)?;
+            self.compare(&entries, &pages, &stored)?;
             self.check_links(&links)?;
             self.check_touches(&touches)?;
         }
@@ -163,26 +163,31 @@ impl Replay<'_> {
             runs,
             policy,
         } = self.rebuilt.take_rest();
-        for made in entries.chunks(CHUNK as usize) {
-            let there = StoredRows {
-                entries: there(made.iter().map(|made| &made.id), |id| entry::by_id(conn, space, *id))?,
+        for chunk in entries.chunks(CHUNK as usize) {
+            let stored = StoredRows {
+                entries: there(chunk.iter().map(|entry| &entry.id), |id| entry::by_id(conn, space, *id))?,
                 ..StoredRows::default()
             };
-            self.compare(made, &[], &there)?;
+            self.compare(chunk, &[], &stored)?;
         }
-        for made in pages.chunks(CHUNK as usize) {
-            let there = StoredRows {
-                pages: there(made.iter().map(|made| &made.id), |id| page::by_id(conn, space, *id))?,
+        for chunk in pages.chunks(CHUNK as usize) {
+            let stored = StoredRows {
+                pages: there(chunk.iter().map(|page| &page.id), |id| page::by_id(conn, space, *id))?,
                 ..StoredRows::default()
             };
-            self.compare(&[], made, &there)?;
+            self.compare(&[], chunk, &stored)?;
         }
-        for (id, made) in runs {
+        for (id, columns) in runs {
             let found = there([&id], |id| run::run_columns(conn, space, *id))?;
-            found.compare(&id, &made, format_args!("run {}", made.handle), &mut self.findings);
+            found.compare(
+                &id,
+                &columns,
+                format_args!("run {}", columns.handle),
+                &mut self.findings,
+            );
         }
-        for made in &turns {
-            self.compare_turn(made)?;
+        for turn in &turns {
+            self.compare_turn(turn)?;
         }
         match read(policy::read(conn, Some(space)))? {
             Ok(found) if found == policy => {}
@@ -192,16 +197,16 @@ impl Replay<'_> {
         self.check_notes()
     }
 
-    fn compare(&mut self, entries: &[Entry], pages: &[Page], there: &StoredRows) -> Result<(), Failure> {
-        for made in entries {
-            let name = format_args!("entry {}", made.handle);
-            there.entries.compare(&made.id, made, name, &mut self.findings);
-            self.compare_filing(made)?;
+    fn compare(&mut self, entries: &[Entry], pages: &[Page], stored: &StoredRows) -> Result<(), Failure> {
+        for entry in entries {
+            let name = format_args!("entry {}", entry.handle);
+            stored.entries.compare(&entry.id, entry, name, &mut self.findings);
+            self.compare_filing(entry)?;
         }
-        for made in pages {
-            let name = format_args!("page {}", made.handle);
-            there.pages.compare(&made.id, made, name, &mut self.findings);
-            if !page::has_columns(self.conn, Place::of(self.space, made.handle.0), made)? {
+        for page in pages {
+            let name = format_args!("page {}", page.handle);
+            stored.pages.compare(&page.id, page, name, &mut self.findings);
+            if !page::has_columns(self.conn, Place::of(self.space, page.handle.0), page)? {
                 self.findings.add(|| misfiled_message(&name));
             }
         }
@@ -209,21 +214,21 @@ impl Replay<'_> {
     }
 
     /// Whether an entry can be found by every index that should contain it.
-    fn compare_filing(&mut self, made: &Entry) -> Result<(), Failure> {
-        let handle = made.handle;
+    fn compare_filing(&mut self, entry: &Entry) -> Result<(), Failure> {
+        let handle = entry.handle;
         let place = Place::of(self.space, handle.0);
-        if !entry::has_columns(self.conn, place, made)? {
+        if !entry::has_columns(self.conn, place, entry)? {
             self.findings.add(|| misfiled_message(&format_args!("entry {handle}")));
         }
-        for watched in lasting_watches(made) {
+        for watched in lasting_watches(entry) {
             self.rebuilt.counts.watched += 1;
             if !watch::is_watched(self.conn, place, &watched)? {
-                let what = watched.what.as_str();
+                let state = watched.what.as_str();
                 self.findings
-                    .add(|| format!("entry {handle} is not watched for being {what}"));
+                    .add(|| format!("entry {handle} is not watched for being {state}"));
             }
         }
-        if let Some(body) = &made.fields.body_ref {
+        if let Some(body) = &entry.fields.body_ref {
             for hash in body.hashes() {
                 if !blob::is_kept(self.conn, self.space, hash)? {
                     self.findings
@@ -232,28 +237,28 @@ impl Replay<'_> {
                 }
             }
         }
-        for term in terms_of(&made.fields) {
+        for term in terms_of(&entry.fields) {
             self.rebuilt.counts.terms += 1;
             if !entry::is_found_by(self.conn, place, &term)? {
-                let shown = term.replace(char::is_control, " ");
+                let printable = term.replace(char::is_control, " ");
                 self.findings
-                    .add(|| format!("entry {handle} cannot be found by its word {:?}", shown.trim()));
+                    .add(|| format!("entry {handle} cannot be found by its word {:?}", printable.trim()));
             }
         }
         Ok(())
     }
 
-    fn compare_turn(&mut self, made: &Turn) -> Result<(), Failure> {
+    fn compare_turn(&mut self, turn: &Turn) -> Result<(), Failure> {
         let (conn, space) = (self.conn, self.space);
-        let name = format_args!("turn {}", made.handle);
-        let found = there([&made.begun.id], |id| turn::by_id(conn, space, *id))?;
-        found.compare(&made.begun.id, made, name, &mut self.findings);
-        if !turn::has_columns(conn, Place::of(space, made.handle.0), made)? {
+        let name = format_args!("turn {}", turn.handle);
+        let found = there([&turn.begun.id], |id| turn::by_id(conn, space, *id))?;
+        found.compare(&turn.begun.id, turn, name, &mut self.findings);
+        if !turn::has_columns(conn, Place::of(space, turn.handle.0), turn)? {
             self.findings.add(|| misfiled_message(&name));
         }
-        let export = made.ended.as_ref().map_or("", |ended| &*ended.end.export);
+        let export = turn.ended.as_ref().map_or("", |ended| &*ended.end.export);
         if !export.is_empty() && !blob::is_kept(conn, space, export)? {
-            self.findings.add(|| missing_export_message(&made.handle));
+            self.findings.add(|| missing_export_message(&turn.handle));
         }
         Ok(())
     }
@@ -285,9 +290,9 @@ impl Replay<'_> {
     }
 
     fn check_touches(&mut self, touches: &[(Touched, u64, Seq)]) -> Result<(), Failure> {
-        for (what, number, seq) in touches {
-            if !journal::is_touched(self.conn, *what, Place::of(self.space, *number), *seq)? {
-                let letter = what.letter();
+        for (touched, number, seq) in touches {
+            if !journal::is_touched(self.conn, *touched, Place::of(self.space, *number), *seq)? {
+                let letter = touched.letter();
                 self.findings
                     .add(|| format!("the list of changes to {letter}{number} lacks commit {seq}"));
             }
@@ -347,10 +352,10 @@ fn check_blobs(conn: &Connection, findings: &mut Findings) -> Result<(), Failure
         }
     }
     findings.looked_at(format!("{}, each against its hash", counted(count, "body")));
-    for (what, of) in [(Packed::Body, "entry e"), (Packed::Record, "commit ")] {
-        packed::each(conn, what, |place, text| {
+    for (packed_kind, label) in [(Packed::Body, "entry e"), (Packed::Record, "commit ")] {
+        packed::each(conn, packed_kind, |place, text| {
             if let Err(reason) = text {
-                findings.add(|| format!("the packed text of {of}{} {reason}", place.number()));
+                findings.add(|| format!("the packed text of {label}{} {reason}", place.number()));
             }
         })?;
     }

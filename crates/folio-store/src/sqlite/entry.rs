@@ -233,20 +233,20 @@ pub(super) fn last_number(conn: &Connection, space: SpaceId) -> Result<u64, Fail
 pub(super) fn last_at(conn: &Connection, space: SpaceId, seq: Seq) -> Result<u64, Failure> {
     let sql = "SELECT place, created_seq FROM entry WHERE place BETWEEN ?1 AND ?2 ORDER BY place LIMIT 1";
     let mut next = conn.prepare_cached(sql)?;
-    let (mut known, mut beyond) = (0, last_number(conn, space)? + 1);
-    while known + 1 < beyond {
-        let middle = Place::of(space, known + (beyond - known) / 2);
+    let (mut lower, mut upper) = (0, last_number(conn, space)? + 1);
+    while lower + 1 < upper {
+        let middle = Place::of(space, lower + (upper - lower) / 2);
         let found = next
-            .query_row(params![middle, Place::of(space, beyond - 1)], |row| {
+            .query_row(params![middle, Place::of(space, upper - 1)], |row| {
                 Ok((row.get::<_, Place>(0)?.number(), from_column(row.get(1)?)))
             })
             .optional()?;
         match found {
-            Some((number, created_seq)) if created_seq <= seq.0 => known = number,
-            _ => beyond = middle.number(),
+            Some((number, created_seq)) if created_seq <= seq.0 => lower = number,
+            _ => upper = middle.number(),
         }
     }
-    Ok(known)
+    Ok(lower)
 }
 
 /// Whether `space` has fewer than `count` entries that are memory in their own right, not written by runs on their

@@ -15,18 +15,18 @@ use crate::plan::{Bodies, Gone};
 /// Sets whether content deleted from now on is overwritten at once, also in free space.
 pub(super) fn overwrite_deleted(conn: &Connection, overwrite: bool) -> Result<(), Failure> {
     // FAST overwrites deleted content on pages that are written anyway, at no cost.
-    let how = if overwrite { "ON" } else { "FAST" };
-    Ok(conn.query_row(&format!("PRAGMA secure_delete = {how}"), [], |_| Ok(()))?)
+    let setting = if overwrite { "ON" } else { "FAST" };
+    Ok(conn.query_row(&format!("PRAGMA secure_delete = {setting}"), [], |_| Ok(()))?)
 }
 
-/// Removes the content of `gone` from the log of `space`, and the bodies to which nothing else refers.
-pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Result<(), Failure> {
+/// Removes the content of `erased` from the log of `space`, and the bodies to which nothing else refers.
+pub(super) fn take_out(conn: &Connection, space: SpaceId, erased: &[Gone]) -> Result<(), Failure> {
     let mut commits = BTreeSet::new();
-    for entry in gone {
+    for entry in erased {
         commits.insert(entry.created);
         commits.extend(rewrite::touches(conn, entry.place)?);
     }
-    let mut eraser = Eraser::of(gone.iter().map(|entry| entry.id));
+    let mut eraser = Eraser::of(erased.iter().map(|entry| entry.id));
     let mut bodies = BTreeSet::new();
     for seq in commits {
         let place = Place::of(space, seq.0);
@@ -47,7 +47,7 @@ pub(super) fn take_out(conn: &Connection, space: SpaceId, gone: &[Gone]) -> Resu
             rewrite::rewrite(conn, place, &rest)?;
         }
     }
-    for entry in gone {
+    for entry in erased {
         trace::forget_entry(conn, space, entry.id)?;
         text::remove(conn, entry.place)?;
     }

@@ -56,9 +56,9 @@ impl Failure {
     }
 }
 
-/// The failure that `what` could not be read.
-pub(super) fn damaged(what: &str, error: impl std::fmt::Display) -> Failure {
-    Failure::Damaged(format!("{what} cannot be read: {error}"))
+/// The failure that `label` could not be read.
+pub(super) fn damaged(label: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::Damaged(format!("{label} cannot be read: {error}"))
 }
 
 /// A copy of `error`, for another caller that it affects as well.

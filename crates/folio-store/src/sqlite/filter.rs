@@ -81,16 +81,16 @@ impl Filter {
             (None, None) => numbered(space),
         };
         let (ordered, counted) = (rows(), rows());
-        let mut wanted = Self::wanted(query, when.as_of, when.now, &terms);
+        let mut conditions = Self::wanted(query, when.as_of, when.now, &terms);
         if !when.changed.is_empty() {
             let places: Vec<String> = when.changed.iter().map(|place| place.raw().to_string()).collect();
             let places = format!("[{}]", places.join(","));
-            wanted.and("place NOT IN (SELECT value FROM json_each(?))", [places.into()]);
+            conditions.and("place NOT IN (SELECT value FROM json_each(?))", [places.into()]);
         }
         Ok(Self {
             ordered,
             counted,
-            wanted,
+            wanted: conditions,
         })
     }
 
@@ -154,8 +154,8 @@ impl Filter {
             BY_WORD => order_by.replace("place", "led.entry"),
             _ => order_by.clone(),
         };
-        let which = select("place", &conditions, &format!("ORDER BY {inner} LIMIT {limit}"));
-        let sql = format!("SELECT {COLUMNS} FROM entry WHERE place IN ({which}) ORDER BY {order_by}");
+        let places_sql = select("place", &conditions, &format!("ORDER BY {inner} LIMIT {limit}"));
+        let sql = format!("SELECT {COLUMNS} FROM entry WHERE place IN ({places_sql}) ORDER BY {order_by}");
         let mut statement = conn.prepare_cached(&sql)?;
         let all = values(&conditions).chain(&order.values).chain(&order.values);
         let mut rows = statement.query(params_from_iter(all))?;
@@ -415,18 +415,18 @@ fn listed(space: SpaceId, page: Option<Place>) -> Conditions {
     conditions
 }
 
-fn select(what: &str, conditions: &[&Conditions], tail: &str) -> String {
+fn select(columns: &str, conditions: &[&Conditions], tail: &str) -> String {
     let table = conditions.first().map_or(BY_NUMBER, |first| first.table);
     let all: Vec<_> = conditions
         .iter()
-        .map(|some| some.sql.as_str())
+        .map(|condition| condition.sql.as_str())
         .filter(|sql| !sql.is_empty())
         .collect();
-    format!("SELECT {what} FROM {table} WHERE {} {tail}", all.join(" AND "))
+    format!("SELECT {columns} FROM {table} WHERE {} {tail}", all.join(" AND "))
 }
 
 fn values<'c>(conditions: &'c [&Conditions]) -> impl Iterator<Item = &'c Value> {
-    conditions.iter().flat_map(|some| &some.values)
+    conditions.iter().flat_map(|condition| &condition.values)
 }
 
 fn marks(count: usize) -> String {

@@ -68,27 +68,27 @@ pub(super) fn insert(conn: &Connection, place: Place, at: Timestamp, commit: &Pr
 }
 
 /// Records that commit `seq` touched the row at `place`.
-pub(super) fn touch(conn: &Connection, what: Touched, place: Place, seq: Seq) -> Result<(), Failure> {
+pub(super) fn touch(conn: &Connection, kind: Touched, place: Place, seq: Seq) -> Result<(), Failure> {
     let sql = "INSERT INTO touch (what, place, seq) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
     conn.prepare_cached(sql)?
-        .execute(params![what.letter(), place, to_column(seq.0)])?;
+        .execute(params![kind.letter(), place, to_column(seq.0)])?;
     Ok(())
 }
 
 /// Whether it is recorded that commit `seq` touched the row at `place`.
-pub(super) fn is_touched(conn: &Connection, what: Touched, place: Place, seq: Seq) -> Result<bool, Failure> {
+pub(super) fn is_touched(conn: &Connection, kind: Touched, place: Place, seq: Seq) -> Result<bool, Failure> {
     let sql = "SELECT EXISTS (SELECT 1 FROM touch WHERE what = ?1 AND place = ?2 AND seq = ?3)";
     Ok(conn
         .prepare_cached(sql)?
-        .query_row(params![what.letter(), place, to_column(seq.0)], |row| row.get(0))?)
+        .query_row(params![kind.letter(), place, to_column(seq.0)], |row| row.get(0))?)
 }
 
 /// The last commit that touched the row at `place`; zero if there is none.
-pub(super) fn last_touch(conn: &Connection, what: Touched, place: Place) -> Result<Seq, Failure> {
+pub(super) fn last_touch(conn: &Connection, kind: Touched, place: Place) -> Result<Seq, Failure> {
     let sql = "SELECT max(seq) FROM touch WHERE what = ?1 AND place = ?2";
     let seq: Option<i64> = conn
         .prepare_cached(sql)?
-        .query_row(params![what.letter(), place], |row| row.get(0))?;
+        .query_row(params![kind.letter(), place], |row| row.get(0))?;
     Ok(Seq(from_column(seq.unwrap_or(0))))
 }
 

@@ -142,13 +142,13 @@ impl Owners {
             return Ok(Life::Gone);
         }
         let sql = format!("SELECT (SELECT until FROM owner WHERE id = ?1), {NOW}");
-        let said = conn
+        let lease_row = conn
             .prepare_cached(&sql)?
             .query_row([&owner.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let patience = self.renewed_every() + BACK_WITHIN;
         let mut here = self.here();
         let mut silence = here.silent.remove(owner);
-        let life = Silence::judged(&mut silence, said, Instant::now(), patience);
+        let life = Silence::judged(&mut silence, lease_row, Instant::now(), patience);
         if let Some(silence) = silence {
             here.silent.insert(owner.clone(), silence);
         }

@@ -63,9 +63,9 @@ pub(super) fn entries(
         None => (Vec::new(), 0),
     };
     let (mut items, total) = found;
-    let goes_on = items.len() > limit;
+    let has_more = items.len() > limit;
     items.truncate(limit);
-    let last = items.last().filter(|_| goes_on);
+    let last = items.last().filter(|_| has_more);
     let next = last.map(|last| {
         let after = After::of(query, last);
         Ok::<_, Failure>(
@@ -131,13 +131,13 @@ impl Search<'_> {
             None => self.by_sql(page, changed)?,
         };
         let mut before = 0;
-        for some in part.chunks(changed) {
-            if part.ends_before(some, &items, |place| place.number()) {
+        for chunk in part.chunks(changed) {
+            if part.ends_before(chunk, &items, |place| place.number()) {
                 break;
             }
-            let some = self.as_they_were(some)?;
-            before += some.len() as u64;
-            items.extend(some.into_iter().filter(|entry| self.comes_after(entry)));
+            let earlier_entries = self.as_they_were(chunk)?;
+            before += earlier_entries.len() as u64;
+            items.extend(earlier_entries.into_iter().filter(|entry| self.comes_after(entry)));
             items.sort_by(|a, b| self.query.compare(a, b));
             items.truncate(self.limit);
         }

@@ -156,8 +156,8 @@ impl Living {
 
     /// Starts to build an index if the space is worth one. Returns true if there is one already.
     fn begin(&self, conn: &Connection, space: SpaceId, head: Seq, known: &Arc<Space>) -> Result<bool, Failure> {
-        let asked = known.asked.fetch_add(1, Ordering::Relaxed);
-        if asked < self.options.after || entry::last_at(conn, space, head)? < self.options.from {
+        let ask_count = known.asked.fetch_add(1, Ordering::Relaxed);
+        if ask_count < self.options.after || entry::last_at(conn, space, head)? < self.options.from {
             return Ok(false);
         }
         let mut state = known.state.write();
@@ -178,13 +178,13 @@ impl Living {
         let maker = std::thread::Builder::new()
             .name("folio-index".to_owned())
             .spawn(move || {
-                let made = target.connect_reader().and_then(|conn| {
+                let built = target.connect_reader().and_then(|conn| {
                     conn.execute_batch("BEGIN")?;
                     build_index(&conn, space, bytes_max, &is_closing)
                 });
                 // Read errors are reported to whoever queries the data; the index is tried again later.
                 known.asked.store(0, Ordering::Relaxed);
-                *known.state.write() = made.unwrap_or_default();
+                *known.state.write() = built.unwrap_or_default();
                 spaces.make_room(bytes_of_all_max);
             });
         match maker {
@@ -219,7 +219,7 @@ impl Spaces {
             let spaces = self.known.lock();
             spaces.values().map(Arc::clone).collect()
         };
-        let held = spaces.into_iter().filter_map(|space| {
+        let indexes = spaces.into_iter().filter_map(|space| {
             let bytes = match &*space.state.read() {
                 State::Ready(index, _) => index.bytes(),
                 _ => return None,
@@ -227,7 +227,7 @@ impl Spaces {
             let asked_at = space.asked_at.load(Ordering::Relaxed);
             Some(Held { asked_at, bytes, space })
         });
-        for space in indexes_to_drop(held.collect(), bytes_max) {
+        for space in indexes_to_drop(indexes.collect(), bytes_max) {
             space.asked.store(0, Ordering::Relaxed);
             *space.state.write() = State::None;
         }
@@ -339,10 +339,10 @@ fn catch_up(conn: &Connection, space: SpaceId, index: &mut LiveIndex, seq: Seq) 
     let mut rows = statement.query(params![Place::of(space, last), Place::end(space), to_column(seq.0)])?;
     let mut left = NEWS_MAX - changed.len();
     while let Some(row) = rows.next()? {
-        let Some(less) = left.checked_sub(1) else {
+        let Some(remaining) = left.checked_sub(1) else {
             return Ok(false);
         };
-        left = less;
+        left = remaining;
         let place: Place = row.get(0)?;
         take_in(conn, index, &from_row(row)?, place)?;
     }

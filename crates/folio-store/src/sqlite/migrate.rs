@@ -154,8 +154,8 @@ pub(super) fn bring_up_to_date(
         back_up(conn, file, found)?;
     }
     conn.execute_batch("BEGIN IMMEDIATE")?;
-    let taken = take_steps(conn, target, migrations, missing);
-    match taken {
+    let migrated = take_steps(conn, target, migrations, missing);
+    match migrated {
         Ok(()) => Ok(conn.execute_batch("COMMIT")?),
         Err(failure) => {
             // The first failure is the one to report; a transaction that cannot be rolled back ends with the

@@ -265,11 +265,11 @@ impl SqliteStore {
 
     /// Removes `texts` from the notes of `space`, and erased content from the indexes of words.
     async fn clean_up(&self, space: &SpaceName, texts: &Arc<Vec<String>>) -> Result<(), StoreError> {
-        let gone = Gone {
+        let forgotten = Gone {
             space: space.clone(),
             texts: Arc::clone(texts),
         };
-        self.write(|answer| Job::ForgetNotes(gone, answer)).await?;
+        self.write(|answer| Job::ForgetNotes(forgotten, answer)).await?;
         self.clean_up_words().await
     }
 
@@ -344,7 +344,7 @@ impl Store for SqliteStore {
         // In memory, readers wait for the writer: nothing is begun before all parts are there.
         let is_in_memory = self.file.is_none();
         let (sender, rest) = mpsc::channel(if is_in_memory { Semaphore::MAX_PERMITS } else { PARTS });
-        let giving = async move {
+        let feeding = async move {
             while let Some(commit) = parts.next().await? {
                 parts::of_one_space(&space, &commit.space)?;
                 let next = Next::Part(Box::new(prepare(commit).await?));
@@ -359,11 +359,11 @@ impl Store for SqliteStore {
         let rest = Mutex::new(rest);
         let writing = self.write(|answer| Job::Parts(Box::new(InParts { first, rest }), answer));
         if is_in_memory {
-            giving.await?;
+            feeding.await?;
             return writing.await;
         }
-        let (given, written) = tokio::join!(giving, writing);
-        given.and(written)
+        let (fed, written) = tokio::join!(feeding, writing);
+        fed.and(written)
     }
 
     async fn head(&self, space: &SpaceName) -> Result<Seq, StoreError> {
@@ -613,9 +613,9 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn live_observations(&self, space: &SpaceName, now: Timestamp, most: u64) -> Result<u64, StoreError> {
+    async fn live_observations(&self, space: &SpaceName, now: Timestamp, limit: u64) -> Result<u64, StoreError> {
         self.read(space, move |conn, space| match space {
-            Some(space) => watch::live(conn, space, now, most),
+            Some(space) => watch::live(conn, space, now, limit),
             None => Ok(0),
         })
         .await
@@ -628,11 +628,11 @@ impl Store for SqliteStore {
     }
 
     async fn forget_notes(&self, space: &SpaceName, texts: Vec<String>) -> Result<(), StoreError> {
-        let gone = Gone {
+        let forgotten = Gone {
             space: space.clone(),
             texts: Arc::new(texts),
         };
-        self.write(|answer| Job::ForgetNotes(gone, answer)).await
+        self.write(|answer| Job::ForgetNotes(forgotten, answer)).await
     }
 
     async fn write_anew(&self) -> Result<(), StoreError> {

@@ -182,9 +182,9 @@ impl Target {
         if file.metadata().is_ok_and(|about| !about.is_file() && !about.is_dir()) {
             return Err(self.unwritable("it is a device, a pipe or a socket, not a file"));
         }
-        let made = made_at(file);
+        let target_file = made_at(file);
         // The log first: another process that is creating the store meanwhile creates the file before it.
-        match log_of(&made).metadata() {
+        match log_of(&target_file).metadata() {
             // The names of the files beside it are longer.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidFilename && !file.exists() => {
                 Err(self.unavailable("create", self.location.clone(), error))
@@ -242,12 +242,12 @@ impl Target {
         Ok(conn)
     }
 
-    /// A connection with the flags `wanted`, or a read-only one where nothing else is possible.
-    fn connect(&self, wanted: OpenFlags) -> rusqlite::Result<Connection> {
+    /// A connection with the flags `requested`, or a read-only one where nothing else is possible.
+    fn connect(&self, requested: OpenFlags) -> rusqlite::Result<Connection> {
         let possible = if self.is_read_only {
             OpenFlags::SQLITE_OPEN_READ_ONLY
         } else {
-            wanted
+            requested
         };
         Connection::open_with_flags(&self.name, flags(possible))
     }
@@ -272,19 +272,19 @@ impl Target {
                 self.unwritable("it was not closed: the log beside it can only be read if the folder is writable")
             }
             (Failure::Sql(error), Some(file)) if cannot_open => match obstacle(file) {
-                Some((path, why)) => self.unavailable("open", path, why),
+                Some((path, cause)) => self.unavailable("open", path, cause),
                 None => explained(error, "open", &self.location),
             },
             (failure, _) => failure.into_error("open", &self.location),
         }
     }
 
-    fn unavailable(&self, doing: &'static str, location: String, why: std::io::Error) -> StoreError {
+    fn unavailable(&self, doing: &'static str, location: String, cause: std::io::Error) -> StoreError {
         StoreError::Unavailable {
             doing,
             location,
-            reason: in_words(&why),
-            source: Some(Box::new(why)),
+            reason: in_words(&cause),
+            source: Some(Box::new(cause)),
         }
     }
 }
@@ -328,7 +328,7 @@ pub(super) fn beside(file: &Path, suffix: &str) -> PathBuf {
 /// Whether the file exists and can be read, but nothing can be written beside it: its folder belongs to somebody else,
 /// or the whole file system is read-only.
 fn may_only_be_read(file: &Path) -> bool {
-    let may = |path: &Path, what| rustix::fs::access(path, what).is_ok();
+    let may = |path: &Path, rights| rustix::fs::access(path, rights).is_ok();
     let folder = file.parent().unwrap_or(file);
     may(file, rustix::fs::Access::READ_OK) && !may(folder, rustix::fs::Access::WRITE_OK)
 }
@@ -350,8 +350,8 @@ pub(super) fn read_only_uri(file: &Path) -> PathBuf {
     name.into()
 }
 
-fn flags(wanted: OpenFlags) -> OpenFlags {
-    wanted | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI
+fn flags(requested: OpenFlags) -> OpenFlags {
+    requested | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI
 }
 
 /// Sets up what every connection needs.
@@ -393,8 +393,8 @@ pub(super) fn make_folders(folder: &Path) -> std::io::Result<()> {
         .take_while(|f| !f.as_os_str().is_empty() && !f.exists())
         .collect();
     private::make_folders(folder)?;
-    for made in missing {
-        sync_folder_of(made)?;
+    for made_folder in missing {
+        sync_folder_of(made_folder)?;
     }
     Ok(())
 }

@@ -25,15 +25,15 @@ impl Packed {
 }
 
 /// Stores `packed` for the row at `place`.
-pub(super) fn insert(conn: &Connection, what: Packed, place: Place, packed: &[u8]) -> Result<(), Failure> {
-    let sql = format!("INSERT OR REPLACE INTO {} (place, bytes) VALUES (?1, ?2)", what.table());
+pub(super) fn insert(conn: &Connection, kind: Packed, place: Place, packed: &[u8]) -> Result<(), Failure> {
+    let sql = format!("INSERT OR REPLACE INTO {} (place, bytes) VALUES (?1, ?2)", kind.table());
     conn.prepare_cached(&sql)?.execute(params![place, packed])?;
     Ok(())
 }
 
 /// Deletes the packed text of the row at `place`.
-pub(super) fn remove(conn: &Connection, what: Packed, place: Place) -> Result<(), Failure> {
-    let sql = format!("DELETE FROM {} WHERE place = ?1", what.table());
+pub(super) fn remove(conn: &Connection, kind: Packed, place: Place) -> Result<(), Failure> {
+    let sql = format!("DELETE FROM {} WHERE place = ?1", kind.table());
     conn.prepare_cached(&sql)?.execute([place])?;
     Ok(())
 }
@@ -41,10 +41,10 @@ pub(super) fn remove(conn: &Connection, what: Packed, place: Place) -> Result<()
 /// Passes every packed text to `look`, with the row to which it belongs.
 pub(super) fn each(
     conn: &Connection,
-    what: Packed,
+    kind: Packed,
     mut look: impl FnMut(Place, Result<String, String>),
 ) -> Result<(), Failure> {
-    let mut statement = conn.prepare(&format!("SELECT place, bytes FROM {} ORDER BY place", what.table()))?;
+    let mut statement = conn.prepare(&format!("SELECT place, bytes FROM {} ORDER BY place", kind.table()))?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let bytes = row

@@ -59,13 +59,13 @@ pub(super) fn list(conn: &Connection, space: Option<SpaceId>, query: &PageQuery)
     let Some((mut sql, mut values)) = wanted(conn, space, query)? else {
         return Ok(Vec::new());
     };
-    let (beyond, order) = if query.newest_first {
+    let (comparison, order) = if query.newest_first {
         ("<", "DESC")
     } else {
         (">", "ASC")
     };
     if let Some(number) = query.after {
-        sql += &format!(" AND place {beyond} ?");
+        sql += &format!(" AND place {comparison} ?");
         values.push(place_value(Place::of(space, number)));
     }
     values.push(i64::from(query.limit()).into());
@@ -172,8 +172,8 @@ pub(super) fn update(conn: &Connection, space: SpaceId, page: &Page, fields_json
 
 const SELECT: &str = "SELECT place, id, version, created_at, updated_at, created_seq, fields FROM page WHERE";
 
-fn one(conn: &Connection, which: &str, values: impl rusqlite::Params) -> Result<Option<Page>, Failure> {
-    let mut statement = conn.prepare_cached(&format!("{SELECT} {which}"))?;
+fn one(conn: &Connection, condition: &str, values: impl rusqlite::Params) -> Result<Option<Page>, Failure> {
+    let mut statement = conn.prepare_cached(&format!("{SELECT} {condition}"))?;
     let mut rows = statement.query(values)?;
     rows.next()?.map(from_row).transpose()
 }

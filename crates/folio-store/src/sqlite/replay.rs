@@ -12,7 +12,7 @@ use crate::store::LogRow;
 
 /// The answer that the commit of `row` got when it was made.
 pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Result<Committed, Failure> {
-    let lost = |what: &str| Failure::Damaged(format!("commit {} refers to {what} that does not exist", row.seq));
+    let missing = |label: &str| Failure::Damaged(format!("commit {} refers to {label} that does not exist", row.seq));
     let mut answer = Committed {
         seq: row.seq,
         at: row.at,
@@ -24,7 +24,7 @@ pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Resu
     for (index, change) in row.record.changes.iter().enumerate() {
         match change {
             Change::EnsurePage(new) => {
-                let place = page::place_of(conn, space, new.id)?.ok_or_else(|| lost("a page"))?;
+                let place = page::place_of(conn, space, new.id)?.ok_or_else(|| missing("a page"))?;
                 answer.pages.push((new.id, PageHandle(place.number())));
             }
             Change::AddEntry(new) => answer.entries.push(entry_after(conn, space, row, index, new.id)?),
@@ -35,7 +35,7 @@ pub(super) fn committed(conn: &Connection, space: SpaceId, row: &LogRow) -> Resu
         }
     }
     if let Some(append) = &row.record.run {
-        let place = run::place_of(conn, space, append.run)?.ok_or_else(|| lost("a run"))?;
+        let place = run::place_of(conn, space, append.run)?.ok_or_else(|| missing("a run"))?;
         answer.run = Some((append.run, folio_memory::id::RunHandle(place.number())));
     }
     Ok(answer)
@@ -49,9 +49,9 @@ fn entry_after(
     index: usize,
     id: EntryId,
 ) -> Result<CommittedEntry, Failure> {
-    let lost = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
-    let found = entry::by_id(conn, space, id)?.ok_or_else(lost)?;
+    let missing = || Failure::Damaged(format!("commit {} refers to {id}, which does not exist", row.seq));
+    let found = entry::by_id(conn, space, id)?.ok_or_else(missing)?;
     let place = Place::of(space, found.handle.0);
     let before = journal::as_of(conn, &[place], Seq(row.seq.0.saturating_sub(1)))?.pop();
-    fold::answered(&found, before, row, index).ok_or_else(lost)
+    fold::answered(&found, before, row, index).ok_or_else(missing)
 }

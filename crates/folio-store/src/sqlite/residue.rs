@@ -85,10 +85,10 @@ fn search_rows<'t>(
     texts: &BTreeSet<&'t str>,
     residue: &mut Residue,
 ) -> Result<BTreeSet<&'t str>, Failure> {
-    let wanted = SearchTexts::of(texts.iter().copied());
+    let searched = SearchTexts::of(texts.iter().copied());
     let mut seen = BTreeSet::new();
     let mut look = |place: &dyn Fn() -> String, of: Option<SpaceId>, bytes: &[u8], residue: &mut Residue| {
-        for text in wanted.in_bytes(bytes) {
+        for text in searched.in_bytes(bytes) {
             seen.insert(text);
             if of.is_none() || of == space {
                 report_place(residue, place());
@@ -105,16 +105,16 @@ fn search_rows<'t>(
                 ValueRef::Integer(number) => Some(number),
                 _ => None,
             };
-            let of = of_space.space_of(conn, row)?;
+            let row_space = of_space.space_of(conn, row)?;
             for column in 0..columns {
                 if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(column)? {
-                    look(&|| named(&table, number), of, bytes, residue);
+                    look(&|| named(&table, number), row_space, bytes, residue);
                 }
             }
         }
     }
-    for (what, table) in [(Packed::Body, "entry"), (Packed::Record, "log")] {
-        packed::each(conn, what, |place, text| {
+    for (kind, table) in [(Packed::Body, "entry"), (Packed::Record, "log")] {
+        packed::each(conn, kind, |place, text| {
             let text = text.unwrap_or_default();
             let name = || named(table, Some(place.raw()));
             look(&name, Some(place.space()), text.as_bytes(), residue);
@@ -193,12 +193,12 @@ fn files_of(file: &Path) -> Vec<PathBuf> {
     let (Some(name), Some(folder)) = (file.file_name().map(OsStrExt::as_bytes), file.parent()) else {
         return vec![file.to_owned()];
     };
-    let beside = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut files: Vec<_> = beside
+    let siblings = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<_> = siblings
         .filter(|entry| {
             // The outbox contains lines of many spaces, for whoever delivers them.
-            let beside = entry.file_name();
-            let end = beside.as_bytes().strip_prefix(name);
+            let file_name = entry.file_name();
+            let end = file_name.as_bytes().strip_prefix(name);
             end.is_some_and(|end| !end.starts_with(OUTBOX_SUFFIX.as_bytes()))
         })
         .map(|entry| entry.path())
@@ -222,8 +222,8 @@ fn patterns(texts: &BTreeSet<String>) -> Result<Vec<AhoCorasick>, Failure> {
     pieces
         .chunks(AT_A_TIME)
         .map(|pieces| {
-            let made = AhoCorasick::builder().ascii_case_insensitive(true).build(pieces);
-            made.map_err(|error| damaged("a text", error))
+            let automaton = AhoCorasick::builder().ascii_case_insensitive(true).build(pieces);
+            automaton.map_err(|error| damaged("a text", error))
         })
         .collect()
 }

@@ -75,10 +75,10 @@ pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Res
             // Checked first, because copying may take long.
             nothing_at(to)?;
         }
-        let alone = if is_new { None } else { lock_exclusively(to)? };
+        let lock = if is_new { None } else { lock_exclusively(to)? };
         let copy = Unfinished::of(&conn, to)?;
         // A store that cannot be read may be replaced all the same.
-        let revocations = alone.as_ref().and_then(|there| token::revocations(there).ok());
+        let revocations = lock.as_ref().and_then(|locked| token::revocations(locked).ok());
         let (checkup, revoked) = made_ready(&copy, &location, look, revocations.as_deref())?;
         let checkup = match checkup {
             Some(checkup) if !checkup.problems.is_empty() => return Ok(Restored::Damaged(checkup)),
@@ -104,8 +104,8 @@ pub fn restore(from: &Path, to: &Path, replaced: bool, look: Look) -> Result<Res
 ///
 /// `Unavailable`, or what is wrong with the file. Other damage is an answer.
 pub fn look_over(path: &Path) -> Result<Checkup, StoreError> {
-    let looked = to_read(path).and_then(|conn| check::check(&conn));
-    looked.map_err(|failure| failure.into_error("look over", &path.display().to_string()))
+    let report = to_read(path).and_then(|conn| check::check(&conn));
+    report.map_err(|failure| failure.into_error("look over", &path.display().to_string()))
 }
 
 /// Checks a copy that has no name yet, in the newest format, and revokes the tokens of `revocations` in it. Returns
@@ -178,14 +178,14 @@ fn lock_exclusively(path: &Path) -> Result<Option<Connection>, Failure> {
         reason: "another process has it open; end that process first".to_owned(),
         source: None,
     };
-    let held = Connection::open_with_flags(&whole, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|conn| {
+    let connected = Connection::open_with_flags(&whole, OpenFlags::SQLITE_OPEN_READ_WRITE).and_then(|conn| {
         // Only a connection that is alone can leave WAL mode, and this moves everything in the write-ahead log into the
         // file.
         let mode: String = conn.query_row("PRAGMA journal_mode = delete", [], |row| row.get(0))?;
         conn.execute_batch("BEGIN EXCLUSIVE")?;
         Ok((conn, mode))
     });
-    match held {
+    match connected {
         Ok((conn, mode)) if mode == "delete" => Ok(Some(conn)),
         Ok(_) => Err(has_it_open().into()),
         Err(error) if busy::is_busy(&error) => Err(has_it_open().into()),

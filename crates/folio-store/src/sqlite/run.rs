@@ -34,7 +34,7 @@ pub(super) fn place_of(conn: &Connection, space: SpaceId, id: RunId) -> Result<O
 /// What the row of the run with the id `id` contains.
 pub(super) fn run_columns(conn: &Connection, space: SpaceId, id: RunId) -> Result<Option<RunColumns>, Failure> {
     let sql = "SELECT place, title, status FROM run WHERE id = ?1 AND space = ?2";
-    let told = conn
+    let columns = conn
         .prepare_cached(sql)?
         .query_row(params![id.to_bytes(), space], |row| {
             Ok(RunColumns {
@@ -43,7 +43,7 @@ pub(super) fn run_columns(conn: &Connection, space: SpaceId, id: RunId) -> Resul
                 status: row.get(2)?,
             })
         });
-    Ok(told.optional()?)
+    Ok(columns.optional()?)
 }
 
 /// Inserts the row of a run that a commit starts.
@@ -191,17 +191,17 @@ pub(super) fn so_far(
     let Some(space) = space else { return Ok(Vec::new()) };
     // Records of runs are never packed.
     let sql = "SELECT record FROM log WHERE place = ?1";
-    let mut said = Vec::with_capacity(runs.len());
+    let mut summaries = Vec::with_capacity(runs.len());
     for (run, head) in heads(conn, Some(space), runs)? {
         let mut statement = conn.prepare_cached(sql)?;
         let mut rows = statement.query(params![Place::of(space, head.0)])?;
         if let Some(row) = rows.next()?
             && let Some(so_far) = row.get_ref(0)?.as_str().ok().and_then(fold::run_summary_of)
         {
-            said.push((run, so_far));
+            summaries.push((run, so_far));
         }
     }
-    Ok(said)
+    Ok(summaries)
 }
 
 /// The driver of the run at `place`, and the fence of its last claim.
@@ -232,9 +232,9 @@ fn from_row(
             Some(is_alive) => *is_alive,
             None => {
                 // A single look does not show how long a silence lasts. A claim waits to find out.
-                let goes_on = owners.life_of(conn, &OwnerId(owner.clone()))? == Life::GoesOn;
-                alive.insert(owner, goes_on);
-                goes_on
+                let is_alive = owners.life_of(conn, &OwnerId(owner.clone()))? == Life::GoesOn;
+                alive.insert(owner, is_alive);
+                is_alive
             }
         },
         _ => false,

@@ -74,9 +74,9 @@ fn check_space(conn: &Connection, space: SpaceId, seq: Seq, problems: &mut Vec<S
         } else {
             EntryTerms::default()
         };
-        let wanted = [&terms.title, &terms.body, &terms.tags].map(Vec::len);
+        let expected = [&terms.title, &terms.body, &terms.tags].map(Vec::len);
         let found = sizes.as_deref().map_or(Some([0; 3]), counts);
-        if found != Some(wanted) {
+        if found != Some(expected) {
             problems.push(format!("the index of words does not match entry {}", entry.handle));
         }
     }

@@ -74,8 +74,8 @@ fn entries(
     let cursor = query.cursor.as_deref();
     let cursor = cursor.map(|text| Cursor::parse(text, &binding)).transpose()?;
     let now = cursor.as_ref().and_then(|cursor| cursor.at).unwrap_or(now).min(now);
-    let asked = cursor.as_ref().map(|cursor| cursor.as_of).or(query.as_of);
-    let goes_on = cursor.is_some();
+    let requested_as_of = cursor.as_ref().map(|cursor| cursor.as_of).or(query.as_of);
+    let is_continued = cursor.is_some();
     let position = cursor.map(|cursor| cursor.position);
     let words = query.text_query().filter(|words| !words.is_empty());
     let head = match space {
@@ -83,15 +83,17 @@ fn entries(
         None => Seq(0),
     };
     let (Some(space), Some(words)) = (space, words) else {
-        return Ok(Search::Found(ListAnswer::empty(asked.unwrap_or(head).min(head))));
+        return Ok(Search::Found(ListAnswer::empty(
+            requested_as_of.unwrap_or(head).min(head),
+        )));
     };
-    let wanted = known.unwrap_or(head);
-    let Some(indexed) = text::indexed(conn, space)?.filter(|indexed| *indexed >= wanted) else {
-        return Ok(Search::Behind(space, wanted));
+    let least_seq = known.unwrap_or(head);
+    let Some(indexed) = text::indexed(conn, space)?.filter(|indexed| *indexed >= least_seq) else {
+        return Ok(Search::Behind(space, least_seq));
     };
-    let as_of = asked.unwrap_or(indexed).min(indexed);
-    let now = match asked {
-        Some(_) if !goes_on && as_of < head => journal::judged_at(conn, space, as_of, now)?,
+    let as_of = requested_as_of.unwrap_or(indexed).min(indexed);
+    let now = match requested_as_of {
+        Some(_) if !is_continued && as_of < head => journal::judged_at(conn, space, as_of, now)?,
         _ => now,
     };
     let at = Some(now);
@@ -210,17 +212,17 @@ impl Question<'_> {
     }
 
     /// Adds the matches among entries that have changed since.
-    fn add_changed(&self, asked: &IndexLookup, changed: &[Place], hits: &mut Vec<Hit>) -> Result<(), Failure> {
+    fn add_changed(&self, lookup: &IndexLookup, changed: &[Place], hits: &mut Vec<Hit>) -> Result<(), Failure> {
         if changed.is_empty() {
             return Ok(());
         }
         let scores: HashMap<_, _> = self
-            .found(asked, &among(changed), None)?
+            .found(lookup, &among(changed), None)?
             .into_iter()
             .map(|hit| (hit.place, hit.score))
             .collect();
-        for some in changed.chunks(CHANGED_AT_ONCE) {
-            let before = journal::as_of(self.conn, some, self.as_of)?;
+        for chunk in changed.chunks(CHANGED_AT_ONCE) {
+            let before = journal::as_of(self.conn, chunk, self.as_of)?;
             for before in before.into_iter().filter(|before| self.query.matches(before, self.now)) {
                 let place = Place::of(self.space, before.handle.0);
                 let score = scores.get(&place).copied().unwrap_or_default();
@@ -254,10 +256,10 @@ impl Question<'_> {
         Ok(Some(Wanted { filter, rest }))
     }
 
-    /// The entries that are `asked` for and match `filter`, newest first unless the oldest are wanted; at most `limit`
+    /// The entries that are `lookup` for and match `filter`, newest first unless the oldest are wanted; at most `limit`
     /// for each expression.
-    fn found(&self, asked: &IndexLookup, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
-        let only = asked
+    fn found(&self, lookup: &IndexLookup, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
+        let only = lookup
             .only
             .as_ref()
             .map(|only| self.places(&only.to_string()))
@@ -265,20 +267,20 @@ impl Question<'_> {
         // Entries that are dropped afterwards must not use up the limit.
         let limit = limit.filter(|_| only.is_none());
         let mut hits: Vec<Hit> = Vec::new();
-        for expression in &asked.expressions {
+        for expression in &lookup.expressions {
             let expression = expression.to_string();
-            let found = match asked.ranking {
+            let found = match lookup.ranking {
                 Ranking::Finder => self.ranked(&expression, filter, limit)?,
                 Ranking::By(_) | Ranking::Nothing => self.unranked(&expression, filter, limit)?,
             };
             let is_wanted = |hit: &Hit| only.as_ref().is_none_or(|only| only.contains(&hit.place));
             hits.extend(found.into_iter().filter(is_wanted));
         }
-        if asked.expressions.len() > 1 {
+        if lookup.expressions.len() > 1 {
             hits.sort_unstable_by(|a, b| b.place.cmp(&a.place).then_with(|| b.score.total_cmp(&a.score)));
             hits.dedup_by_key(|hit| hit.place);
         }
-        if let Ranking::By(expressions) = &asked.ranking {
+        if let Ranking::By(expressions) = &lookup.ranking {
             let expressions: Vec<_> = expressions.iter().map(ToString::to_string).collect();
             self.rank(&mut hits, &expressions.join(" OR "))?;
         }
@@ -336,15 +338,15 @@ impl Question<'_> {
         Ok(places.collect::<Result<_, _>>()?)
     }
 
-    /// The number of entries that are `asked` for and match `filter`, counted until there are more than [`FOUND_MAX`].
-    fn count(&self, asked: &IndexLookup, filter: &Conditions) -> Result<u64, Failure> {
+    /// The number of entries that are `lookup` for and match `filter`, counted until there are more than [`FOUND_MAX`].
+    fn count(&self, lookup: &IndexLookup, filter: &Conditions) -> Result<u64, Failure> {
         let sql = format!(
             "SELECT count(*) FROM ({})",
             self.select("1", filter, Some(FOUND_MAX + 1))
         );
         let mut statement = self.conn.prepare_cached(&sql)?;
         let mut counted = 0;
-        for expression in &asked.expressions {
+        for expression in &lookup.expressions {
             let expression = expression.to_string();
             let values = params_from_iter(values(&expression, filter));
             counted += from_column(statement.query_row(values, |row| row.get(0))?);

@@ -68,16 +68,16 @@ pub(super) fn forget_entry(conn: &Connection, space: SpaceId, id: EntryId) -> Re
 pub(super) fn forget_texts(conn: &Connection, space: SpaceId, texts: &[String]) -> Result<(), Failure> {
     overwrite_deleted(conn, true)?;
     let texts = SearchTexts::of_notes(texts);
-    let mut gone = Vec::new();
+    let mut places = Vec::new();
     let mut statement = conn.prepare("SELECT place, note FROM trace WHERE place BETWEEN ?1 AND ?2")?;
     let mut rows = statement.query(params![Place::start(space), Place::end(space)])?;
     while let Some(row) = rows.next()? {
         let note = row.get_ref(1)?.as_str().map_err(|error| damaged("a note", error))?;
         if texts.are_in_note(note) {
-            gone.push(row.get::<_, Place>(0)?);
+            places.push(row.get::<_, Place>(0)?);
         }
     }
-    for place in gone {
+    for place in places {
         conn.execute("DELETE FROM trace WHERE place = ?1", [place])?;
     }
     overwrite_deleted(conn, false)
@@ -158,24 +158,17 @@ pub(super) fn append(scope: &mut Scope<'_>, notes: &Notes) -> Result<(), Failure
         ])?;
     }
     if let Some(first) = first {
-        let brought = notes.rows.len() as u64;
-        sweep(scope.conn, space, first.number(), number, brought, notes.kept)?;
+        let added = notes.rows.len() as u64;
+        sweep(scope.conn, space, first.number(), number, added, notes.kept)?;
     }
     Ok(())
 }
 
 /// Deletes the oldest notes that are too old, or too many.
-fn sweep(
-    conn: &Connection,
-    space: SpaceId,
-    first: u64,
-    last: u64,
-    brought: u64,
-    kept: NotesKept,
-) -> Result<(), Failure> {
+fn sweep(conn: &Connection, space: SpaceId, first: u64, last: u64, added: u64, kept: NotesKept) -> Result<(), Failure> {
     // Notes are in the order of time, give or take a second between processes: the oldest have the smallest numbers.
-    let beyond = last.saturating_sub(kept.notes_max);
-    let reach = first.saturating_add(SWEPT + brought);
+    let last_surplus = last.saturating_sub(kept.notes_max);
+    let last_swept = first.saturating_add(SWEPT + added);
     let is_old = |until: u64| -> Result<Option<Place>, Failure> {
         let sql = "SELECT max(place) FROM trace WHERE place BETWEEN ?1 AND ?2 AND at < ?3";
         let window = (Place::of(space, first), Place::of(space, until), kept.from.as_nanos());
@@ -183,10 +176,10 @@ fn sweep(
     };
     // As long as the oldest note is young enough, only one row is looked at.
     let old = match is_old(first)? {
-        Some(_) => is_old(reach)?,
+        Some(_) => is_old(last_swept)?,
         None => None,
     };
-    let until = beyond.min(reach).max(old.map_or(0, Place::number));
+    let until = last_surplus.min(last_swept).max(old.map_or(0, Place::number));
     if until >= first {
         conn.prepare_cached("DELETE FROM trace WHERE place BETWEEN ?1 AND ?2")?
             .execute((Place::of(space, first), Place::of(space, until)))?;

@@ -132,10 +132,10 @@ const COLUMNS: &str = "place, started_at, started_seq, begun, ended_at, ended_se
 fn from_row(row: &Row<'_>) -> Result<Turn, Failure> {
     let handle = TurnHandle(row.get::<_, Place>(0)?.number());
     let name = || format!("turn {handle}");
-    let begun = row.get_ref(3)?.as_str().map_err(|error| damaged(&name(), error))?;
-    let begun: NewTurn = serde_json::from_str(begun).map_err(|error| damaged(&name(), error))?;
+    let new_json = row.get_ref(3)?.as_str().map_err(|error| damaged(&name(), error))?;
+    let new_turn: NewTurn = serde_json::from_str(new_json).map_err(|error| damaged(&name(), error))?;
     let started_seq = Seq(from_column(row.get(2)?));
-    let mut turn = Turn::begun(begun, handle, started_seq, Timestamp::from_nanos(row.get(1)?));
+    let mut turn = Turn::begun(new_turn, handle, started_seq, Timestamp::from_nanos(row.get(1)?));
     if let Some(ended) = row.get::<_, Option<String>>(6)? {
         let end: TurnEnd = serde_json::from_str(&ended).map_err(|error| damaged(&name(), error))?;
         turn.ended = Some(TurnEnded {
@@ -147,7 +147,7 @@ fn from_row(row: &Row<'_>) -> Result<Turn, Failure> {
     Ok(turn)
 }
 
-fn json(what: &str, value: &impl Serialize) -> Result<String, StoreError> {
+fn json(label: &str, value: &impl Serialize) -> Result<String, StoreError> {
     serde_json::to_string(value)
-        .map_err(|error| StoreError::Invalid(format!("{what} cannot be written as JSON: {error}")))
+        .map_err(|error| StoreError::Invalid(format!("{label} cannot be written as JSON: {error}")))
 }

@@ -9,14 +9,14 @@ use super::error::{Failure, damaged};
 use super::place::{Place, SpaceId, from_column};
 use crate::upkeep::{WatchAnswer, WatchPlace, WatchQuery, watch_code};
 
-fn code(what: Watch) -> Result<i64, Failure> {
-    Ok(watch_code(what)?)
+fn code(watch: Watch) -> Result<i64, Failure> {
+    Ok(watch_code(watch)?)
 }
 
 /// Changes the rows of the entry at `place` from `old` to `new`.
 pub(super) fn update(conn: &Connection, place: Place, old: &[Watched], new: &[Watched]) -> Result<(), Failure> {
-    for gone in old.iter().filter(|watched| !new.contains(watched)) {
-        remove(conn, place, gone.what, gone.at)?;
+    for ended_watch in old.iter().filter(|watched| !new.contains(watched)) {
+        remove(conn, place, ended_watch.what, ended_watch.at)?;
     }
     let sql = "INSERT INTO watch (space, what, at, place, since) VALUES (?1, ?2, ?3, ?4, ?5)
                ON CONFLICT (space, what, at, place) DO UPDATE SET since = ?5";
@@ -32,10 +32,10 @@ pub(super) fn update(conn: &Connection, place: Place, old: &[Watched], new: &[Wa
     Ok(())
 }
 
-/// Stops watching the entry at `place` for `what`.
-pub(super) fn remove(conn: &Connection, place: Place, what: Watch, at: Timestamp) -> Result<(), Failure> {
+/// Stops watching the entry at `place` for `watch`.
+pub(super) fn remove(conn: &Connection, place: Place, watch: Watch, at: Timestamp) -> Result<(), Failure> {
     let sql = "DELETE FROM watch WHERE space = ?1 AND what = ?2 AND at = ?3 AND place = ?4";
-    let row = params![place.space(), code(what)?, at.as_nanos(), place];
+    let row = params![place.space(), code(watch)?, at.as_nanos(), place];
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
@@ -93,13 +93,13 @@ pub(super) fn ended(
     limit: u32,
 ) -> Result<Vec<(EntryId, Timestamp)>, Failure> {
     let Some(space) = space else { return Ok(Vec::new()) };
-    let of = |what| {
+    let select_ended = |watch| {
         Ok::<_, Failure>(format!(
             "SELECT * FROM (SELECT at, place FROM watch WHERE space = ?1 AND what = {} AND at <= ?2 ORDER BY at, place LIMIT ?3)",
-            code(what)?
+            code(watch)?
         ))
     };
-    let (live, unnoted) = (of(Watch::Live)?, of(Watch::Unnoted)?);
+    let (live, unnoted) = (select_ended(Watch::Live)?, select_ended(Watch::Unnoted)?);
     let sql = format!(
         "SELECT entry.id, due.at FROM ({live} UNION ALL {unnoted}) AS due CROSS JOIN entry ON entry.place = due.place
          ORDER BY due.at, due.place LIMIT ?3"
@@ -125,13 +125,13 @@ pub(super) fn has_ended(conn: &Connection, space: SpaceId, by: Timestamp) -> Res
         .query_row(params![space, by.as_nanos(), live, unnoted], |row| row.get(0))?)
 }
 
-/// The number of observations of `space` that are neither archived nor expired at `now`; counts no further than `most`.
-pub(super) fn live(conn: &Connection, space: SpaceId, now: Timestamp, most: u64) -> Result<u64, Failure> {
+/// The number of observations of `space` that are neither archived nor expired at `now`; counts no further than `limit`.
+pub(super) fn live(conn: &Connection, space: SpaceId, now: Timestamp, limit: u64) -> Result<u64, Failure> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM watch WHERE space = ?1 AND what = ?2 AND at > ?3 LIMIT ?4)";
-    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let count = conn
         .prepare_cached(sql)?
-        .query_row(params![space, code(Watch::Live)?, now.as_nanos(), most], |row| {
+        .query_row(params![space, code(Watch::Live)?, now.as_nanos(), limit], |row| {
             row.get(0)
         })?;
     Ok(from_column(count))

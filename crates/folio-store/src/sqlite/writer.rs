@@ -120,8 +120,8 @@ impl Writer {
 
     /// The loop of the thread: works until nobody can send jobs any more.
     pub(super) fn run(&self, mut jobs: mpsc::Receiver<Job>) {
-        let mut aside = None;
-        while let Some(first) = aside.take().or_else(|| jobs.blocking_recv()) {
+        let mut set_aside = None;
+        while let Some(first) = set_aside.take().or_else(|| jobs.blocking_recv()) {
             let mut pen = self.pen.lock();
             if first.may_be_lost() {
                 let done = pen.carelessly(&first);
@@ -133,7 +133,7 @@ impl Writer {
                 Ok(()) => pen.run_jobs(first, &mut || {
                     let next = jobs.try_recv().ok()?;
                     if next.needs_own_transaction() {
-                        aside = Some(next);
+                        set_aside = Some(next);
                         return None;
                     }
                     Some(next)
@@ -187,9 +187,9 @@ impl Writer {
             return Some(job);
         };
         pen.is_in_a_hurry.store(true, Ordering::Relaxed);
-        let begun = pen.begin();
+        let transaction = pen.begin();
         pen.is_in_a_hurry.store(false, Ordering::Relaxed);
-        if begun.is_err() {
+        if transaction.is_err() {
             // Another process is writing, or something failed. The thread has the time to wait, and reports errors.
             return Some(job);
         }
@@ -285,8 +285,8 @@ impl Pen {
             self.is_careless = true;
             self.conn.execute_batch("PRAGMA synchronous = NORMAL")?;
         }
-        let begun = execute(&self.conn, "BEGIN IMMEDIATE").map_err(Failure::from);
-        let done = begun.and_then(|()| self.applied(job));
+        let transaction = execute(&self.conn, "BEGIN IMMEDIATE").map_err(Failure::from);
+        let done = transaction.and_then(|()| self.applied(job));
         self.finished(done)
     }
 

@@ -37,14 +37,14 @@ pub(super) fn met(
 
 fn look(
     conn: &Connection,
-    which: &str,
+    condition: &str,
     values: impl Params,
     owners: &Owners,
     found: &mut Vec<OverlappingName>,
 ) -> Result<(), Failure> {
     let sql = format!(
         "SELECT name, run.id, run.place, run.owner FROM written JOIN run ON run.place = written.run
-         WHERE written.space = ?1 AND written.run <> ?2 AND {which} AND written.fence = run.fence AND run.owner IS NOT NULL"
+         WHERE written.space = ?1 AND written.run <> ?2 AND {condition} AND written.fence = run.fence AND run.owner IS NOT NULL"
     );
     let mut statement = conn.prepare_cached(&sql)?;
     let mut rows = statement.query(values)?;

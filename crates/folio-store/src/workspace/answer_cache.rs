@@ -48,16 +48,16 @@ pub(super) struct AnswerCache(Mutex<State>);
 pub(super) struct LastNoted(Mutex<HashMap<TurnId, u64>>);
 
 impl LastNoted {
-    /// Whether `shown` differs from what `turn` was last noted to have been shown; remembers it.
-    pub(super) fn record_if_changed(&self, turn: TurnId, shown: &impl Hash) -> bool {
+    /// Whether `view` differs from what `turn` was last noted to have been shown; remembers it.
+    pub(super) fn record_if_changed(&self, turn: TurnId, view: &impl Hash) -> bool {
         let mut hasher = DefaultHasher::new();
-        shown.hash(&mut hasher);
+        view.hash(&mut hasher);
         let hash = hasher.finish();
-        let mut noted = self.0.lock();
-        if noted.len() >= NOTED && !noted.contains_key(&turn) {
-            noted.clear();
+        let mut last_hashes = self.0.lock();
+        if last_hashes.len() >= NOTED && !last_hashes.contains_key(&turn) {
+            last_hashes.clear();
         }
-        noted.insert(turn, hash) != Some(hash)
+        last_hashes.insert(turn, hash) != Some(hash)
     }
 }
 
@@ -89,14 +89,14 @@ impl State {
     }
 }
 
-/// The slot for the answer to `asked` among `answers`, if there is one or room for one more.
-fn place_for<Q: Clone + PartialEq, T>(answers: &mut Vec<(Q, Shared<T>)>, asked: &Q) -> Option<Shared<T>> {
-    if let Some((_, place)) = answers.iter().find(|(kept, _)| kept == asked) {
+/// The slot for the answer to `query` among `answers`, if there is one or room for one more.
+fn place_for<Q: Clone + PartialEq, T>(answers: &mut Vec<(Q, Shared<T>)>, query: &Q) -> Option<Shared<T>> {
+    if let Some((_, place)) = answers.iter().find(|(kept, _)| kept == query) {
         return Some(Arc::clone(place));
     }
     (answers.len() < KEPT).then(|| {
         let place = Shared::default();
-        answers.push((asked.clone(), Arc::clone(&place)));
+        answers.push((query.clone(), Arc::clone(&place)));
         place
     })
 }
@@ -218,48 +218,48 @@ impl Workspace {
         self.inner.kept.at(mark, |state| state.tidy.replace(now));
     }
 
-    /// Everything that `query` finds with the visibility of `whose`; the first part comes from the cache.
+    /// Everything that `query` finds with the visibility of `audience`; the first part comes from the cache.
     pub(super) async fn all_entries(
         &self,
         mark: Option<MemoryMark>,
-        whose: Whose,
+        audience: Whose,
         query: &EntryQuery,
     ) -> Result<Vec<Entry>, WorkspaceError> {
-        let first = self.cached_entries(mark, whose, query).await?;
+        let first = self.cached_entries(mark, audience, query).await?;
         let (mut all, mut next) = (first.items.clone(), first.next.clone());
         while next.is_some() {
             let rest = EntryQuery {
                 cursor: next,
                 ..query.clone()
             };
-            let answer = self.entries_as(whose, &rest).await?;
+            let answer = self.entries_as(audience, &rest).await?;
             all.extend(answer.items);
             next = answer.next;
         }
         Ok(all)
     }
 
-    /// What `query` finds with the visibility of `whose`, from the cache if memory is still at `mark`.
+    /// What `query` finds with the visibility of `audience`, from the cache if memory is still at `mark`.
     pub(super) async fn cached_entries(
         &self,
         mark: Option<MemoryMark>,
-        whose: Whose,
+        audience: Whose,
         query: &EntryQuery,
     ) -> Result<Arc<ListAnswer<Entry>>, WorkspaceError> {
         let Some(mark) = mark else {
-            return Ok(Arc::new(self.entries_as(whose, query).await?));
+            return Ok(Arc::new(self.entries_as(audience, query).await?));
         };
-        let asked = Asked {
+        let key = Asked {
             query: query.clone(),
             asker: Actor {
                 turn: None,
                 ..(*self.asker).clone()
             },
             seen_from: self.thread().clone(),
-            whose,
+            whose: audience,
         };
-        let ask = || async { Ok::<_, WorkspaceError>(Arc::new(self.entries_as(whose, query).await?)) };
-        let Some(place) = self.inner.kept.at(mark, |state| place_for(&mut state.answers, &asked)) else {
+        let ask = || async { Ok::<_, WorkspaceError>(Arc::new(self.entries_as(audience, query).await?)) };
+        let Some(place) = self.inner.kept.at(mark, |state| place_for(&mut state.answers, &key)) else {
             return ask().await;
         };
         let answer = Arc::clone(place.get_or_try_init(ask).await?);

@@ -77,7 +77,7 @@ impl Workspace {
                 Err(error) => return Err(error.into()),
             }
         }
-        let mut wanted: Vec<PageId> = needs.pages.into_iter().collect();
+        let mut page_ids: Vec<PageId> = needs.pages.into_iter().collect();
         let pins = |id: EntryId| {
             changes.iter().any(|change| match change {
                 Change::PatchEntry { entry, fields, .. } if *entry == id => {
@@ -88,23 +88,23 @@ impl Workspace {
         };
         if actor.role == Role::Client {
             let pinned = known.entries.values().filter(|entry| pins(entry.id));
-            wanted.extend(pinned.map(|entry| entry.page));
+            page_ids.extend(pinned.map(|entry| entry.page));
         }
         if matches!(actor.role, Role::Planner | Role::Executor) && actor.run.is_some() {
             let outside = known
                 .entries
                 .values()
                 .filter(|entry| !roles::is_in_own_scope(actor, entry) || pins(entry.id));
-            wanted.extend(outside.map(|entry| entry.page));
+            page_ids.extend(outside.map(|entry| entry.page));
         }
-        while let Some(id) = wanted.pop() {
+        while let Some(id) = page_ids.pop() {
             if known.pages.contains_key(&id) {
                 continue;
             }
             match store.page(space, Ref::Id(id)).await {
                 Ok(page) => {
                     if actor.role == Role::Executor {
-                        wanted.extend(page.fields.parent);
+                        page_ids.extend(page.fields.parent);
                     }
                     known.pages.insert(id, page.fields);
                 }
@@ -122,10 +122,10 @@ impl Workspace {
         &self,
         actor: &Actor,
         operation: Operation,
-        what: &str,
+        target: &str,
         (component, noted): (&str, &str),
     ) -> Result<(), WorkspaceError> {
-        roles::check_permission(actor, operation, false, what).map_err(|denied| {
+        roles::check_permission(actor, operation, false, target).map_err(|denied| {
             let refused = WorkspaceError::Refused(denied);
             self.note_refusal_of(actor, component, noted, &refused);
             refused

@@ -64,11 +64,11 @@ impl BookCursor {
     /// Reads a cursor that [`BookCursor::to_text`] made for the same query.
     fn parse(text: &str, bound: &str) -> Result<Self, StoreError> {
         let mut parts = text.splitn(3, '.');
-        let of = parts.next();
+        let binding = parts.next();
         let as_of = parts.next().and_then(|seq| seq.parse().ok()).map(Seq);
         let after = parts.next().and_then(BookPlace::parse);
         match (as_of, after) {
-            (Some(as_of), Some(after)) if of == Some(bound) => Ok(Self { as_of, after }),
+            (Some(as_of), Some(after)) if binding == Some(bound) => Ok(Self { as_of, after }),
             (Some(_), Some(_)) => Err(StoreError::Invalid(format!(
                 "the cursor {text:?} belongs to another query"
             ))),
@@ -104,28 +104,28 @@ impl Workspace {
             ..EntryQuery::default()
         };
         let bound = cursor::binding(self.space(), &query)?;
-        let going = filter.cursor.as_deref().map(|text| BookCursor::parse(text, &bound));
-        let going = going.transpose()?;
-        let goes_on = filter.limit > 0 || going.is_some();
+        let cursor = filter.cursor.as_deref().map(|text| BookCursor::parse(text, &bound));
+        let cursor = cursor.transpose()?;
+        let wants_items = filter.limit > 0 || cursor.is_some();
         let query = EntryQuery {
-            as_of: going.map(|going| going.as_of),
+            as_of: cursor.map(|cursor| cursor.as_of),
             ..query
         };
-        let answer = self.items_that_match(query.clone(), goes_on).await;
-        let asked = EntryQuery {
+        let answer = self.items_that_match(query.clone(), wants_items).await;
+        let noted_query = EntryQuery {
             kinds: vec![EntryKind::Note, EntryKind::Todo, EntryKind::Task],
             ..query
         };
-        self.note_query(None, &asked, &watch, &answer);
+        self.note_query(None, &noted_query, &watch, &answer);
         let mut answer = answer?;
         let now = self.now();
         answer.items.sort_by(|a, b| by_urgency(now, a, b));
-        if let Some(going) = going {
+        if let Some(cursor) = cursor {
             // An item whose lifetime has ended since the first page is not shown on any later page.
             let all = answer.items.len();
             answer.items.retain(|item| item.state(now) != State::Expired);
             answer.total -= (all - answer.items.len()) as u64;
-            answer.items.retain(|item| BookPlace::of(now, item) > going.after);
+            answer.items.retain(|item| BookPlace::of(now, item) > cursor.after);
         }
         let limit = match filter.limit {
             0 => MAX_LIMIT as usize,

@@ -164,13 +164,13 @@ impl Workspace {
 
     /// Checks that `by` is shown by default: otherwise what it replaces would be hidden with nothing in its place.
     pub(super) fn check_may_replace(&self, by: &Entry) -> Result<(), Invalid> {
-        let why = match by.state(self.now()) {
+        let state_name = match by.state(self.now()) {
             State::Live | State::Settled => return Ok(()),
             State::Archived => "archived",
             State::Expired => "expired",
         };
         let message = format!(
-            "{} is {why}, so the entries that it replaces would just disappear",
+            "{} is {state_name}, so the entries that it replaces would just disappear",
             by.handle
         );
         Err(Invalid::new("superseded_by_unseen", "by", message))
@@ -203,7 +203,10 @@ impl Workspace {
             if entries.contains(&last) {
                 return Ok(Some(last));
             }
-            next = self.if_there(last).await?.and_then(|there| there.fields.superseded_by);
+            next = self
+                .if_there(last)
+                .await?
+                .and_then(|successor| successor.fields.superseded_by);
         }
         Ok(None)
     }

@@ -161,10 +161,10 @@ impl Workspace {
     async fn offer_observations(&self, max: usize, mark: Option<MemoryMark>) -> Result<Content, WorkspaceError> {
         let limit = max.saturating_mul(2).min(super::MAX_ACTIVE);
         let active = self.active_observations_at(Moment(mark), limit).await?;
-        let mut beyond = active
+        let mut omitted = active
             .total
             .saturating_sub(u64::try_from(active.items.len()).unwrap_or(u64::MAX));
-        if beyond > 0 {
+        if omitted > 0 {
             let reflections = EntryQuery {
                 kinds: vec![EntryKind::Observation],
                 types: vec![FACT.to_owned(), patterns::PATTERN.to_owned()],
@@ -180,11 +180,11 @@ impl Workspace {
             // Those that were not read count by their type alone.
             let unseen = all.total.saturating_sub(all.items.len() as u64);
             let not_looked_at = (count(&all.items) + unseen).saturating_sub(count(&active.items));
-            beyond = beyond.saturating_sub(not_looked_at);
+            omitted = omitted.saturating_sub(not_looked_at);
         }
         let own = active.items.into_iter().filter(|entry| !patterns::is_reflection(entry));
         let own = own.map(|entry| Shown::Entry(Box::new(entry))).collect();
-        Ok(Content::Lines(folded(own, Audience::Message), beyond))
+        Ok(Content::Lines(folded(own, Audience::Message), omitted))
     }
 
     /// The newest pages of the thread, each with the end of its content.
@@ -278,11 +278,11 @@ impl Workspace {
             limit: EPISODES,
             ..TurnQuery::default()
         };
-        let about = folio_memory::turn::words::subjects(prompt);
+        let prompt_subjects = folio_memory::turn::words::subjects(prompt);
         let mut turns: Vec<_> = self.turns(&query).await?;
         turns.sort_by_cached_key(|turn| {
-            let said = folio_memory::turn::words::subjects(&turn.begun.input);
-            std::cmp::Reverse(folio_memory::turn::words::common(&about, &said).len())
+            let input_subjects = folio_memory::turn::words::subjects(&turn.begun.input);
+            std::cmp::Reverse(folio_memory::turn::words::common(&prompt_subjects, &input_subjects).len())
         });
         let lines = turns.into_iter().map(|turn| {
             let input: Vec<_> = turn.begun.input.split_whitespace().collect();
@@ -331,9 +331,9 @@ impl Workspace {
                 .then_with(|| b.handle.cmp(&a.handle))
         });
         by_relevance(prompt, &mut known);
-        let beyond = known.len().saturating_sub(max);
-        let beyond = u64::try_from(beyond).unwrap_or(u64::MAX);
-        Ok(Content::Lines(known.iter().take(max).map(candidate).collect(), beyond))
+        let omitted = known.len().saturating_sub(max);
+        let omitted = u64::try_from(omitted).unwrap_or(u64::MAX);
+        Ok(Content::Lines(known.iter().take(max).map(candidate).collect(), omitted))
     }
 }
 

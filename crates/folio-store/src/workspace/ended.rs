@@ -27,13 +27,13 @@ impl Workspace {
     /// `Unavailable` or `Corrupt`.
     pub async fn note_ended(&self) -> Result<u64, WorkspaceError> {
         let actor = Actor::new(Role::Cleaner, "expiry");
-        let mut noted = 0;
+        let mut noted_count = 0;
         // Another process may have a clock that is ahead.
         self.load_latest_instant().await?;
         loop {
             let ended = self.inner.store.ended(&self.inner.space, self.now(), BATCH).await?;
             if ended.is_empty() {
-                return Ok(noted);
+                return Ok(noted_count);
             }
             let mut key = Sha256::new();
             let mut changes = Vec::with_capacity(ended.len());
@@ -55,9 +55,9 @@ impl Workspace {
             let committed = self.record(&actor, write).await?.committed;
             if committed.replayed {
                 // Another process is noting the same entries right now, and will continue with the rest.
-                return Ok(noted);
+                return Ok(noted_count);
             }
-            noted += committed.entries.iter().filter(|entry| entry.changed).count() as u64;
+            noted_count += committed.entries.iter().filter(|entry| entry.changed).count() as u64;
         }
     }
 
@@ -65,13 +65,13 @@ impl Workspace {
     /// neither wait for the search nor see its result.
     pub(super) fn notice_ended(&self) {
         let now = self.now().as_nanos();
-        let due = self.inner.looks_again.load(Ordering::Relaxed);
+        let next_look = self.inner.looks_again.load(Ordering::Relaxed);
         let next = now.saturating_add(i64::try_from(PAUSE.as_nanos()).unwrap_or(i64::MAX));
-        let is_ours = now >= due
+        let is_ours = now >= next_look
             && self
                 .inner
                 .looks_again
-                .compare_exchange(due, next, Ordering::Relaxed, Ordering::Relaxed)
+                .compare_exchange(next_look, next, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
         if is_ours && let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let workspace = self.clone();

@@ -120,13 +120,13 @@ impl Workspace {
         &self,
         actor: &Actor,
         result: impl Read + Send + 'static,
-        how: Eviction,
+        eviction: Eviction,
     ) -> Result<Evicted, WorkspaceError> {
-        if how.of != ResultOf::Tool {
-            return unchanged(result, how).await;
+        if eviction.of != ResultOf::Tool {
+            return unchanged(result, eviction).await;
         }
-        let (limit, tokens) = (how.limit_tokens, Arc::clone(&how.tokens));
-        let counting = Some((how.tool.as_str(), Arc::clone(&tokens)));
+        let (limit, tokens) = (eviction.limit_tokens, Arc::clone(&eviction.tokens));
+        let counting = Some((eviction.tool.as_str(), Arc::clone(&tokens)));
         let stored = match self.take_in(actor, result, limit, counting).await? {
             Taken::Fits(Preview { text, tokens }, sample) => {
                 return Ok(Evicted {
@@ -141,7 +141,7 @@ impl Workspace {
             Taken::Stored(stored) => stored,
         };
         let hash = stored.body.hash.clone();
-        let handle = self.keep_result(actor, &how.tool, &stored).await?;
+        let handle = self.keep_result(actor, &eviction.tool, &stored).await?;
         let Stored { sample, warnings, .. } = stored;
         let Preview { text, tokens } = preview(&sample, &handle.to_string(), limit, &*tokens);
         Ok(Evicted {
@@ -168,8 +168,8 @@ impl Workspace {
             return Ok(entry.handle);
         }
         let mut fields = self.result_of(actor, tool);
-        let of = if tool.is_empty() { "a tool" } else { tool };
-        fields.title = format!("Result of {of}, {} bytes", body.bytes);
+        let origin = if tool.is_empty() { "a tool" } else { tool };
+        fields.title = format!("Result of {origin}, {} bytes", body.bytes);
         let head = String::from_utf8_lossy(&sample.head()[..sample.head().len().min(SHOWN_BYTES)]);
         head.trim_end_matches('\u{fffd}').clone_into(&mut fields.body);
         fields.parts = Some(json!({"tool": tool, "lines": sample.lines()}));
@@ -201,8 +201,8 @@ impl Workspace {
             // The entry existed and was forgotten; the result is now kept again as another entry.
             generation += 1;
             if generation == GENERATIONS {
-                let again = write(EntryId::draw(&*self.inner.ids, self.now()), None);
-                break self.record_cleaned(actor, again, None, rest.clone()).await?.committed;
+                let retry = write(EntryId::draw(&*self.inner.ids, self.now()), None);
+                break self.record_cleaned(actor, retry, None, rest.clone()).await?.committed;
             }
             key = format!("evict:{hash}:{generation}");
         };
@@ -288,14 +288,14 @@ impl Workspace {
             let cleaned = Cleaned { blobs, pii: Vec::new() };
             self.record_cleaned(actor, write, None, cleaned).await?;
         }
-        let taken = reading
+        let joined = reading
             .await
             .map_err(|error| WorkspaceError::Input(io::Error::other(error)))?;
-        let mut taken = taken.map_err(WorkspaceError::Input)?;
-        if let Taken::Stored(stored) = &mut taken {
+        let mut evicted = joined.map_err(WorkspaceError::Input)?;
+        if let Taken::Stored(stored) = &mut evicted {
             stored.drafted_under = drafted_under;
         }
-        Ok(taken)
+        Ok(evicted)
     }
 
     /// Keeps the text of `source` in pieces, without its secrets. The last pieces are written with the entry that names
@@ -418,12 +418,12 @@ impl Workspace {
     }
 
     async fn lines_of(&self, body: &BodyRef) -> Result<u64, WorkspaceError> {
-        let ends = body.pieces.iter().map(|piece| piece.newlines).sum::<u64>();
+        let newline_count = body.pieces.iter().map(|piece| piece.newlines).sum::<u64>();
         let Some(last) = body.pieces.last() else {
-            return Ok(ends);
+            return Ok(newline_count);
         };
         let ends_with_line = self.piece(last).await?.ends_with(b"\n");
-        Ok(ends + u64::from(!ends_with_line))
+        Ok(newline_count + u64::from(!ends_with_line))
     }
 
     async fn piece(&self, piece: &BodyPiece) -> Result<Vec<u8>, WorkspaceError> {
@@ -433,7 +433,7 @@ impl Workspace {
 }
 
 /// Returns the result unchanged.
-async fn unchanged(result: impl Read + Send + 'static, how: Eviction) -> Result<Evicted, WorkspaceError> {
+async fn unchanged(result: impl Read + Send + 'static, eviction: Eviction) -> Result<Evicted, WorkspaceError> {
     let read = tokio::task::spawn_blocking(move || {
         let mut bytes = Vec::new();
         result.take(UNCHANGED_BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -450,7 +450,7 @@ async fn unchanged(result: impl Read + Send + 'static, how: Eviction) -> Result<
     let bytes = bytes.map_err(WorkspaceError::Input)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok(Evicted {
-        tokens: how.tokens.count(&text),
+        tokens: eviction.tokens.count(&text),
         bytes: bytes.len() as u64,
         lines: newlines(&bytes) + u64::from(bytes.last().is_some_and(|last| *last != b'\n')),
         text,
@@ -573,12 +573,12 @@ fn while_cleaning(
         };
         // If the thread is gone, joining it below says why.
         drop(hand_over.send((pieces, first)));
-        let taken = read.iter().try_for_each(&mut take);
+        let read_result = read.iter().try_for_each(&mut take);
         drop(read);
-        let finished = cleaning
+        let cleaned_result = cleaning
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("the scan for secrets failed")));
-        taken.and(finished)
+        read_result.and(cleaned_result)
     })
 }
 

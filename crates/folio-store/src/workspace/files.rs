@@ -202,8 +202,8 @@ impl Workspace {
                 let (page, _) = offload::page_of(self.space(), &thread);
                 match self.page(Ref::Id(page)).await {
                     Ok(_) => {
-                        let said = self.said(&thread, from, to).await?;
-                        let lines = said.messages.into_iter().map(|(_, message)| format!("{message}\n"));
+                        let history = self.said(&thread, from, to).await?;
+                        let lines = history.messages.into_iter().map(|(_, message)| format!("{message}\n"));
                         Ok(lines.collect())
                     }
                     Err(error) => Err(error),
@@ -302,15 +302,15 @@ fn meant_below(sort: Sort, rest: &[String]) -> Option<PathTarget> {
     })
 }
 
-fn no_such(what: &'static str, path: &FilePath) -> WorkspaceError {
+fn no_such(kind: &'static str, path: &FilePath) -> WorkspaceError {
     let name = path.to_string();
-    StoreError::NotFound { what, name }.into()
+    StoreError::NotFound { what: kind, name }.into()
 }
 
 /// Reports a missing file by its path.
-fn as_missing(what: &'static str, error: WorkspaceError, path: &FilePath) -> WorkspaceError {
+fn as_missing(kind: &'static str, error: WorkspaceError, path: &FilePath) -> WorkspaceError {
     match error {
-        WorkspaceError::Store(StoreError::NotFound { .. }) => no_such(what, path),
+        WorkspaceError::Store(StoreError::NotFound { .. }) => no_such(kind, path),
         error => error,
     }
 }

@@ -118,7 +118,7 @@ impl Workspace {
                 }
             }
         } else {
-            let wanted = EntryQuery {
+            let selection = EntryQuery {
                 status: Status::ALL.to_vec(),
                 include_expired: true,
                 include_superseded: true,
@@ -126,23 +126,26 @@ impl Workspace {
             };
             for entry in &filter.entries {
                 let entry = self.inner.store.entry(self.space(), *entry).await?;
-                if wanted.matches(&entry, self.now()) {
+                if selection.matches(&entry, self.now()) {
                     found.extend(self.saying(filter, vec![entry]).await?);
                 }
             }
         }
         let is_gone = |entry: &Entry| entry.fields.erased == Some(ErasedFor::Forgotten);
-        let (gone, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(is_gone);
-        let mut gone: BTreeSet<_> = gone.iter().map(|entry| entry.id).collect();
+        let (forgotten, mut found): (Vec<_>, Vec<_>) = found.into_iter().partition(is_gone);
+        let mut forgotten_ids: BTreeSet<_> = forgotten.iter().map(|entry| entry.id).collect();
         found.sort_by_key(|entry| entry.handle);
         found.dedup_by_key(|entry| entry.handle);
         let is_named = !filter.entries.is_empty();
         // A search by what entries have in common means existing ones; and whether erased entries contained a text,
         // nobody knows.
         if !is_named && (filter.text.is_some() || !found.is_empty()) {
-            gone.clear();
+            forgotten_ids.clear();
         }
-        Ok(Fitting { entries: found, gone })
+        Ok(Fitting {
+            entries: found,
+            gone: forgotten_ids,
+        })
     }
 
     /// Those of `entries` that contain the text of `filter`, if it has one, or were erased. The others are not kept in
@@ -151,13 +154,13 @@ impl Workspace {
         let Some(text) = &filter.text else {
             return Ok(entries);
         };
-        let mut saying = Vec::new();
+        let mut matching = Vec::new();
         for entry in entries {
             if entry.fields.erased == Some(ErasedFor::Forgotten) || self.has_ever_contained(&entry, text).await? {
-                saying.push(entry);
+                matching.push(entry);
             }
         }
-        Ok(saying)
+        Ok(matching)
     }
 
     fn authorise_forgetting(&self, actor: &Actor) -> Result<(), WorkspaceError> {
@@ -179,8 +182,8 @@ impl Workspace {
     /// Whether `entry` contains `text`, or ever did.
     async fn has_ever_contained(&self, entry: &Entry, text: &str) -> Result<bool, WorkspaceError> {
         let text = Needle::new(text);
-        let says = |texts: &BTreeSet<String>| texts.iter().any(|said| text.is_in(said));
-        if says(&texts_of(&entry.fields)) {
+        let mentions = |texts: &BTreeSet<String>| texts.iter().any(|candidate| text.is_in(candidate));
+        if mentions(&texts_of(&entry.fields)) {
             return Ok(true);
         }
         if entry.version == 1 && entry.fields.body_ref.is_none() {
@@ -189,7 +192,7 @@ impl Workspace {
         let Said {
             texts, bodies, reasons, ..
         } = self.ever_said(entry).await?;
-        if says(&texts) || says(&reasons) {
+        if mentions(&texts) || mentions(&reasons) {
             return Ok(true);
         }
         for body in &bodies {
@@ -210,21 +213,21 @@ impl Workspace {
 
     /// What `entry` said in any of its versions.
     async fn ever_said(&self, entry: &Entry) -> Result<Said, WorkspaceError> {
-        let mut said = Said::default();
+        let mut record = Said::default();
         for revision in self.inner.store.history(self.space(), entry.id).await? {
-            said.reasons.extend(revision.reason);
+            record.reasons.extend(revision.reason);
             match revision.change {
-                Change::AddEntry(new) => said.take_in(&new.fields),
+                Change::AddEntry(new) => record.take_in(&new.fields),
                 Change::PatchEntry { fields, .. } => {
                     // The fields that a patch sets, applied to an otherwise empty entry.
                     let mut set = EntryFields::new(entry.kind, entry.fields.owner.clone(), entry.fields.trust);
                     set.set(&fields);
-                    said.take_in(&set);
+                    record.take_in(&set);
                 }
                 _ => {}
             }
         }
-        Ok(said)
+        Ok(record)
     }
 
     /// Removes the content of what `filter` finds from everything: the entries, all their revisions in the log, the
@@ -279,23 +282,23 @@ impl Workspace {
             }
             None => gone.len(),
         };
-        let (mut said, mut written) = (BTreeSet::new(), BTreeSet::new());
+        let (mut texts, mut written) = (BTreeSet::new(), BTreeSet::new());
         for entry in &found {
             let ever = self.ever_said(entry).await?;
-            said.extend(ever.texts);
+            texts.extend(ever.texts);
             written.extend(ever.written);
             for body in &ever.bodies {
                 let text = self.kept_text(body).await?;
-                said.extend(parts_of(&text));
+                texts.extend(parts_of(&text));
                 written.insert(text);
             }
         }
-        let asked: Vec<String> = filter.text.iter().flat_map(|text| spellings(text)).collect();
-        said.extend(asked.iter().cloned());
+        let searched: Vec<String> = filter.text.iter().flat_map(|text| spellings(text)).collect();
+        texts.extend(searched.iter().cloned());
         written.retain(|text| text.trim().len() >= LOOKED_FOR);
-        said.retain(|text| !text.trim().is_empty());
-        let all = said.len();
-        said.retain(|text| text.trim().len() >= LOOKED_FOR || asked.contains(text));
+        texts.retain(|text| !text.trim().is_empty());
+        let all = texts.len();
+        texts.retain(|text| text.trim().len() >= LOOKED_FOR || searched.contains(text));
         let forgetting = Forgetting {
             actor: actor.clone(),
             filter: filter.clone(),
@@ -304,8 +307,8 @@ impl Workspace {
             found,
             before,
             no_longer_known,
-            not_looked_for: all - said.len(),
-            said,
+            not_looked_for: all - texts.len(),
+            said: texts,
             written,
         };
         let workspace = self.clone();
@@ -363,8 +366,8 @@ impl Workspace {
         residue.no_longer_known = counted(no_longer_known);
         if let Some(outbox) = self.outbox().filter(|_| !said.is_empty()) {
             let name = outbox.display().to_string();
-            let saying = Unwanted::saying(self.space(), &said, self.now());
-            let left = self.forget_waiting(saying, false).await?;
+            let unwanted_texts = Unwanted::saying(self.space(), &said, self.now());
+            let left = self.forget_waiting(unwanted_texts, false).await?;
             residue
                 .found
                 .extend((left > 0).then(|| format!("{left} items that wait in {name}")));
@@ -541,35 +544,35 @@ pub(super) fn texts_of(fields: &EntryFields) -> BTreeSet<String> {
 }
 
 /// The same without keys: others use the same keys, and so does the program.
-fn collect(fields: &EntryFields, said: &mut BTreeSet<String>) {
+fn collect(fields: &EntryFields, found_texts: &mut BTreeSet<String>) {
     let texts = [Some(&fields.title), Some(&fields.body), fields.phase.as_ref()];
-    said.extend(texts.into_iter().flatten().filter(|text| !text.is_empty()).cloned());
-    said.extend(fields.tags.iter().map(|tag| tag.as_str().to_owned()));
+    found_texts.extend(texts.into_iter().flatten().filter(|text| !text.is_empty()).cloned());
+    found_texts.extend(fields.tags.iter().map(|tag| tag.as_str().to_owned()));
     let claimed = fields.claimed_source.as_ref().map(foreign::record_of);
     for value in [&fields.parts, &fields.context, &fields.metadata]
         .into_iter()
         .flatten()
         .chain(claimed)
     {
-        collect_value(value, said);
+        collect_value(value, found_texts);
     }
 }
 
-fn collect_value(value: &Value, said: &mut BTreeSet<String>) {
+fn collect_value(value: &Value, found_texts: &mut BTreeSet<String>) {
     match value {
-        Value::String(text) => drop(said.insert(text.clone())),
-        Value::Array(items) => items.iter().for_each(|item| collect_value(item, said)),
-        Value::Object(map) => map.values().for_each(|inner| collect_value(inner, said)),
+        Value::String(text) => drop(found_texts.insert(text.clone())),
+        Value::Array(items) => items.iter().for_each(|item| collect_value(item, found_texts)),
+        Value::Object(map) => map.values().for_each(|inner| collect_value(inner, found_texts)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
-fn collect_keys(value: &Value, said: &mut BTreeSet<String>) {
+fn collect_keys(value: &Value, keys: &mut BTreeSet<String>) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| collect_keys(item, said)),
+        Value::Array(items) => items.iter().for_each(|item| collect_keys(item, keys)),
         Value::Object(map) => map.iter().for_each(|(key, inner)| {
-            said.insert(key.clone());
-            collect_keys(inner, said);
+            keys.insert(key.clone());
+            collect_keys(inner, keys);
         }),
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }

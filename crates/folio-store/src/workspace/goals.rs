@@ -40,11 +40,11 @@ impl Workspace {
         self.goals_as(None, Whose::AsAsked, thread, all).await
     }
 
-    /// The same with the visibility of `whose`, as of `mark` if memory has not changed since.
+    /// The same with the visibility of `audience`, as of `mark` if memory has not changed since.
     async fn goals_as(
         &self,
         mark: Option<MemoryMark>,
-        whose: Whose,
+        audience: Whose,
         thread: Option<&ThreadKey>,
         all: bool,
     ) -> Result<Vec<GoalState>, WorkspaceError> {
@@ -60,8 +60,8 @@ impl Workspace {
             ..EntryQuery::default()
         };
         let mut goals = Vec::new();
-        for entry in self.all_entries(mark, whose, &query).await? {
-            let linked = self.linked_to(whose, &entry).await?;
+        for entry in self.all_entries(mark, audience, &query).await? {
+            let linked = self.linked_to(audience, &entry).await?;
             let progress = progress(&linked, self.now());
             goals.push(GoalState { entry, progress });
         }
@@ -219,7 +219,7 @@ impl Workspace {
 
     /// The entries that name `goal` in their context, archived or not. An entry of the same kind with that name is not
     /// linked: the name is its own.
-    async fn linked_to(&self, whose: Whose, goal: &Entry) -> Result<Vec<Entry>, WorkspaceError> {
+    async fn linked_to(&self, audience: Whose, goal: &Entry) -> Result<Vec<Entry>, WorkspaceError> {
         let path = match goal.kind {
             EntryKind::PendingAction => ACTION_PATH,
             _ => GOAL_PATH,
@@ -232,7 +232,7 @@ impl Workspace {
                 limit: MAX_LIMIT,
                 ..EntryQuery::default()
             };
-            let found = self.all_entries(None, whose, &query).await?;
+            let found = self.all_entries(None, audience, &query).await?;
             linked.extend(found.into_iter().filter(|entry| entry.kind != goal.kind));
         }
         // The evidence for a goal also counts as linked to it.
@@ -240,7 +240,7 @@ impl Workspace {
             if link.rel == Relation::EvidenceFor
                 && link.dst == goal.id.to_string()
                 && let Ok(id) = link.src.parse::<EntryId>()
-                && (whose == Whose::Stages || self.is_visible(id).await?)
+                && (audience == Whose::Stages || self.is_visible(id).await?)
             {
                 linked.push(self.read_entry(EntryRef::Id(id)).await?);
             }

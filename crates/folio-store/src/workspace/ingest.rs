@@ -173,14 +173,14 @@ impl Workspace {
         let (page, kind, fields): (PageId, EntryKind, EntryFields) = match proposed.content {
             Content::Observation(input) => {
                 let policy = self.inner.policy.lock().clone();
-                let asked = Bound::of(&input);
+                let input_bound = Bound::of(&input);
                 let unknown = UnknownType::under(&policy, actor.role);
                 let draft = observation::draft(*input, policy.types(), unknown, manifest.trust(), source, now)?;
                 let mut fields = draft.fields;
                 warnings.extend(draft.warnings);
                 let name = fields.type_name.clone().unwrap_or_default();
                 let ttl = policy.types().get(&name).and_then(|known| known.default_ttl);
-                warnings.extend(manifest.bound(&mut fields, &asked, ttl, now));
+                warnings.extend(manifest.bound(&mut fields, &input_bound, ttl, now));
                 registers = draft.registers.map(|as_type| Change::RegisterType { name, as_type });
                 (observation::page_of(self.space()).0, EntryKind::Observation, fields)
             }
@@ -235,10 +235,10 @@ impl Workspace {
                     Ok(()) => ingested.spooled = ready.len(),
                     Err(reason) => {
                         let message = format!("{error}; {reason}");
-                        let lost = ready.iter();
-                        let lost =
-                            lost.map(|item| Rejection::new(item.channel, item.index, "storage_failed", &*message));
-                        ingested.rejected.extend(lost);
+                        let failed_items = ready.iter();
+                        let rejections = failed_items
+                            .map(|item| Rejection::new(item.channel, item.index, "storage_failed", &*message));
+                        ingested.rejected.extend(rejections);
                     }
                 }
             }
@@ -288,13 +288,13 @@ impl Workspace {
                     } else {
                         // One of the items is more than the store accepts, so each is written on its own.
                         for item in std::mem::take(&mut left) {
-                            let one = std::slice::from_ref(item);
-                            let one = Box::pin(self.write_items(actor, one, thread, at)).await?;
-                            batch.replayed += one.replayed;
-                            batch.stored.extend(one.stored);
-                            batch.rejected.extend(one.rejected);
-                            batch.warnings.extend(one.warnings);
-                            batch.repeated.extend(one.repeated);
+                            let single_item = std::slice::from_ref(item);
+                            let written = Box::pin(self.write_items(actor, single_item, thread, at)).await?;
+                            batch.replayed += written.replayed;
+                            batch.stored.extend(written.stored);
+                            batch.rejected.extend(written.rejected);
+                            batch.warnings.extend(written.warnings);
+                            batch.repeated.extend(written.repeated);
                         }
                     }
                 }
@@ -384,8 +384,8 @@ impl Workspace {
         let mut new = (*item.new).clone();
         redact::clean_new(&mut new, None, self.redaction().await?);
         long_text::shorten(&mut new.fields);
-        let said = |fields: &EntryFields| (fields.type_name.clone(), fields.title.clone(), fields.body.clone());
-        Ok(entry.version == 1 && said(&new.fields) != said(&entry.fields))
+        let content_of = |fields: &EntryFields| (fields.type_name.clone(), fields.title.clone(), fields.body.clone());
+        Ok(entry.version == 1 && content_of(&new.fields) != content_of(&entry.fields))
     }
 
     fn note_ingested(&self, actor: &Actor, ingested: &Ingested) {
@@ -422,7 +422,7 @@ fn call_of(actor: &Actor, response: &ToolResponse, context: &IngestContext) -> O
         return None;
     }
     let turn = context.turn.or(actor.turn);
-    let what = match turn {
+    let call_key = match turn {
         Some(turn) => json!([turn.to_string(), actor.name, call]),
         None => {
             let items: [&Value; 3] = [
@@ -433,5 +433,5 @@ fn call_of(actor: &Actor, response: &ToolResponse, context: &IngestContext) -> O
             json!([null, actor.name, call, items])
         }
     };
-    Some(what.to_string())
+    Some(call_key.to_string())
 }

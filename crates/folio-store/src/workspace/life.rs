@@ -258,8 +258,8 @@ impl Workspace {
     /// `Conflict` if the actor is neither a person nor one that tidies, or if others keep changing the entries;
     /// `Unavailable`.
     pub async fn clear_resolved(&self, actor: &Actor, reason: Option<String>) -> Result<u64, WorkspaceError> {
-        let noted = ("scratch_page", "clear_resolved");
-        self.authorise(actor, Operation::Archive, "what is resolved", noted)?;
+        let note_name = ("scratch_page", "clear_resolved");
+        self.authorise(actor, Operation::Archive, "what is resolved", note_name)?;
         let mut attempt = 1;
         loop {
             let changes = self.all_resolved().await?;

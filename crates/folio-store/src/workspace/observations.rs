@@ -87,7 +87,7 @@ impl Workspace {
         let policy = self.policy_as_known().await?;
         let now = self.now();
         let unknown = UnknownType::under(&policy, actor.role);
-        let asked = Bound::of(&input);
+        let input_bound = Bound::of(&input);
         let manifest = (actor.role == Role::Tool).then(|| policy.manifests.of(&actor.name));
         let trust = manifest.as_ref().map_or(trust, |manifest| trust.min(manifest.trust()));
         let mut draft = observation::draft(input, policy.types(), unknown, trust, source, now)?;
@@ -97,7 +97,7 @@ impl Workspace {
             let ttl = policy.types().get(name).and_then(|known| known.default_ttl);
             draft
                 .warnings
-                .extend(manifest.bound(&mut draft.fields, &asked, ttl, now));
+                .extend(manifest.bound(&mut draft.fields, &input_bound, ttl, now));
         }
         let registers = draft.registers.map(|as_type| Change::RegisterType {
             name: draft.fields.type_name.clone().unwrap_or_default(),
@@ -346,24 +346,24 @@ impl Workspace {
         answer
     }
 
-    /// What `query` finds with the visibility of `whose`.
+    /// What `query` finds with the visibility of `audience`.
     pub(super) async fn entries_as(
         &self,
-        whose: Whose,
+        audience: Whose,
         query: &EntryQuery,
     ) -> Result<ListAnswer<Entry>, WorkspaceError> {
-        match whose {
+        match audience {
             Whose::AsAsked => self.visible_entries(query).await,
             Whose::Stages => self.read_entries(query).await,
         }
     }
 
-    /// The active observations that matter most, with the visibility of `whose`.
+    /// The active observations that matter most, with the visibility of `audience`.
     pub(super) async fn read_active(
         &self,
         mark: Option<MemoryMark>,
         limit: usize,
-        whose: Whose,
+        audience: Whose,
     ) -> Result<ListAnswer<Entry>, WorkspaceError> {
         let limit = limit.min(MAX_ACTIVE);
         let query = EntryQuery {
@@ -373,7 +373,7 @@ impl Workspace {
             limit: u32::try_from(limit.max(1)).unwrap_or(u32::MAX),
             ..EntryQuery::default()
         };
-        let mut active = (*self.cached_entries(mark, whose, &query).await?).clone();
+        let mut active = (*self.cached_entries(mark, audience, &query).await?).clone();
         active.items.truncate(limit);
         // This is always a single answer: to get all of them, list them.
         (active.returned, active.next) = (active.items.len(), None);

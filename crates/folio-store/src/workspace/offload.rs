@@ -128,29 +128,29 @@ impl Workspace {
         actor: &Actor,
         thread: &ThreadKey,
         list: &Value,
-        how: &Offload,
+        options: &Offload,
     ) -> Result<Offloaded, WorkspaceError> {
         self.may_offload(actor, thread).await?;
-        if !(0.0..=1.0).contains(&how.share) {
-            let message = format!("{} is not from 0 to 1", how.share);
+        if !(0.0..=1.0).contains(&options.share) {
+            let message = format!("{} is not from 0 to 1", options.share);
             return Err(Invalid::new("share_invalid", "share", message).into());
         }
-        for (tokens, place) in [(how.window_tokens, "window"), (how.summary_tokens, "summary")] {
+        for (tokens, place) in [(options.window_tokens, "window"), (options.summary_tokens, "summary")] {
             if tokens == 0 {
                 return Err(Invalid::new("tokens_invalid", place, "0 tokens leave room for nothing").into());
             }
         }
         let messages = Message::read_all(list)?;
-        let given = || messages.iter().map(|message| message.given.clone());
-        let before = cost(given(), &*how.tokens);
-        let limit = f64::from(how.window_tokens) * how.share;
-        let (from, to) = cut(&messages, how.keep_last);
+        let list_items = || messages.iter().map(|message| message.given.clone());
+        let before = cost(list_items(), &*options.tokens);
+        let limit = f64::from(options.window_tokens) * options.share;
+        let (from, to) = cut(&messages, options.keep_last);
         // If only stand-ins for earlier messages would go, another stand-in would take their place and nothing would be
         // gained.
         let gains = !messages[from..to].iter().all(is_stand_in);
-        if from == to || !(how.force || gains && f64::from(before) > limit) {
+        if from == to || !(options.force || gains && f64::from(before) > limit) {
             return Ok(Offloaded {
-                messages: given().collect(),
+                messages: list_items().collect(),
                 tokens: (before, before),
                 block: None,
                 warnings: Vec::new(),
@@ -159,11 +159,11 @@ impl Workspace {
         let (mut block, mut warnings) = self
             .keep_block(
                 actor,
-                (thread, how.open_work.as_ref().unwrap_or(thread)),
+                (thread, options.open_work.as_ref().unwrap_or(thread)),
                 &messages[from..to],
             )
             .await?;
-        if let Some((compactor, time)) = &how.compactor
+        if let Some((compactor, time)) = &options.compactor
             && !block.is_compacted
         {
             let failed = self.put_better(actor, thread, &mut block, compactor, *time).await?;
@@ -171,23 +171,23 @@ impl Workspace {
         }
         // Messages that go for lack of room are not replaced by something larger: a quarter is left for what turns a
         // text into a message.
-        let gone = cost(
+        let tokens_gone = cost(
             messages[from..to].iter().map(|message| message.given.clone()),
-            &*how.tokens,
+            &*options.tokens,
         );
-        let room = match how.force {
-            true => how.summary_tokens,
-            false => how.summary_tokens.min(gone / 4 * 3),
+        let room = match options.force {
+            true => options.summary_tokens,
+            false => options.summary_tokens.min(tokens_gone / 4 * 3),
         };
-        let stands_for = self.standing_for(thread, &block, room, how).await?;
-        let mut goes_on: Vec<Value> = given().take(from).collect();
+        let stands_for = self.standing_for(thread, &block, room, options).await?;
+        let mut new_list: Vec<Value> = list_items().take(from).collect();
         if !stands_for.is_empty() {
-            goes_on.push(json!({"content": stands_for, "role": "user"}));
+            new_list.push(json!({"content": stands_for, "role": "user"}));
         }
-        goes_on.extend(given().skip(to));
+        new_list.extend(list_items().skip(to));
         Ok(Offloaded {
-            tokens: (before, cost(goes_on.iter().cloned(), &*how.tokens)),
-            messages: goes_on,
+            tokens: (before, cost(new_list.iter().cloned(), &*options.tokens)),
+            messages: new_list,
             block: Some(block),
             warnings,
         })
@@ -196,15 +196,15 @@ impl Workspace {
     /// Refuses actors that may not write to the scratchbook of `thread`, where the summary is pinned, or may not read
     /// it: the message that stands for the rest shows it.
     async fn may_offload(&self, actor: &Actor, thread: &ThreadKey) -> Result<(), WorkspaceError> {
-        let within = matches!(actor.role, Role::Client | Role::Compactor) && *self.thread() == *thread;
-        let what = "the history of the thread";
+        let is_own_thread = matches!(actor.role, Role::Client | Role::Compactor) && *self.thread() == *thread;
+        let target = "the history of the thread";
         let (_, book) = scratchbook::page_of(self.space(), thread);
         let allowed = match self.visibility().await?.includes_page(&book) {
-            true => roles::check_permission(actor, Operation::Pages, within, what),
+            true => roles::check_permission(actor, Operation::Pages, is_own_thread, target),
             false => Err(Denied {
                 role: actor.role,
                 operation: Operation::Read,
-                what: what.to_owned(),
+                what: target.to_owned(),
             }),
         };
         allowed.map_err(|denied| {
@@ -359,7 +359,7 @@ impl Workspace {
         thread: &ThreadKey,
         block: &Block,
         room: u32,
-        how: &Offload,
+        options: &Offload,
     ) -> Result<String, WorkspaceError> {
         let head = stand_in_head(block.to, block.handle);
         let request = ViewRequest {
@@ -367,14 +367,14 @@ impl Workspace {
             besides: vec![block.summary, block.next_actions],
             ..ViewRequest::of(thread.clone())
         };
-        let view = match &how.open_work {
-            None => self.view(request, &*how.tokens).await?.rendered.text.clone(),
+        let view = match &options.open_work {
+            None => self.view(request, &*options.tokens).await?.rendered.text.clone(),
             Some(_) => String::new(),
         };
         let view = view.trim_end();
         let summary = self.read_entry(Ref::Handle(block.summary)).await?;
         let next = self.read_entry(Ref::Handle(block.next_actions)).await?;
-        let fits = |text: &str| how.tokens.count(text) <= room;
+        let fits = |text: &str| options.tokens.count(text) <= room;
         // If there is room only for the summary, the view is left out: open work can be looked up.
         for view in [view, ""] {
             let whole = |parts: &[String; 2]| {

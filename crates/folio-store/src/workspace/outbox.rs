@@ -158,8 +158,8 @@ impl Workspace {
         }
         let path = file.to_owned();
         let opened = tokio::task::spawn_blocking(move || take(&path)).await;
-        let taken = opened.map_err(io::Error::other).and_then(|opened| opened);
-        let Some((locked, bytes)) = taken.map_err(|error| self.outbox_failed("read", error))? else {
+        let contents = opened.map_err(io::Error::other).and_then(|opened| opened);
+        let Some((locked, bytes)) = contents.map_err(|error| self.outbox_failed("read", error))? else {
             return Ok(Delivered::default());
         };
         let mut delivered = Delivered::default();
@@ -309,17 +309,17 @@ fn take(path: &Path) -> io::Result<Option<(File, Vec<u8>)>> {
 
 /// The file for unreadable lines of the outbox at `path`.
 fn beside(path: &Path) -> PathBuf {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".damaged");
-    aside.into()
+    let mut name = path.as_os_str().to_owned();
+    name.push(".damaged");
+    name.into()
 }
 
 /// Empties the locked file except for the lines of `others`, after saving unreadable lines elsewhere.
 fn empty(mut file: &File, path: &Path, damaged: &[u8], others: &[u8]) -> io::Result<()> {
     if !damaged.is_empty() {
-        let mut aside = private::options().append(true).create(true).open(beside(path))?;
-        aside.write_all(damaged)?;
-        aside.sync_all()?;
+        let mut damaged_file = private::options().append(true).create(true).open(beside(path))?;
+        damaged_file.write_all(damaged)?;
+        damaged_file.sync_all()?;
     }
     if !others.is_empty() {
         // The lines are first appended, then written to the front: if the process dies in between, they are in the file

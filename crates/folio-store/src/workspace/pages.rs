@@ -327,9 +327,9 @@ impl Workspace {
         };
         let mut pages = Vec::new();
         loop {
-            let some = self.pages(&query).await?;
-            let full = some.len() >= MAX_LIMIT as usize;
-            pages.extend(some);
+            let batch = self.pages(&query).await?;
+            let full = batch.len() >= MAX_LIMIT as usize;
+            pages.extend(batch);
             match pages.last() {
                 Some(last) if full => query.after = Some(last.handle.0),
                 _ => return Ok(pages),

@@ -25,8 +25,8 @@ impl Workspace {
     /// As [`Workspace::commit`] for the first one, and as [`Store::commit_parts`](crate::Store::commit_parts);
     /// `Invalid` for one that does not belong to that run.
     pub async fn commit_parts(&self, parts: Parts) -> Result<CommittedParts, WorkspaceError> {
-        let (giving, cleaned) = in_parts();
-        let cleaning = self.clean_parts(parts, giving);
+        let (sender, cleaned) = in_parts();
+        let cleaning = self.clean_parts(parts, sender);
         let writing = self.inner.store.commit_parts(cleaned);
         let (passed, written) = tokio::join!(cleaning, writing);
         // If cleaning failed, the writer only sees the end of the parts, so the error of cleaning comes first.
@@ -49,14 +49,14 @@ impl Workspace {
     async fn clean_parts(
         &self,
         mut parts: Parts,
-        giving: Giving,
+        sender: Giving,
     ) -> Result<(Passed, Option<folio_memory::Actor>), WorkspaceError> {
         let policy = self.policy().await?;
-        let (mut passed, mut begun) = (Passed::default(), None);
+        let (mut passed, mut first_part) = (Passed::default(), None);
         while let Some(mut commit) = parts.next().await? {
             self.expect_own(&commit)?;
             let run = commit.record.run.as_ref().map(|append| append.run);
-            match &begun {
+            match &first_part {
                 None => {
                     // Only the first part is checked: the later ones hold what the engine makes of its events.
                     self.authorise_write(&commit.actor, &commit.record.changes, run, None, &policy)
@@ -64,17 +64,17 @@ impl Workspace {
                     if let Some(request) = self.request_under(commit.idempotency_key.as_deref()) {
                         commit.record.request = Some(request);
                     }
-                    begun = Some((commit.actor.clone(), run));
+                    first_part = Some((commit.actor.clone(), run));
                 }
                 Some((_, of)) => expect_run(*of, run)?,
             }
             passed.clean(&mut commit, policy.redaction)?;
-            if !giving.give(commit).await {
-                return Ok((passed, begun.map(|(actor, _)| actor)));
+            if !sender.give(commit).await {
+                return Ok((passed, first_part.map(|(actor, _)| actor)));
             }
         }
-        giving.end().await;
-        Ok((passed, begun.map(|(actor, _)| actor)))
+        sender.end().await;
+        Ok((passed, first_part.map(|(actor, _)| actor)))
     }
 }
 

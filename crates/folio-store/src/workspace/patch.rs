@@ -157,12 +157,12 @@ impl Workspace {
                             .map(FieldConflict::with_observation_names)
                             .collect();
                     }
-                    warnings.extend(conflicts.iter().map(|lost| {
+                    warnings.extend(conflicts.iter().map(|conflict| {
                         let message = format!(
                             "somebody else had changed {} meanwhile, in version {}; this change overwrote that",
-                            lost.field, lost.overwrote_version
+                            conflict.field, conflict.overwrote_version
                         );
-                        Warning::new("conflict", message, lost.theirs.clone(), lost.ours.clone())
+                        Warning::new("conflict", message, conflict.theirs.clone(), conflict.ours.clone())
                     }));
                     let entry = self.read_entry(entry).await?;
                     self.note_warnings(actor, verb, &entry, &warnings);

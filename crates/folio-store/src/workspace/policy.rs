@@ -126,8 +126,8 @@ impl Workspace {
         expected_version: Option<u32>,
         reason: Option<String>,
     ) -> Result<(Arc<PolicyInForce>, Vec<Warning>), WorkspaceError> {
-        let noted = ("policy", "set_policy");
-        self.authorise(actor, Operation::SetPolicy, "the policy of the space", noted)?;
+        let note_name = ("policy", "set_policy");
+        self.authorise(actor, Operation::SetPolicy, "the policy of the space", note_name)?;
         policy.check()?;
         let change = Change::SetPolicy {
             policy: Box::new(policy),

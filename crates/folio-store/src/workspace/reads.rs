@@ -49,11 +49,11 @@ impl Workspace {
         }
         let answer = self.entries(query).await;
         let has_several = words.is_some_and(|words| words.words().len() > 1);
-        let goes_on = query.cursor.is_some();
+        let is_continued = query.cursor.is_some();
         let is_looser = match &answer {
-            Ok(answer) => answer.total == 0 && !goes_on,
+            Ok(answer) => answer.total == 0 && !is_continued,
             // A cursor of the looser query is not valid for this one.
-            Err(error) => goes_on && error.kind() == ErrorKind::Invalid,
+            Err(error) => is_continued && error.kind() == ErrorKind::Invalid,
         };
         if query.text_match != TextMatch::All || !has_several || !is_looser {
             return Ok((answer?, query.text_match));
@@ -288,8 +288,8 @@ impl Workspace {
     pub async fn runs_so_far(&self, runs: &[RunRow]) -> Result<HashMap<RunId, RunSummary>, WorkspaceError> {
         self.require_space_read("the runs")?;
         let ids = runs.iter().map(|row| row.id).collect();
-        let said = self.inner.store.runs_so_far(&self.inner.space, ids).await?;
-        Ok(said.into_iter().collect())
+        let summaries = self.inner.store.runs_so_far(&self.inner.space, ids).await?;
+        Ok(summaries.into_iter().collect())
     }
 
     /// Returns one run.

@@ -209,7 +209,7 @@ impl Cleaner {
     }
 
     /// Returns `text` with placeholders for `spans`; `None` if there are none.
-    fn replaced(&mut self, text: &str, field: &str, spans: Vec<Match>, what: &str) -> Option<String> {
+    fn replaced(&mut self, text: &str, field: &str, spans: Vec<Match>, kind: &str) -> Option<String> {
         if spans.is_empty() {
             return None;
         }
@@ -220,21 +220,21 @@ impl Cleaner {
             clean.push_str(&text[rest..span.start]);
             clean.push_str(&placeholder);
             rest = span.end;
-            self.warn(field, placeholder, what);
+            self.warn(field, placeholder, kind);
         }
         clean.push_str(&text[rest..]);
         Some(clean)
     }
 
-    fn warn(&mut self, field: &str, placeholder: String, what: &str) {
+    fn warn(&mut self, field: &str, placeholder: String, kind: &str) {
         if !self
             .warnings
             .iter()
             .any(|known| known.given == field && known.used == placeholder)
         {
-            let name = if what == "pii" { "personal data" } else { "a secret" };
+            let name = if kind == "pii" { "personal data" } else { "a secret" };
             let message = format!("{name} in {field} was replaced before anything was stored");
-            let code = format!("{what}_redacted");
+            let code = format!("{kind}_redacted");
             self.warnings.push(Warning::new(&code, message, field, placeholder));
         }
     }
@@ -269,8 +269,8 @@ impl Cleaner {
     /// same id gives the same result everywhere.
     pub(crate) fn id(&mut self, id: &mut String) {
         if let Some(clean) = self.cleaned(id, "id") {
-            let taken = |character: char| character.is_ascii_alphanumeric() || character == '-';
-            *id = clean.replace(|character| !taken(character), "_");
+            let is_allowed = |character: char| character.is_ascii_alphanumeric() || character == '-';
+            *id = clean.replace(|character| !is_allowed(character), "_");
         }
     }
 

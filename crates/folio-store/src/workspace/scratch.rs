@@ -58,10 +58,10 @@ impl Workspace {
         arguments: &Value,
     ) -> Result<ScratchAnswer, WorkspaceError> {
         self.check_scratchbooks_are_on().await?;
-        let asked = self.asked_by(caller.actor).in_thread(caller.thread);
+        let workspace = self.asked_by(caller.actor).in_thread(caller.thread);
         match Call::parse(name, arguments)? {
-            Call::Read(read) => asked.scratch_read(caller, read).await,
-            call => asked.scratch_write(caller, call).await,
+            Call::Read(read) => workspace.scratch_read(caller, read).await,
+            call => workspace.scratch_write(caller, call).await,
         }
     }
 

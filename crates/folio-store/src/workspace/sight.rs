@@ -44,8 +44,8 @@ impl Workspace {
     }
 
     /// Refuses askers that may not read the whole space.
-    pub(super) fn require_space_read(&self, what: &str) -> Result<(), WorkspaceError> {
-        self.authorise(&self.asker, Operation::Read, what, ("memory", "read"))
+    pub(super) fn require_space_read(&self, target: &str) -> Result<(), WorkspaceError> {
+        self.authorise(&self.asker, Operation::Read, target, ("memory", "read"))
     }
 
     /// Refuses `entry` if the asker may not read it.
@@ -167,8 +167,8 @@ impl Workspace {
         })
     }
 
-    fn refused(&self, what: String) -> WorkspaceError {
-        let refused = self.denied(what);
+    fn refused(&self, target: String) -> WorkspaceError {
+        let refused = self.denied(target);
         self.note_refusal_of(&self.asker, "memory", "read", &refused);
         refused
     }
@@ -190,14 +190,14 @@ impl Workspace {
             return self.read_entries(query).await;
         }
         let mut pages = HashMap::new();
-        let wanted = query.limit() as usize;
+        let limit = query.limit() as usize;
         let mut next = query.clone();
         let mut answer = self.read_entries(&next).await?;
         let mut looked_at = answer.items.len();
         self.leave_out(&sight, &mut answer, &mut pages).await?;
-        while answer.items.len() < wanted && answer.next.is_some() && looked_at < LOOKED_AT {
+        while answer.items.len() < limit && answer.next.is_some() && looked_at < LOOKED_AT {
             // Reads no more than is missing, so that the list continues exactly after the last entry that was checked.
-            next.limit = u32::try_from(wanted - answer.items.len()).unwrap_or(MAX_LIMIT);
+            next.limit = u32::try_from(limit - answer.items.len()).unwrap_or(MAX_LIMIT);
             next.cursor = answer.next.take();
             let mut more = self.read_entries(&next).await?;
             looked_at += more.items.len();

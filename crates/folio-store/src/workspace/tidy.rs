@@ -93,9 +93,9 @@ impl Workspace {
     pub async fn tidy(&self, now: Timestamp) -> Result<Tidied, WorkspaceError> {
         let policy = self.policy().await?;
         let mut tidied = Tidied::default();
-        for (what, until, idle_since) in looked_at(&policy, now) {
+        for (watch, until, idle_since) in looked_at(&policy, now) {
             let query = WatchQuery {
-                what,
+                what: watch,
                 until,
                 idle_since,
                 after: None,
@@ -212,9 +212,9 @@ impl Workspace {
         slack: u64,
         tidied: &mut Tidied,
     ) -> Result<u64, WorkspaceError> {
-        let most = policy.quota.live_observations;
+        let quota = policy.quota.live_observations;
         // The exact count matters only if something is to be archived.
-        let enough = most.saturating_add(slack);
+        let enough = quota.saturating_add(slack);
         let store = &self.inner.store;
         let live = store
             .live_observations(self.space(), now, enough.saturating_add(1))
@@ -225,7 +225,7 @@ impl Workspace {
         let over = store
             .live_observations(self.space(), now, u64::MAX)
             .await?
-            .saturating_sub(most);
+            .saturating_sub(quota);
         // The entries to go first, as many as are too many; the last of them is on top.
         let over = usize::try_from(over).unwrap_or(usize::MAX);
         let mut candidates = BinaryHeap::new();
@@ -326,8 +326,10 @@ fn looked_at(policy: &PolicyInForce, now: Timestamp) -> Vec<(Watch, Timestamp, T
         all.push((Watch::Resolved, before(after), Timestamp::MAX));
     }
     match (archive, purge) {
-        (Some(after), _) => all.extend([Watch::Live, Watch::Past].map(|what| (what, now, before(after)))),
-        (None, Some(after)) => all.extend([Watch::Live, Watch::Past].map(|what| (what, before(after), Timestamp::MAX))),
+        (Some(after), _) => all.extend([Watch::Live, Watch::Past].map(|watch| (watch, now, before(after)))),
+        (None, Some(after)) => {
+            all.extend([Watch::Live, Watch::Past].map(|watch| (watch, before(after), Timestamp::MAX)));
+        }
         (None, None) => {}
     }
     if let Some(after) = purge {

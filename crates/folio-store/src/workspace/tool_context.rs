@@ -31,34 +31,34 @@ impl Workspace {
         actor: &Actor,
         request: &ToolRequest,
     ) -> Result<Vec<ContextItem>, WorkspaceError> {
-        let Some(asked) = &request.scratch_page_query else {
+        let Some(query_json) = &request.scratch_page_query else {
             return Ok(Vec::new());
         };
-        let found = self.answer_tool(actor, asked).await;
+        let found = self.answer_tool(actor, query_json).await;
         found.inspect_err(|error| {
-            let asking = self.asked_by(actor);
-            let note = asking.noted("scratch_page", "list_observations").with_status(FAILED);
+            let as_actor = self.asked_by(actor);
+            let note = as_actor.noted("scratch_page", "list_observations").with_status(FAILED);
             let mut detail = error_detail(error);
-            detail.insert("filters".to_owned(), asked.clone());
-            asking.note(note.with_detail(detail));
+            detail.insert("filters".to_owned(), query_json.clone());
+            as_actor.note(note.with_detail(detail));
         })
     }
 
-    async fn answer_tool(&self, actor: &Actor, asked: &Value) -> Result<Vec<ContextItem>, WorkspaceError> {
+    async fn answer_tool(&self, actor: &Actor, query_json: &Value) -> Result<Vec<ContextItem>, WorkspaceError> {
         let scope = self.policy().await?.manifests.of(&actor.name).reads;
-        let query = match context_query(asked, &scope)? {
+        let query = match context_query(query_json, &scope)? {
             ContextQuery::Asks(query) => *query,
             ContextQuery::Nothing => {
                 let note = self.asked_by(actor).noted("scratch_page", "list_observations");
-                self.note(note.with_detail(json!({"filters": asked, "returned": 0, "total": 0})));
+                self.note(note.with_detail(json!({"filters": query_json, "returned": 0, "total": 0})));
                 return Ok(Vec::new());
             }
         };
-        let asking = self.asked_by(actor);
+        let as_actor = self.asked_by(actor);
         let found = if scope.tags.is_empty() {
-            asking.observations(query).await?.items
+            as_actor.observations(query).await?.items
         } else {
-            asking.tagged(query, &scope.tags).await?
+            as_actor.tagged(query, &scope.tags).await?
         };
         Ok(found.iter().map(ContextItem::of).collect())
     }

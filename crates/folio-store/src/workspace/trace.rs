@@ -208,7 +208,7 @@ impl Workspace {
             Some(entry) => Some(self.read_entry(entry).await?.id),
             None => None,
         };
-        let wanted = Wanted {
+        let filter = Wanted {
             run: run.as_ref().map(|run| run.id),
             turn: query.turn,
             entry,
@@ -219,40 +219,40 @@ impl Workspace {
             edge,
         };
         let mut lines = match entry {
-            Some(entry) => self.lines_of_entry(entry, query.since, &wanted).await?,
+            Some(entry) => self.lines_of_entry(entry, query.since, &filter).await?,
             None => {
                 let run_began = match run.map(|run| run.created_at) {
                     Some(at) => Some(self.last_before(at, head).await?),
                     None => None,
                 };
                 let began = run_began.max(self.before_turn(query.turn).await?);
-                self.lines_of_log(query.since, began, head, &wanted).await?
+                self.lines_of_log(query.since, began, head, &filter).await?
             }
         };
-        lines.extend(self.notes_wanted(query.since, &wanted).await?);
+        lines.extend(self.notes_wanted(query.since, &filter).await?);
         let next = paging::part(&mut lines, (way, edge), limit, &bound);
         Ok(TracePart { lines, next })
     }
 
     /// The wanted notes, as lines.
-    async fn notes_wanted(&self, since: Option<Seq>, wanted: &Wanted) -> Result<Vec<TraceEntry>, WorkspaceError> {
-        let at = wanted.edge.map(Edge::at);
+    async fn notes_wanted(&self, since: Option<Seq>, filter: &Wanted) -> Result<Vec<TraceEntry>, WorkspaceError> {
+        let at = filter.edge.map(Edge::at);
         let mut query = NoteQuery {
-            turn: wanted.turn,
-            run: wanted.run,
-            entry: wanted.entry,
-            component: wanted.component.clone(),
+            turn: filter.turn,
+            run: filter.run,
+            entry: filter.entry,
+            component: filter.component.clone(),
             since,
-            from: at.filter(|_| wanted.way == Way::On),
-            until: at.filter(|_| wanted.way == Way::Back),
-            limit: wanted.limit,
+            from: at.filter(|_| filter.way == Way::On),
+            until: at.filter(|_| filter.way == Way::Back),
+            limit: filter.limit,
         };
         loop {
             let notes = self.inner.store.notes(&self.inner.space, &query).await?;
             let is_all = notes.len() < query.limit;
             let mut lines: Vec<_> = notes.into_iter().map(TraceEntry::from).collect();
-            lines.retain(|line| wanted.is_ahead(line));
-            if is_all || lines.len() >= wanted.limit {
+            lines.retain(|line| filter.is_ahead(line));
+            if is_all || lines.len() >= filter.limit {
                 return Ok(lines);
             }
             // Many notes were made at the very instant of the cursor.
@@ -282,24 +282,24 @@ impl Workspace {
         since: Option<Seq>,
         begin: Option<Seq>,
         head: Seq,
-        wanted: &Wanted,
+        filter: &Wanted,
     ) -> Result<Vec<TraceEntry>, WorkspaceError> {
         let mut known = HashMap::new();
         let mut from = begin.unwrap_or(Seq(0)).max(since.unwrap_or(Seq(0)));
-        if wanted.way == Way::Back {
-            let end = match wanted.edge {
+        if filter.way == Way::Back {
+            let end = match filter.edge {
                 Some(edge) => self.last_before(edge.at().plus(Duration::from_nanos(1)), head).await?,
                 None => head,
             };
-            return self.last_lines(from, end, wanted, &mut known).await;
+            return self.last_lines(from, end, filter, &mut known).await;
         }
-        if let Some(edge) = wanted.edge {
+        if let Some(edge) = filter.edge {
             from = from.max(self.last_before(edge.at(), head).await?);
         }
         let (mut at, mut lines, mut count) = (from, Vec::new(), CHUNK_MIN);
-        while at < head && lines.len() < wanted.limit {
+        while at < head && lines.len() < filter.limit {
             let to = Seq(at.0.saturating_add(count)).min(head);
-            lines.extend(self.lines_between(at, to, wanted, &mut known).await?);
+            lines.extend(self.lines_between(at, to, filter, &mut known).await?);
             (at, count) = (to, CHUNK_MAX.min(count * 2));
         }
         Ok(lines)
@@ -311,13 +311,13 @@ impl Workspace {
         &self,
         from: Seq,
         head: Seq,
-        wanted: &Wanted,
+        filter: &Wanted,
         known: &mut HashMap<EntryId, Kind>,
     ) -> Result<Vec<TraceEntry>, WorkspaceError> {
         let (mut end, mut lines, mut count) = (head, Vec::new(), CHUNK_MIN);
-        while end > from && lines.len() < wanted.limit {
+        while end > from && lines.len() < filter.limit {
             let begin = Seq(end.0.saturating_sub(count)).max(from);
-            let mut earlier = self.lines_between(begin, end, wanted, known).await?;
+            let mut earlier = self.lines_between(begin, end, filter, known).await?;
             earlier.append(&mut lines);
             lines = earlier;
             (end, count) = (begin, CHUNK_MAX.min(count * 2));
@@ -330,7 +330,7 @@ impl Workspace {
         &self,
         from: Seq,
         to: Seq,
-        wanted: &Wanted,
+        filter: &Wanted,
         known: &mut HashMap<EntryId, Kind>,
     ) -> Result<Vec<TraceEntry>, WorkspaceError> {
         let (mut at, mut lines) = (from, Vec::new());
@@ -339,8 +339,8 @@ impl Workspace {
             let rows = self.changes(at, count).await?;
             let Some(last) = rows.last() else { break };
             at = last.seq;
-            for row in rows.into_iter().filter(|row| row.seq <= to && wanted.row(row)) {
-                self.read_row(row, known, wanted, &mut lines).await?;
+            for row in rows.into_iter().filter(|row| row.seq <= to && filter.row(row)) {
+                self.read_row(row, known, filter, &mut lines).await?;
             }
         }
         Ok(lines)
@@ -351,7 +351,7 @@ impl Workspace {
         &self,
         entry: EntryId,
         since: Option<Seq>,
-        wanted: &Wanted,
+        filter: &Wanted,
     ) -> Result<Vec<TraceEntry>, WorkspaceError> {
         let (mut known, mut lines) = (HashMap::new(), Vec::new());
         for revision in self.history(Ref::Id(entry)).await? {
@@ -365,8 +365,8 @@ impl Workspace {
                     ..Record::of(vec![revision.change])
                 },
             };
-            if since.is_none_or(|since| row.seq > since) && wanted.row(&row) {
-                self.read_row(row, &mut known, wanted, &mut lines).await?;
+            if since.is_none_or(|since| row.seq > since) && filter.row(&row) {
+                self.read_row(row, &mut known, filter, &mut lines).await?;
             }
         }
         Ok(lines)
@@ -400,7 +400,7 @@ impl Workspace {
         &self,
         row: LogRow,
         known: &mut HashMap<EntryId, Kind>,
-        wanted: &Wanted,
+        filter: &Wanted,
         lines: &mut Vec<TraceEntry>,
     ) -> Result<(), WorkspaceError> {
         let actor = &row.actor;
@@ -423,7 +423,7 @@ impl Workspace {
             used: Vec::new(),
         };
         let mut keep = |line: TraceEntry| {
-            if wanted.line(&line) {
+            if filter.line(&line) {
                 lines.push(line);
             }
         };

@@ -172,9 +172,9 @@ impl Workspace {
         let (clarity, clarified) = match input.run {
             Some(_) => (Clarity::Clear(Vec::new()), Vec::new()),
             None => {
-                let heard = self.heard_in(&input.thread, &input.input, &active, types).await?;
+                let visible = self.heard_in(&input.thread, &input.input, &active, types).await?;
                 let situation = Situation {
-                    active: &heard,
+                    active: &visible,
                     ..situation
                 };
                 let clarity = self.stages.clarifier.assess(&situation);
@@ -276,8 +276,8 @@ impl Workspace {
         };
         let replayed = self.record(&actor, write).await?.committed.replayed;
         let (mut question, mut answered) = (None, None);
-        for asked in clarified.into_iter().filter(|_| !replayed) {
-            answered = Some(self.clarify(id, asked).await?);
+        for clarification in clarified.into_iter().filter(|_| !replayed) {
+            answered = Some(self.clarify(id, clarification).await?);
         }
         match &clarity {
             _ if replayed => {}
@@ -463,16 +463,19 @@ impl Workspace {
         };
         // Questions are rare, so the present policy is read.
         self.policy().await?;
-        let mut asked = self
+        let mut confirmation = self
             .draft_observation(&actor, input, source_of(&actor), trust)
             .await?
             .new;
-        asked.fields.confidence = Some(Confidence::DEFAULT);
-        asked.page = page;
-        let id = asked.id;
+        confirmation.fields.confidence = Some(Confidence::DEFAULT);
+        confirmation.page = page;
+        let id = confirmation.id;
         let pages = scratch_page.into_iter().chain(book_change);
         let changes = pages
-            .chain([new(EntryKind::PendingAction, book, action), Change::AddEntry(asked)])
+            .chain([
+                new(EntryKind::PendingAction, book, action),
+                Change::AddEntry(confirmation),
+            ])
             .collect();
         self.record(
             &actor,
@@ -494,11 +497,11 @@ impl Workspace {
 
     /// Resolves a confirmation with the answer to it.
     async fn answer(&self, actor: &Actor, confirmation: Used, answer: Answer) -> Result<Entry, WorkspaceError> {
-        let (outcome, said) = match answer {
+        let (outcome, reason) = match answer {
             Answer::Yes => (Outcome::Confirmed, "answered with yes"),
             Answer::No => (Outcome::Refuted, "answered with no"),
         };
-        self.resolve(actor, confirmation, Some(outcome), said).await
+        self.resolve(actor, confirmation, Some(outcome), reason).await
     }
 
     /// Resolves `confirmation`, if it is still live.
@@ -507,7 +510,7 @@ impl Workspace {
         actor: &Actor,
         confirmation: Used,
         outcome: Option<Outcome>,
-        why: &str,
+        reason: &str,
     ) -> Result<Entry, WorkspaceError> {
         let changes = |current: &Entry| {
             if current.state(self.now()) != State::Live {
@@ -518,7 +521,7 @@ impl Workspace {
             Ok((changes, Vec::new()))
         };
         let guard = Guard {
-            reason: Some(why.to_owned()),
+            reason: Some(reason.to_owned()),
             ..Guard::default()
         };
         let entry = Ref::Id(confirmation.id);

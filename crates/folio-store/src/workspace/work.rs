@@ -139,7 +139,7 @@ impl Workspace {
             let claimed = self.claim(actor, item, owner, lease, Guard::default()).await?;
             return Ok(Some(claimed));
         }
-        let mut taken = None;
+        let mut conflict = None;
         for _ in 0..ATTEMPTS {
             let Some(next) = self.ready_work(thread, owner, 1).await?.items.pop() else {
                 return Ok(None);
@@ -149,12 +149,12 @@ impl Workspace {
                 .await
             {
                 // Somebody else was faster.
-                Err(WorkspaceError::Taken(other)) => taken = Some(other),
+                Err(WorkspaceError::Taken(other)) => conflict = Some(other),
                 Err(WorkspaceError::Invalid(invalid)) if invalid.code == "not_claimable" => {}
                 claimed => return claimed.map(Some),
             }
         }
-        taken.map_or(Ok(None), |taken| Err(taken.into()))
+        conflict.map_or(Ok(None), |conflict| Err(conflict.into()))
     }
 
     /// Delegates work of the scratchbook of `thread` in the name of `by`: adds it or sets its owner, and links what it

@@ -35,12 +35,12 @@ pub async fn copied_store_continues_with_the_numbers_of_its_source(home: &dyn Ho
     let (source, target) = (elsewhere(), Scene::of(home));
     let page = source.a_page().await;
     let add = |title: &'static str| source.add(source.entry(page, EntryKind::Observation, title));
-    let (gone, kept) = (add("gone").await, add("kept").await);
+    let (erased, kept) = (add("gone").await, add("kept").await);
     let key = "a patch";
     let change = patch(kept, vec![FieldChange::Body("changed".to_owned())]);
     source.commit_as(key, vec![change.clone()]).await.expect("a commit");
     let erase = Change::EraseEntry {
-        entry: gone,
+        entry: erased,
         why: ErasedFor::Expired,
         expected_version: None,
     };
@@ -90,11 +90,14 @@ pub async fn copied_store_continues_with_the_numbers_of_its_source(home: &dyn Ho
     assert!(again.replayed);
     // The next write gets the same numbers in both.
     let next = |scene: &Scene, page| scene.entry(page, EntryKind::Observation, "next");
-    let (there, here) = (
+    let (source_entry, target_entry) = (
         source.add(next(&source, page)).await,
         target.add(next(&target, page)).await,
     );
-    assert_eq!(target.read(here).await.handle, source.read(there).await.handle);
+    assert_eq!(
+        target.read(target_entry).await.handle,
+        source.read(source_entry).await.handle
+    );
     assert_eq!(target.head().await, source.head().await);
 }
 

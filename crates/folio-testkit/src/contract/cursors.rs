@@ -25,11 +25,11 @@ pub async fn list_pages_neither_repeat_nor_skip_entries(home: &dyn Home) {
     let mut added = 25_u32;
     for order in [Order::Newest, Order::Oldest] {
         for context in [Vec::new(), vec![("even".to_owned(), json!(true))]] {
-            let mut wanted: Vec<u32> = (1..=added)
+            let mut expected: Vec<u32> = (1..=added)
                 .filter(|n| context.is_empty() || n.is_multiple_of(2))
                 .collect();
             if order == Order::Newest {
-                wanted.reverse();
+                expected.reverse();
             }
             let mut query = EntryQuery {
                 order,
@@ -46,7 +46,7 @@ pub async fn list_pages_neither_repeat_nor_skip_entries(home: &dyn Home) {
                         .iter()
                         .map(|entry| entry.fields.title.parse::<u32>().expect("a number")),
                 );
-                assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
+                assert_eq!(answer.total, expected.len() as u64, "{query:?}");
                 as_of.push(answer.as_of);
                 query.cursor = answer.next;
                 if query.cursor.is_none() {
@@ -55,7 +55,7 @@ pub async fn list_pages_neither_repeat_nor_skip_entries(home: &dyn Home) {
                 added += 1;
                 add(added).await;
             }
-            assert_eq!(seen, wanted, "{query:?}");
+            assert_eq!(seen, expected, "{query:?}");
             // What came since can be queried as what was added after this commit.
             assert!(as_of.iter().all(|seq| *seq == as_of[0]), "{as_of:?}");
         }

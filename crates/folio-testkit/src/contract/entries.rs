@@ -37,16 +37,16 @@ pub async fn added_entry_reads_back_with_every_field(home: &dyn Home) {
     new.fields.lifetime = Lifetime::Until(now.plus(std::time::Duration::from_millis(1)));
     new.fields.iteration = Some(2);
     new.fields.source.tool = Some("grep".to_owned());
-    let wanted = Entry::added(new.clone(), EntryHandle(1), Seq(2), now);
+    let expected = Entry::added(new.clone(), EntryHandle(1), Seq(2), now);
     let id = scene.add(new).await;
-    assert_eq!(scene.read(id).await, wanted);
+    assert_eq!(scene.read(id).await, expected);
     assert_eq!(
         scene
             .store
             .entry(&scene.space, Ref::Handle(EntryHandle(1)))
             .await
             .expect("an entry"),
-        wanted
+        expected
     );
 }
 

@@ -34,11 +34,14 @@ pub async fn history_lists_every_revision_in_order(home: &dyn Home) {
         ])
         .await;
     let history = scene.store.history(&scene.space, id).await.expect("a history");
-    let told: Vec<_> = history
+    let revisions: Vec<_> = history
         .iter()
         .map(|r| (r.seq.0, r.version, r.reason.as_deref()))
         .collect();
-    assert_eq!(told, [(2, 1, None), (5, 2, Some("better")), (7, 3, None), (7, 4, None)]);
+    assert_eq!(
+        revisions,
+        [(2, 1, None), (5, 2, Some("better")), (7, 3, None), (7, 4, None)]
+    );
     assert!(matches!(&history[0].change, Change::AddEntry(new) if new.fields.title == "one"));
     assert!(matches!(&history[3].change, Change::PatchEntry { fields, .. } if fields[..] == [title("four")]));
     assert_eq!(history[0].actor.to_string(), "human:ada");
@@ -86,9 +89,9 @@ pub async fn links_are_found_from_both_ends_and_stored_once(home: &dyn Home) {
         scene.commit(vec![Change::AddLink(link.clone())]).await;
     }
     let of = async |end: String| scene.store.links(&scene.space, &end).await.expect("links");
-    let mut wanted = vec![first.clone(), second.clone()];
-    wanted.sort();
-    assert_eq!(of(a.to_string()).await, wanted);
+    let mut expected = vec![first.clone(), second.clone()];
+    expected.sort();
+    assert_eq!(of(a.to_string()).await, expected);
     assert_eq!(of(page.to_string()).await, [second]);
     assert_eq!(of(b.to_string()).await.len(), 2);
     assert!(of("nothing".to_owned()).await.is_empty());
@@ -111,12 +114,12 @@ pub async fn kept_links_returns_exactly_the_existing_links(home: &dyn Home) {
         rel,
         dst: dst.to_string(),
     };
-    let there = [
+    let existing_links = [
         link(Relation::Blocks, &a, &b),
         link(Relation::References, &a, &b),
         link(Relation::References, &b, &b),
     ];
-    let asked: Vec<_> = there
+    let queried_links: Vec<_> = existing_links
         .iter()
         .cloned()
         .chain([
@@ -126,11 +129,16 @@ pub async fn kept_links_returns_exactly_the_existing_links(home: &dyn Home) {
         ])
         .collect();
     let kept = async |of: &Scene, links: &[Link]| of.store.kept_links(&of.space, links.to_vec()).await.expect("links");
-    assert!(kept(&scene, &asked).await.is_empty());
-    scene.commit(there.iter().cloned().map(Change::AddLink).collect()).await;
-    assert_eq!(kept(&scene, &asked).await, there.iter().cloned().collect());
+    assert!(kept(&scene, &queried_links).await.is_empty());
+    scene
+        .commit(existing_links.iter().cloned().map(Change::AddLink).collect())
+        .await;
+    assert_eq!(
+        kept(&scene, &queried_links).await,
+        existing_links.iter().cloned().collect()
+    );
     assert!(kept(&scene, &[]).await.is_empty());
-    assert!(kept(&scene.other_space("other"), &asked).await.is_empty());
+    assert!(kept(&scene.other_space("other"), &queried_links).await.is_empty());
 }
 
 /// Both ends of a link must exist in the same space.

@@ -47,11 +47,11 @@ async fn varied(scene: &Scene) -> (PageId, PageId) {
     task.fields.tags = vec![tag("z")];
     let mut done = scene.entry(second, EntryKind::Task, "done");
     done.fields.status = Status::Done;
-    let mut gone = scene.note(second, "gone");
-    gone.fields.status = Status::Archived;
+    let mut archived = scene.note(second, "gone");
+    archived.fields.status = Status::Archived;
     // A query for archived entries also returns superseded ones.
-    gone.fields.superseded_by = Some(done.id);
-    for new in [alert, hunch, task, done, gone] {
+    archived.fields.superseded_by = Some(done.id);
+    for new in [alert, hunch, task, done, archived] {
         scene.add(new).await;
     }
     (first, second)
@@ -164,11 +164,11 @@ pub async fn query_filters_restrict_results_alone_and_combined(home: &dyn Home) 
             &[],
         ),
     ];
-    for (name, query, wanted) in cases {
-        assert_eq!(scene.titles(&query).await, wanted, "{name}");
+    for (name, query, expected) in cases {
+        assert_eq!(scene.titles(&query).await, expected, "{name}");
         assert_eq!(
             scene.list(&query).await.expect("a list").total,
-            wanted.len() as u64,
+            expected.len() as u64,
             "{name}"
         );
     }
@@ -345,29 +345,29 @@ pub async fn query_with_maximum_tags_and_context_values_finds_its_entry(home: &d
 pub async fn store_lists_match_the_reference_model(home: &dyn Home) {
     let scene = Scene::of(home);
     let pages = [scene.a_page().await, scene.a_page().await];
-    let mut noise = Noise(7);
+    let mut random = Noise(7);
     let mut changes = Vec::new();
     for number in 0..120 {
-        let kind = [EntryKind::Note, EntryKind::Task, EntryKind::Observation][noise.below(3)];
-        let mut new = scene.entry(pages[noise.below(2)], kind, &number.to_string());
-        new.fields.type_name = [None, Some("alert".to_owned()), Some("insight".to_owned())][noise.below(3)].clone();
-        new.fields.status = [Status::Active, Status::Resolved, Status::Archived, Status::Open][noise.below(4)];
+        let kind = [EntryKind::Note, EntryKind::Task, EntryKind::Observation][random.below(3)];
+        let mut new = scene.entry(pages[random.below(2)], kind, &number.to_string());
+        new.fields.type_name = [None, Some("alert".to_owned()), Some("insight".to_owned())][random.below(3)].clone();
+        new.fields.status = [Status::Active, Status::Resolved, Status::Archived, Status::Open][random.below(4)];
         new.fields.tags = ["a", "b", "c"]
             .iter()
-            .filter(|_| noise.below(2) == 0)
+            .filter(|_| random.below(2) == 0)
             .map(|text| tag(text))
             .collect();
-        new.fields.owner = [Owner::agent(), Owner::user()][noise.below(2)].clone();
-        new.fields.pin_rank = [None, None, Some(1)][noise.below(3)];
-        new.fields.confidence = [None, Some(Confidence::clamped(0.3).0), Some(Confidence::DEFAULT)][noise.below(3)];
-        let expiry = scene.now().plus(Duration::from_secs(noise.below(3) as u64));
-        new.fields.lifetime = [Lifetime::Unlimited, Lifetime::Until(expiry)][noise.below(2)];
-        new.fields.superseded_by = [None, None, Some(new.id)][noise.below(3)];
-        new.fields.context = [None, Some(json!({"goal": "g"}))][noise.below(2)].clone();
+        new.fields.owner = [Owner::agent(), Owner::user()][random.below(2)].clone();
+        new.fields.pin_rank = [None, None, Some(1)][random.below(3)];
+        new.fields.confidence = [None, Some(Confidence::clamped(0.3).0), Some(Confidence::DEFAULT)][random.below(3)];
+        let expiry = scene.now().plus(Duration::from_secs(random.below(3) as u64));
+        new.fields.lifetime = [Lifetime::Unlimited, Lifetime::Until(expiry)][random.below(2)];
+        new.fields.superseded_by = [None, None, Some(new.id)][random.below(3)];
+        new.fields.context = [None, Some(json!({"goal": "g"}))][random.below(2)].clone();
         changes.push(Change::AddEntry(Box::new(new)));
     }
-    for some in changes.chunks(40) {
-        scene.commit(some.to_vec()).await;
+    for chunk in changes.chunks(40) {
+        scene.commit(chunk.to_vec()).await;
     }
     scene.clock.advance(Duration::from_secs(1));
     let everything = EntryQuery {
@@ -381,7 +381,7 @@ pub async fn store_lists_match_the_reference_model(home: &dyn Home) {
     let all = scene.list(&everything).await.expect("a list").items;
     assert_eq!(all.len(), 120);
     for _ in 0..150 {
-        let query = random_query(&mut noise, &pages);
+        let query = random_query(&mut random, &pages);
         agree(&scene, &query, &all, scene.now()).await;
     }
 }
@@ -391,14 +391,14 @@ pub async fn store_lists_match_the_reference_model(home: &dyn Home) {
 pub async fn query_as_of_a_past_commit_lists_the_past_state(home: &dyn Home) {
     let scene = Scene::of(home);
     let pages = [scene.a_page().await, scene.a_page().await];
-    let mut noise = Noise(11);
+    let mut random = Noise(11);
     for number in 0..30 {
-        let kind = [EntryKind::Note, EntryKind::Task, EntryKind::Observation][noise.below(3)];
-        let mut new = scene.entry(pages[noise.below(2)], kind, &number.to_string());
+        let kind = [EntryKind::Note, EntryKind::Task, EntryKind::Observation][random.below(3)];
+        let mut new = scene.entry(pages[random.below(2)], kind, &number.to_string());
         new.fields.type_name =
-            (kind == EntryKind::Observation).then(|| ["alert", "insight"][noise.below(2)].to_owned());
-        new.fields.confidence = [None, Some(Confidence::DEFAULT)][noise.below(2)];
-        new.fields.tags = [vec![], vec![tag("a")]][noise.below(2)].clone();
+            (kind == EntryKind::Observation).then(|| ["alert", "insight"][random.below(2)].to_owned());
+        new.fields.confidence = [None, Some(Confidence::DEFAULT)][random.below(2)];
+        new.fields.tags = [vec![], vec![tag("a")]][random.below(2)].clone();
         scene.add(new).await;
     }
     let everything = EntryQuery {
@@ -412,37 +412,37 @@ pub async fn query_as_of_a_past_commit_lists_the_past_state(home: &dyn Home) {
     for round in 0..40 {
         let all = scene.list(&everything).await.expect("a list");
         past.push((all.as_of, all.items));
-        random_patch(&scene, &mut noise, &past[0].1).await;
-        let (as_of, all) = &past[noise.below(past.len())];
+        random_patch(&scene, &mut random, &past[0].1).await;
+        let (as_of, all) = &past[random.below(past.len())];
         let query = EntryQuery {
             as_of: Some(*as_of),
-            order: [Order::Newest, Order::Oldest, Order::Priority][noise.below(3)],
-            ..random_query(&mut noise, &pages)
+            order: [Order::Newest, Order::Oldest, Order::Priority][random.below(3)],
+            ..random_query(&mut random, &pages)
         };
         agree(&scene, &query, all, scene.now()).await;
         // Page by page, with a change between any two pages.
         let mut query = EntryQuery {
-            limit: 1 + u32::try_from(noise.below(6)).expect("a small number"),
+            limit: 1 + u32::try_from(random.below(6)).expect("a small number"),
             as_of: Some(*as_of).filter(|_| round % 2 == 0),
             ..query
         };
         let now_known = scene.list(&everything).await.expect("a list").items;
         let all = if round % 2 == 0 { all } else { &now_known };
-        let mut wanted: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, scene.now())).collect();
-        wanted.sort_by(|a, b| query.compare(a, b));
-        let wanted: Vec<_> = wanted.into_iter().map(|entry| entry.handle).collect();
-        let mut got = Vec::new();
+        let mut expected: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, scene.now())).collect();
+        expected.sort_by(|a, b| query.compare(a, b));
+        let expected: Vec<_> = expected.into_iter().map(|entry| entry.handle).collect();
+        let mut listed = Vec::new();
         loop {
             let answer = scene.list(&query).await.expect("a list");
-            assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
-            got.extend(answer.items.iter().map(|entry| entry.handle));
+            assert_eq!(answer.total, expected.len() as u64, "{query:?}");
+            listed.extend(answer.items.iter().map(|entry| entry.handle));
             query.cursor = answer.next;
             if query.cursor.is_none() {
                 break;
             }
-            random_patch(&scene, &mut noise, &past[0].1).await;
+            random_patch(&scene, &mut random, &past[0].1).await;
         }
-        assert_eq!(got, wanted, "{query:?}");
+        assert_eq!(listed, expected, "{query:?}");
     }
 }
 
@@ -482,12 +482,12 @@ pub async fn paged_list_keeps_its_state_after_many_changes_m7_2_15(home: &dyn Ho
         }
     }
     // Changes most entries, so that changed and unchanged ones alternate.
-    for some in ids.chunks(4) {
+    for chunk in ids.chunks(4) {
         let sure = vec![
             FieldChange::Confidence(Confidence::clamped(0.9).0),
             FieldChange::Title("x".to_owned()),
         ];
-        let changes = some[1..].iter().map(|id| patch(*id, sure.clone())).collect();
+        let changes = chunk[1..].iter().map(|id| patch(*id, sure.clone())).collect();
         scene.commit(changes).await;
     }
     for (mut query, whole, first) in lists {
@@ -529,55 +529,55 @@ pub async fn since_filter_returns_entries_added_or_changed_later(home: &dyn Home
 
 /// Checks that the store's answer to `query` is what the model computes from `all`.
 async fn agree(scene: &Scene, query: &EntryQuery, all: &[Entry], now: Timestamp) {
-    let mut wanted: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, now)).collect();
-    wanted.sort_by(|a, b| query.compare(a, b));
+    let mut expected: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, now)).collect();
+    expected.sort_by(|a, b| query.compare(a, b));
     let answer = scene.list(query).await.expect("a list");
-    assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
-    assert_eq!(answer.items.iter().collect::<Vec<_>>(), wanted, "{query:?}");
+    assert_eq!(answer.total, expected.len() as u64, "{query:?}");
+    assert_eq!(answer.items.iter().collect::<Vec<_>>(), expected, "{query:?}");
 }
 
-async fn random_patch(scene: &Scene, noise: &mut Noise, entries: &[Entry]) {
-    let entry = &entries[noise.below(entries.len())];
+async fn random_patch(scene: &Scene, random: &mut Noise, entries: &[Entry]) {
+    let entry = &entries[random.below(entries.len())];
     let knowledge = matches!(entry.kind, EntryKind::Note | EntryKind::Observation);
-    let change = match noise.below(5) {
-        0 if knowledge => FieldChange::Status([Status::Active, Status::Resolved][noise.below(2)]),
-        0 => FieldChange::Status([Status::Open, Status::Done][noise.below(2)]),
-        1 => FieldChange::Owner([Owner::agent(), Owner::user()][noise.below(2)].clone()),
-        2 => FieldChange::Tags([vec![], vec![tag("a"), tag("b")]][noise.below(2)].clone()),
-        3 => FieldChange::Confidence(Confidence::clamped([0.1, 0.9][noise.below(2)]).0),
-        _ => FieldChange::Context([None, Some(json!({"goal": "g"}))][noise.below(2)].clone()),
+    let change = match random.below(5) {
+        0 if knowledge => FieldChange::Status([Status::Active, Status::Resolved][random.below(2)]),
+        0 => FieldChange::Status([Status::Open, Status::Done][random.below(2)]),
+        1 => FieldChange::Owner([Owner::agent(), Owner::user()][random.below(2)].clone()),
+        2 => FieldChange::Tags([vec![], vec![tag("a"), tag("b")]][random.below(2)].clone()),
+        3 => FieldChange::Confidence(Confidence::clamped([0.1, 0.9][random.below(2)]).0),
+        _ => FieldChange::Context([None, Some(json!({"goal": "g"}))][random.below(2)].clone()),
     };
     scene.commit(vec![patch(entry.id, vec![change])]).await;
 }
 
-fn random_query(noise: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
-    let tags = |noise: &mut Noise, among: usize| match noise.below(among) {
+fn random_query(random: &mut Noise, pages: &[PageId; 2]) -> EntryQuery {
+    let tags = |random: &mut Noise, choices: usize| match random.below(choices) {
         0 => vec![tag("a")],
         1 => vec![tag("a"), tag("b")],
         _ => Vec::new(),
     };
     EntryQuery {
-        page: [None, None, Some(pages[0])][noise.below(3)],
+        page: [None, None, Some(pages[0])][random.below(3)],
         kinds: [
             vec![],
             vec![EntryKind::Task],
             vec![EntryKind::Observation],
             vec![EntryKind::Task, EntryKind::Note],
-        ][noise.below(4)]
+        ][random.below(4)]
         .clone(),
-        types: [vec![], vec![], vec!["alert".to_owned()]][noise.below(3)].clone(),
-        status: [vec![], vec![Status::Active, Status::Archived], vec![Status::Open]][noise.below(3)].clone(),
-        owner: [vec![], vec![], vec![Owner::user()]][noise.below(3)].clone(),
-        tags: tags(noise, 6),
-        tags_any: tags(noise, 6),
-        tags_none: tags(noise, 6),
-        context: [vec![], vec![], vec![("goal".to_owned(), json!("g"))]][noise.below(3)].clone(),
-        pinned: [None, None, None, Some(true), Some(false)][noise.below(5)],
-        min_confidence: [None, None, Some(0.3), Some(0.4)][noise.below(4)],
-        since: [None, None, Some(Seq(3))][noise.below(3)],
-        include_expired: noise.below(2) == 0,
-        include_superseded: noise.below(2) == 0,
-        order: [Order::Newest, Order::Oldest, Order::Priority][noise.below(3)],
+        types: [vec![], vec![], vec!["alert".to_owned()]][random.below(3)].clone(),
+        status: [vec![], vec![Status::Active, Status::Archived], vec![Status::Open]][random.below(3)].clone(),
+        owner: [vec![], vec![], vec![Owner::user()]][random.below(3)].clone(),
+        tags: tags(random, 6),
+        tags_any: tags(random, 6),
+        tags_none: tags(random, 6),
+        context: [vec![], vec![], vec![("goal".to_owned(), json!("g"))]][random.below(3)].clone(),
+        pinned: [None, None, None, Some(true), Some(false)][random.below(5)],
+        min_confidence: [None, None, Some(0.3), Some(0.4)][random.below(4)],
+        since: [None, None, Some(Seq(3))][random.below(3)],
+        include_expired: random.below(2) == 0,
+        include_superseded: random.below(2) == 0,
+        order: [Order::Newest, Order::Oldest, Order::Priority][random.below(3)],
         ranks: TypeRanks {
             known: [("alert".to_owned(), 0), ("insight".to_owned(), 7)].into(),
             other: 4,
@@ -618,8 +618,8 @@ pub async fn queries_asked_together_see_the_same_state(home: &dyn Home) {
             ..EntryQuery::default()
         });
         for _ in 0..40 {
-            let asked = scene.store.entries_of_each(&scene.space, queries.to_vec(), scene.now());
-            let answers = asked.await.expect("lists");
+            let listing = scene.store.entries_of_each(&scene.space, queries.to_vec(), scene.now());
+            let answers = listing.await.expect("lists");
             assert_eq!(answers[0].as_of, answers[1].as_of);
             assert_eq!(answers.iter().map(|answer| answer.total).sum::<u64>(), 1);
         }

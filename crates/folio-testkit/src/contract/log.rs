@@ -172,14 +172,14 @@ pub async fn idempotency_key_reused_for_another_request_is_refused(home: &dyn Ho
     let scene = Scene::of(home);
     let page = scene.a_page().await;
     let asking = async |parts: &[&[u8]], title: &str| {
-        let asked = RequestKey::new("key", "secret", parts);
+        let request_key = RequestKey::new("key", "secret", parts);
         let added = vec![Change::AddEntry(Box::new(scene.note(page, title)))];
         let record = Record {
-            request: Some(asked.request().clone()),
+            request: Some(request_key.request().clone()),
             ..Record::of(added)
         };
         let commit = Commit {
-            idempotency_key: Some(asked.key().to_owned()),
+            idempotency_key: Some(request_key.key().to_owned()),
             ..scene.commit_of(record)
         };
         scene.store.commit(commit).await

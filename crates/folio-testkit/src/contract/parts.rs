@@ -29,8 +29,8 @@ fn part(scene: &Scene, run: RunId, name: &str, is_first: bool) -> Commit {
 
 /// Writes what `give` sends; returns the outcome and what `give` returns.
 async fn written<T>(scene: &Scene, give: impl AsyncFnOnce(Giving) -> T) -> (Result<CommittedParts, StoreError>, T) {
-    let (giving, parts) = in_parts();
-    tokio::join!(scene.store.commit_parts(parts), give(giving))
+    let (sender, parts) = in_parts();
+    tokio::join!(scene.store.commit_parts(parts), give(sender))
 }
 
 /// The visible state of a space: its last commit, the number of its runs and pages, and whether it has entries.
@@ -55,26 +55,26 @@ pub async fn multi_part_commit_becomes_visible_only_as_a_whole(home: &dyn Home) 
     scene.a_page().await;
     let run = RunId::derived(&["in parts"]);
     let before = seen(&scene).await;
-    let (committed, given) = written(&scene, async |giving| {
-        let mut given = giving.give(part(&scene, run, "one", true)).await;
+    let (committed, was_accepted) = written(&scene, async |sender| {
+        let mut is_accepted = sender.give(part(&scene, run, "one", true)).await;
         for name in ["two", "three", "four", "five", "six"] {
-            given &= giving.give(part(&scene, run, name, false)).await;
+            is_accepted &= sender.give(part(&scene, run, name, false)).await;
             assert_eq!(seen(&scene).await, before, "{name}");
         }
-        giving.end().await;
-        given
+        sender.end().await;
+        is_accepted
     })
     .await;
     let committed = committed.expect("six commits");
-    assert!(given);
+    assert!(was_accepted);
     assert_eq!((committed.first.seq, committed.head), (Seq(2), Seq(7)));
     assert_eq!(committed.first.run, Some((run, RunHandle(1))));
     assert_eq!((committed.first.replayed, committed.at), (false, scene.now()));
     assert_eq!(seen(&scene).await, (Seq(7), 1, 7, true));
     let journal = scene.store.journal(&scene.space, run, Seq(0)).await.expect("a journal");
     let events: Vec<_> = journal.events.into_iter().map(|(_, event)| event).collect();
-    let wanted = ["two", "three", "four", "five", "six"].map(asked_by);
-    assert_eq!((&events[0], &events[1..]), (&started("one"), &wanted[..]));
+    let expected = ["two", "three", "four", "five", "six"].map(asked_by);
+    assert_eq!((&events[0], &events[1..]), (&started("one"), &expected[..]));
     let checkup = scene.store.check().await.expect("a checkup");
     assert_eq!(checkup.problems, Vec::<String>::new());
     assert_eq!(scene.commit(Vec::new()).await.seq, Seq(8));
@@ -87,29 +87,29 @@ pub async fn multi_part_commit_without_an_end_is_discarded(home: &dyn Home) {
     let run = RunId::derived(&["in parts"]);
     let before = seen(&scene).await;
     for parts in 0..4 {
-        let (refused, ()) = written(&scene, async |giving| {
+        let (refused, ()) = written(&scene, async |sender| {
             for number in 0..parts {
-                giving.give(part(&scene, run, "some", number == 0)).await;
+                sender.give(part(&scene, run, "some", number == 0)).await;
             }
         })
         .await;
         assert!(matches!(refused, Err(StoreError::Invalid(_))), "{parts}: {refused:?}");
         assert_eq!(seen(&scene).await, before, "{parts}");
     }
-    let (refused, ()) = written(&scene, async |giving| giving.end().await).await;
+    let (refused, ()) = written(&scene, async |sender| sender.end().await).await;
     assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
     // The writer is dropped while it writes.
-    let (giving, parts) = in_parts();
+    let (sender, parts) = in_parts();
     let mut writing = Box::pin(scene.store.commit_parts(parts));
     tokio::select! {
         biased;
         _ = &mut writing => panic!("it has no end"),
         _ = async {
-            giving.give(part(&scene, run, "some", true)).await;
-            giving.give(part(&scene, run, "more", false)).await;
+            sender.give(part(&scene, run, "some", true)).await;
+            sender.give(part(&scene, run, "more", false)).await;
         } => {}
     }
-    drop((writing, giving));
+    drop((writing, sender));
     assert_eq!(scene.commit(Vec::new()).await.seq, Seq(2));
     let nothing = scene.store.run(&scene.space, Ref::Id(run)).await;
     assert!(matches!(nothing, Err(StoreError::NotFound { .. })), "{nothing:?}");
@@ -124,16 +124,16 @@ pub async fn refused_part_discards_the_whole_multi_part_commit(home: &dyn Home) 
     let (run, other) = (RunId::derived(&["in parts"]), RunId::derived(&["other"]));
     let before = seen(&scene).await;
     for refused_at in 0..3 {
-        let (refused, is_wanted) = written(&scene, async |giving| {
+        let (refused, is_wanted) = written(&scene, async |sender| {
             for number in 0..refused_at {
-                giving.give(part(&scene, run, "some", number == 0)).await;
+                sender.give(part(&scene, run, "some", number == 0)).await;
             }
             // A run that has not begun.
-            let mut is_wanted = giving.give(part(&scene, other, "none", false)).await;
+            let mut is_wanted = sender.give(part(&scene, other, "none", false)).await;
             for _ in 0..100 {
-                is_wanted = is_wanted && giving.give(part(&scene, run, "more", false)).await;
+                is_wanted = is_wanted && sender.give(part(&scene, run, "more", false)).await;
             }
-            giving.end().await;
+            sender.end().await;
             is_wanted
         })
         .await;
@@ -145,10 +145,10 @@ pub async fn refused_part_discards_the_whole_multi_part_commit(home: &dyn Home) 
         assert!(!is_wanted || !home.is_shared(), "{refused_at}");
         assert_eq!(seen(&scene).await, before, "{refused_at}");
     }
-    let (refused, ()) = written(&scene, async |giving| {
-        giving.give(part(&scene, run, "some", true)).await;
-        giving.give(part(&scene.other_space("other"), run, "some", false)).await;
-        giving.end().await;
+    let (refused, ()) = written(&scene, async |sender| {
+        sender.give(part(&scene, run, "some", true)).await;
+        sender.give(part(&scene.other_space("other"), run, "some", false)).await;
+        sender.end().await;
     })
     .await;
     assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
@@ -159,14 +159,14 @@ pub async fn refused_part_discards_the_whole_multi_part_commit(home: &dyn Home) 
 pub async fn multi_part_commit_with_a_repeated_key_is_written_once(home: &dyn Home) {
     let scene = Scene::of(home);
     let keyed = async |run: RunId| {
-        let (committed, ()) = written(&scene, async |giving| {
+        let (committed, ()) = written(&scene, async |sender| {
             let mut first = part(&scene, run, "one", true);
             first.idempotency_key = Some("a key".to_owned());
-            giving.give(first).await;
+            sender.give(first).await;
             for _ in 0..10 {
-                giving.give(part(&scene, run, "more", false)).await;
+                sender.give(part(&scene, run, "more", false)).await;
             }
-            giving.end().await;
+            sender.end().await;
         })
         .await;
         committed.expect("commits")
@@ -185,11 +185,11 @@ pub async fn multi_part_commits_do_not_interleave_with_other_commits(home: &dyn 
     let scene = Scene::of(home);
     let in_parts = async |name: &str| {
         let run = RunId::derived(&[name]);
-        let (committed, ()) = written(&scene, async |giving| {
+        let (committed, ()) = written(&scene, async |sender| {
             for number in 0..10 {
-                giving.give(part(&scene, run, "some", number == 0)).await;
+                sender.give(part(&scene, run, "some", number == 0)).await;
             }
-            giving.end().await;
+            sender.end().await;
         })
         .await;
         committed.expect("commits")

@@ -226,12 +226,12 @@ pub async fn runs_are_listed_newest_first_with_status_filter_and_paging(home: &d
         .runs(&scene.space, &RunQuery::default())
         .await
         .expect("runs");
-    let wanted = rows
+    let run_ids = rows
         .iter()
         .map(|row| row.id)
         .chain([RunId::derived(&["nowhere"])])
         .collect();
-    let heads = scene.store.run_heads(&scene.space, wanted).await.expect("heads");
+    let heads = scene.store.run_heads(&scene.space, run_ids).await.expect("heads");
     let heads: BTreeMap<_, _> = heads.into_iter().collect();
     assert_eq!(heads, rows.iter().map(|row| (row.id, row.head)).collect());
     assert!(
@@ -248,15 +248,15 @@ pub async fn runs_are_listed_newest_first_with_status_filter_and_paging(home: &d
 pub async fn run_progress_is_taken_from_the_last_commit_only(home: &dyn Home) {
     let scene = Scene::of(home);
     let (run, silent) = (scene.a_run("one").await, scene.a_run("other").await);
-    let told = async || {
-        let asked = vec![run, silent, RunId::derived(&["nowhere"])];
+    let summaries = async || {
+        let run_ids = vec![run, silent, RunId::derived(&["nowhere"])];
         scene
             .store
-            .runs_so_far(&scene.space, asked)
+            .runs_so_far(&scene.space, run_ids)
             .await
             .expect("what lists tell")
     };
-    assert_eq!(told().await, []);
+    assert_eq!(summaries().await, []);
     let some = RunSummary {
         spent: Spend {
             tokens_in: 70_000,
@@ -269,14 +269,14 @@ pub async fn run_progress_is_taken_from_the_last_commit_only(home: &dyn Home) {
     };
     // A run that reports no usage differs from one that reports nothing.
     for so_far in [some, RunSummary::default()] {
-        let said = scene.append_saying(run, vec![asked_by("a")], so_far).await;
-        said.expect("an event");
-        assert_eq!(told().await, [(run, so_far)]);
+        let appended = scene.append_saying(run, vec![asked_by("a")], so_far).await;
+        appended.expect("an event");
+        assert_eq!(summaries().await, [(run, so_far)]);
     }
     let other = scene.other_space("other");
-    let asked = other.store.runs_so_far(&other.space, vec![run]).await;
-    assert_eq!(asked.expect("nothing of another space"), []);
-    let said = scene.append(run, vec![asked_by("b")], Some("ok"), Vec::new()).await;
-    said.expect("an event");
-    assert_eq!(told().await, []);
+    let elsewhere = other.store.runs_so_far(&other.space, vec![run]).await;
+    assert_eq!(elsewhere.expect("nothing of another space"), []);
+    let appended = scene.append(run, vec![asked_by("b")], Some("ok"), Vec::new()).await;
+    appended.expect("an event");
+    assert_eq!(summaries().await, []);
 }

@@ -26,14 +26,14 @@ pub(super) async fn notes(home: &dyn Home, titles: &[&str]) -> (Scene, PageId) {
 /// Neither do the inflections of English words.
 pub async fn search_ignores_case_accents_and_word_endings(home: &dyn Home) {
     let (scene, _) = notes(home, &["Flights to Zürich", "A train to Straßburg", "readConfig fails"]).await;
-    for (text, wanted) in [
+    for (text, expected) in [
         ("flight ZURICH", "Flights to Zürich"),
         ("strassburg trains", "A train to Straßburg"),
         ("Ｚｕｒｉｃｈ", "Flights to Zürich"),
         ("config", "readConfig fails"),
         ("readconfig failing", "readConfig fails"),
     ] {
-        assert_eq!(scene.titles(&search(text)).await, [wanted], "{text}");
+        assert_eq!(scene.titles(&search(text)).await, [expected], "{text}");
     }
     assert!(
         scene.titles(&search("zur")).await.is_empty(),
@@ -45,7 +45,7 @@ pub async fn search_ignores_case_accents_and_word_endings(home: &dyn Home) {
 pub async fn search_finds_substrings_in_scripts_without_spaces(home: &dyn Home) {
     let (scene, _) = notes(home, &["明日は東京都に行く", "京都の寺", "항공편을 예약"]).await;
     let (tokyo, kyoto, flight) = ("明日は東京都に行く", "京都の寺", "항공편을 예약");
-    for (text, wanted) in [
+    for (text, expected) in [
         ("東", vec![tokyo]),
         ("京", vec![kyoto, tokyo]),
         ("東京", vec![tokyo]),
@@ -55,8 +55,8 @@ pub async fn search_finds_substrings_in_scripts_without_spaces(home: &dyn Home) 
         ("都京", vec![]),
     ] {
         let mut found = scene.titles(&search(text)).await;
-        found.sort_by_key(|title| wanted.iter().position(|wanted| wanted == title));
-        assert_eq!(found, wanted, "{text}");
+        found.sort_by_key(|title| expected.iter().position(|expected_title| expected_title == title));
+        assert_eq!(found, expected, "{text}");
     }
 }
 
@@ -97,7 +97,7 @@ pub async fn search_results_are_ordered_by_relevance_by_default(home: &dyn Home)
     assert_eq!(titles, ["paris", "short", "long"]);
     assert_eq!(answer.scores.len(), 3);
     assert!(answer.scores.is_sorted_by(|a, b| a > b), "{:?}", answer.scores);
-    for (order, wanted) in [
+    for (order, expected) in [
         (Order::Newest, ["short", "long", "paris"]),
         (Order::Oldest, ["paris", "long", "short"]),
     ] {
@@ -105,7 +105,7 @@ pub async fn search_results_are_ordered_by_relevance_by_default(home: &dyn Home)
             order,
             ..search("paris")
         };
-        assert_eq!(scene.titles(&query).await, wanted);
+        assert_eq!(scene.titles(&query).await, expected);
     }
     let without = scene.list(&EntryQuery::default()).await.expect("a list");
     assert!(without.scores.is_empty());
@@ -196,14 +196,14 @@ pub async fn search_combines_words_with_filters(home: &dyn Home) {
             &["wine put away"],
         ),
     ];
-    for (query, wanted) in cases {
+    for (query, expected) in cases {
         let mut titles = scene.titles(&query).await;
         titles.sort();
-        assert_eq!(titles, wanted, "{query:?}");
+        assert_eq!(titles, expected, "{query:?}");
         let answer = scene.list(&query).await.expect("a list");
         assert_eq!(
             (answer.total, answer.scores.len()),
-            (wanted.len() as u64, wanted.len()),
+            (expected.len() as u64, expected.len()),
             "{query:?}"
         );
     }
@@ -274,15 +274,15 @@ pub async fn store_searches_match_the_reference_model(home: &dyn Home) {
     ];
     let scene = Scene::of(home);
     let page = scene.a_page().await;
-    let mut noise = 7_usize;
+    let mut state = 7_usize;
     let mut below = |end: usize| {
-        noise = noise
+        state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (noise >> 33) % end
+        (state >> 33) % end
     };
-    let mut some_words = |most: usize| {
-        let count = below(most + 1);
+    let mut some_words = |max_words: usize| {
+        let count = below(max_words + 1);
         let words: Vec<_> = (0..count).map(|_| WORDS[below(WORDS.len())]).collect();
         words.join([" ", "", "-"][below(3)])
     };
@@ -292,8 +292,8 @@ pub async fn store_searches_match_the_reference_model(home: &dyn Home) {
         new.fields.body = some_words(4);
         changes.push(Change::AddEntry(Box::new(new)));
     }
-    for some in changes.chunks(20) {
-        scene.commit(some.to_vec()).await;
+    for chunk in changes.chunks(20) {
+        scene.commit(chunk.to_vec()).await;
     }
     let everything = EntryQuery {
         limit: 1_000,
@@ -307,9 +307,9 @@ pub async fn store_searches_match_the_reference_model(home: &dyn Home) {
             limit: 1_000,
             ..search(&some_words(3))
         };
-        let wanted: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, scene.now())).collect();
+        let expected: Vec<&Entry> = all.iter().filter(|entry| query.matches(entry, scene.now())).collect();
         let answer = scene.list(&query).await.expect("a list");
-        assert_eq!(answer.items.iter().collect::<Vec<_>>(), wanted, "{query:?}");
-        assert_eq!(answer.total, wanted.len() as u64, "{query:?}");
+        assert_eq!(answer.items.iter().collect::<Vec<_>>(), expected, "{query:?}");
+        assert_eq!(answer.total, expected.len() as u64, "{query:?}");
     }
 }

@@ -127,8 +127,8 @@ pub async fn word_is_as_rare_as_all_its_terms_together(home: &dyn Home) {
         changes.push(note(&format!("東京{thunder}")));
         changes.push(note("京都"));
     }
-    for some in changes.chunks(400) {
-        scene.commit(some.to_vec()).await;
+    for chunk in changes.chunks(400) {
+        scene.commit(chunk.to_vec()).await;
     }
     let query = EntryQuery {
         text_match: TextMatch::Any,

@@ -109,8 +109,8 @@ pub async fn trace_notes_with_forgotten_text_are_deleted_in_any_spelling_m7_6_50
             let left = scene.store.scrub(&scene.space, texts()).await.expect("an answer");
             assert_eq!(left.found, Vec::<String>::new());
         } else {
-            let gone = scene.store.forget_notes(&scene.space, texts()).await;
-            gone.expect("they go");
+            let forgetting = scene.store.forget_notes(&scene.space, texts()).await;
+            forgetting.expect("they go");
         }
         assert_eq!(kept(&scene).await, std::slice::from_ref(&unlike));
         assert_eq!(kept(&other).await.len(), 1);
@@ -224,8 +224,8 @@ pub async fn note_queries_filter_by_turn_run_entry_component_and_commit(home: &d
             vec!["of the turn"],
         ),
     ];
-    for (query, wanted) in cases {
-        assert_eq!(found(&scene, query.clone()).await, wanted, "{query:?}");
+    for (query, expected) in cases {
+        assert_eq!(found(&scene, query.clone()).await, expected, "{query:?}");
     }
 }
 

@@ -31,9 +31,9 @@ fn erase(entry: EntryId, why: ErasedFor) -> Change {
     }
 }
 
-fn everything(what: Watch) -> WatchQuery {
+fn everything(watch: Watch) -> WatchQuery {
     WatchQuery {
-        what,
+        what: watch,
         until: Timestamp::MAX,
         idle_since: Timestamp::MAX,
         after: None,
@@ -69,9 +69,9 @@ async fn of_all_kinds(home: &dyn Home) -> (Scene, Vec<EntryId>) {
             .commit(vec![patch(archived, vec![FieldChange::Status(Status::Archived)])])
             .await;
         ids.push(archived);
-        let gone = scene.add(observation(&scene, page, "gone", None)).await;
-        scene.commit(vec![erase(gone, ErasedFor::Expired)]).await;
-        ids.push(gone);
+        let erased = scene.add(observation(&scene, page, "gone", None)).await;
+        scene.commit(vec![erase(erased, ErasedFor::Expired)]).await;
+        ids.push(erased);
         scene.clock.advance(HOUR / 4);
     }
     (scene, ids)
@@ -87,30 +87,30 @@ pub async fn watched_entries_are_listed_by_due_time_in_pages_m7_6_45(home: &dyn 
     }
     let half = scene.now().minus(HOUR / 2);
     let mut found = 0;
-    for what in Watch::ALL {
+    for watch in Watch::ALL {
         for (until, idle_since) in [
             (Timestamp::MAX, Timestamp::MAX),
             (half, Timestamp::MAX),
             (Timestamp::MAX, half),
         ] {
-            let mut wanted: Vec<_> = entries
+            let mut expected: Vec<_> = entries
                 .iter()
                 .flat_map(|entry| watched(entry).into_iter().map(move |watched| (watched, entry.handle)))
-                .filter(|(watched, _)| watched.what == what && watched.at <= until && watched.since <= idle_since)
+                .filter(|(watched, _)| watched.what == watch && watched.at <= until && watched.since <= idle_since)
                 .map(|(watched, handle)| (watched.at, handle.0))
                 .collect();
-            wanted.sort_unstable();
-            found += wanted.len();
-            let wanted: Vec<_> = wanted.into_iter().map(|(_, handle)| EntryHandle(handle)).collect();
+            expected.sort_unstable();
+            found += expected.len();
+            let expected: Vec<_> = expected.into_iter().map(|(_, handle)| EntryHandle(handle)).collect();
             for limit in [1, 3, 1_000] {
                 let mut query = WatchQuery {
                     until,
                     idle_since,
                     limit,
-                    ..everything(what)
+                    ..everything(watch)
                 };
                 let mut seen = Vec::new();
-                for _ in 0..=wanted.len() + 1 {
+                for _ in 0..=expected.len() + 1 {
                     let answer = scene.store.watched(&scene.space, &query).await.expect("an answer");
                     assert!(answer.entries.len() <= limit as usize);
                     seen.extend(answer.entries.iter().map(|entry| entry.handle));
@@ -119,19 +119,19 @@ pub async fn watched_entries_are_listed_by_due_time_in_pages_m7_6_45(home: &dyn 
                         break;
                     }
                 }
-                assert_eq!(seen, wanted, "{what:?}, {limit} at a time");
+                assert_eq!(seen, expected, "{watch:?}, {limit} at a time");
             }
         }
     }
     assert!(found > 40, "only {found} would prove little");
     let other = scene.other_space("elsewhere");
-    for what in Watch::ALL {
+    for watch in Watch::ALL {
         let answer = other
             .store
-            .watched(&other.space, &everything(what))
+            .watched(&other.space, &everything(watch))
             .await
             .expect("an answer");
-        assert!(answer.entries.is_empty(), "{what:?}");
+        assert!(answer.entries.is_empty(), "{watch:?}");
     }
 }
 
@@ -139,11 +139,11 @@ pub async fn watched_entries_are_listed_by_due_time_in_pages_m7_6_45(home: &dyn 
 pub async fn live_observation_count_excludes_archived_and_expired_m7_6_44(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
-    let count = async |most| {
+    let count = async |limit| {
         let now = scene.now();
         scene
             .store
-            .live_observations(&scene.space, now, most)
+            .live_observations(&scene.space, now, limit)
             .await
             .expect("a number")
     };
@@ -245,12 +245,12 @@ pub async fn compaction_removes_old_tombstones_but_never_reuses_their_handles_m7
     };
     let done = scene.store.compact(&scene.space, compaction).await.expect("smaller");
     assert_eq!(done.buried, 1);
-    for gone in [Ref::Id(old), Ref::Handle(number)] {
-        let answer = scene.store.entry(&scene.space, gone).await;
+    for buried in [Ref::Id(old), Ref::Handle(number)] {
+        let answer = scene.store.entry(&scene.space, buried).await;
         assert!(matches!(answer, Err(StoreError::NotFound { .. })), "{answer:?}");
     }
-    for there in [kept, forgotten, young] {
-        scene.read(there).await;
+    for remaining in [kept, forgotten, young] {
+        scene.read(remaining).await;
     }
     assert_eq!(scene.head().await, head);
     let new = scene.add(observation(&scene, page, "new", None)).await;
@@ -325,9 +325,9 @@ pub async fn scrub_reports_the_residue_of_a_text_in_its_space_m7_6_50(home: &dyn
         .add(observation(&scene, page, "the wedding is in the old mill", None))
         .await;
     let other = scene.other_space("elsewhere");
-    let there = other.a_page().await;
+    let other_page = other.a_page().await;
     other
-        .add(observation(&other, there, "the wedding is in the old mill", None))
+        .add(observation(&other, other_page, "the wedding is in the old mill", None))
         .await;
     let scrub = async |text: &str| {
         let texts = vec![text.to_owned()];
@@ -434,17 +434,22 @@ pub async fn compaction_deletes_old_body_pieces_that_no_entry_names(home: &dyn H
 pub async fn entry_naming_a_missing_body_piece_is_refused(home: &dyn Home) {
     let scene = Scene::of(home);
     let page = scene.a_page().await;
-    let [here, gone] = ["here", "gone"].map(|text| Blob::new(text.into()));
+    let [present, absent] = ["here", "gone"].map(|text| Blob::new(text.into()));
     let head = scene.head().await;
-    let refused = add_text(&scene, page, &[&here, &gone], vec![here.clone()]).await;
+    let refused = add_text(&scene, page, &[&present, &absent], vec![present.clone()]).await;
     assert!(matches!(refused, Err(StoreError::Invalid(_))), "{refused:?}");
     assert_eq!(scene.head().await, head);
-    let hash = BlobHash(here.hash().0.clone());
+    let hash = BlobHash(present.hash().0.clone());
     assert!(matches!(
         scene.store.blob(&scene.space, &hash).await,
         Err(StoreError::NotFound { .. })
     ));
-    add_text(&scene, page, &[&here, &gone], vec![here.clone(), gone.clone()])
-        .await
-        .expect("an entry");
+    add_text(
+        &scene,
+        page,
+        &[&present, &absent],
+        vec![present.clone(), absent.clone()],
+    )
+    .await
+    .expect("an entry");
 }

@@ -57,13 +57,13 @@ pub async fn commit_wakes_waiters_of_another_store_on_the_same_data(home: &dyn H
         return;
     }
     let here = Scene::of(home);
-    let there = Scene {
+    let other_scene = Scene {
         ids: crate::SeededIds::new(2),
         ..Scene::of(home)
     };
     for number in 0..20 {
         let waiting = {
-            let (store, space) = (Arc::clone(&there.store), there.space.clone());
+            let (store, space) = (Arc::clone(&other_scene.store), other_scene.space.clone());
             tokio::spawn(async move { store.wait(&space, Seq(number)).await })
         };
         here.commit(Vec::new()).await;
@@ -73,7 +73,7 @@ pub async fn commit_wakes_waiters_of_another_store_on_the_same_data(home: &dyn H
         );
     }
     let page = here.a_page().await;
-    let id = there.add(there.note(page, "from there")).await;
+    let id = other_scene.add(other_scene.note(page, "from there")).await;
     assert_eq!(here.read(id).await.fields.title, "from there");
     assert_eq!(here.commit(Vec::new()).await.seq, Seq(23));
 }

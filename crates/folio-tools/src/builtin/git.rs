@@ -96,7 +96,7 @@ struct Args {
 impl Args {
     /// The first given argument that only `hot_files`, `summary` and `file_history` take.
     fn of_ours(&self) -> Option<&'static str> {
-        let given = [
+        let given_flags = [
             self.path.is_some(),
             self.max.is_some(),
             self.since.is_some(),
@@ -104,7 +104,7 @@ impl Args {
         ];
         OF_OURS
             .into_iter()
-            .zip(given)
+            .zip(given_flags)
             .find_map(|(name, is_given)| is_given.then_some(name))
     }
 }
@@ -119,29 +119,33 @@ impl Tool for Git {
         let Some(command) = args.text("command") else {
             return Vec::new();
         };
-        let of = |name: &str, error: ToolError| Mistake::of(name, error.message);
+        let to_mistake = |name: &str, error: ToolError| Mistake::of(name, error.message);
         let mut found = Vec::new();
         if !OURS.contains(&command) {
             if let Some(name) = OF_OURS.into_iter().find(|name| args.literal(name).is_some()) {
-                found.push(of(name, not_for_gits_own(command, name)));
+                found.push(to_mistake(name, not_for_gits_own(command, name)));
             }
-            let given = args.literal("args").map(|_| args.texts("args"));
-            if given.is_some() || !args.has("args") {
-                let given: Vec<String> = given.into_iter().flatten().map(str::to_owned).collect();
-                found.extend(allowed::checked(command, &given).err().map(|error| of("args", error)));
+            let git_args = args.literal("args").map(|_| args.texts("args"));
+            if git_args.is_some() || !args.has("args") {
+                let git_args: Vec<String> = git_args.into_iter().flatten().map(str::to_owned).collect();
+                found.extend(
+                    allowed::checked(command, &git_args)
+                        .err()
+                        .map(|error| to_mistake("args", error)),
+                );
             }
             return found;
         }
         if args.literal("args").is_some() {
-            found.push(of("args", only_for_gits_own(command)));
+            found.push(to_mistake("args", only_for_gits_own(command)));
         }
         if command == "file_history" && !args.has("path") {
-            found.push(of("", without_path()));
+            found.push(to_mistake("", without_path()));
         }
         let since = args.text("since").and_then(|since| checked_since(since).err());
-        found.extend(since.map(|error| of("since", error)));
+        found.extend(since.map(|error| to_mistake("since", error)));
         let path = args.text("path").and_then(|path| checked_path(path).err());
-        found.extend(path.map(|error| of("path", error)));
+        found.extend(path.map(|error| to_mistake("path", error)));
         found
     }
 
@@ -175,17 +179,17 @@ impl Answer {
 async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, ToolError> {
     let args: Args = parse(request)?;
     // A command that is not allowed is refused before anything runs.
-    let own = match args.command.as_str() {
+    let checked = match args.command.as_str() {
         command if OURS.contains(&command) => None,
         command => {
-            let given = args.args.as_ref().map_or(&[][..], |args| &args.0);
-            Some(allowed::checked(command, given)?)
+            let git_args = args.args.as_ref().map_or(&[][..], |args| &args.0);
+            Some(allowed::checked(command, git_args)?)
         }
     };
-    if own.is_none() && args.args.is_some() {
+    if checked.is_none() && args.args.is_some() {
         return Err(only_for_gits_own(&args.command));
     }
-    if let (Some(_), Some(name)) = (&own, args.of_ours()) {
+    if let (Some(_), Some(name)) = (&checked, args.of_ours()) {
         return Err(not_for_gits_own(&args.command, name));
     }
     let since = args.since.as_deref().map(checked_since).transpose()?;
@@ -195,13 +199,13 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
     let max = |default: usize| args.max.unwrap_or(default).min(ROWS_MAX);
     match args.command.as_str() {
         "hot_files" => {
-            let wanted = hot_files::Wanted {
+            let query = hot_files::Wanted {
                 max: max(20),
                 since,
                 path: args.path.as_deref().map(checked_path).transpose()?,
                 deleted: args.deleted.unwrap_or(false),
             };
-            hot_files::hot_files(&repository, &wanted).await
+            hot_files::hot_files(&repository, &query).await
         }
         "summary" => summary::summary(&repository, since.as_deref()).await,
         "file_history" => {
@@ -211,9 +215,9 @@ async fn git(request: &ToolRequest, context: &ToolContext) -> Result<Answer, Too
             history::file_history(&repository, checked_path(path)?, max(50)).await
         }
         command => {
-            let own = own.expect("git's own commands were checked above");
-            repository.check_named(own.named).await?;
-            raw(&repository, command, own.args).await
+            let checked = checked.expect("git's own commands were checked above");
+            repository.check_named(checked.named).await?;
+            raw(&repository, command, checked.args).await
         }
     }
 }

@@ -125,18 +125,18 @@ impl Tool for Grep {
             }
             for (at, item) in items.iter().enumerate() {
                 match NamedPattern::deserialize(item) {
-                    Ok(named) => patterns.push(("patterns", named.pattern)),
+                    Ok(named_pattern) => patterns.push(("patterns", named_pattern.pattern)),
                     Err(error) => {
-                        let why = format!("`patterns`: item {}: {error}", at + 1);
-                        found.push(Mistake::of("patterns", why));
+                        let reason = format!("`patterns`: item {}: {error}", at + 1);
+                        found.push(Mistake::of("patterns", reason));
                     }
                 }
             }
         }
         let is_fixed = args.has("fixed") && args.literal("fixed") != Some(&Value::Bool(false));
         if !is_fixed {
-            let unread = |(argument, text): (&str, String)| Some(Mistake::of(argument, unreadable(&text)?));
-            found.extend(patterns.into_iter().filter_map(unread));
+            let to_mistake = |(argument, text): (&str, String)| Some(Mistake::of(argument, unreadable(&text)?));
+            found.extend(patterns.into_iter().filter_map(to_mistake));
         }
         found
     }

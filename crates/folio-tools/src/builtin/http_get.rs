@@ -171,16 +171,16 @@ impl ToolContext {
     }
 }
 
-fn address(written: &str) -> Result<Url, ToolError> {
-    let shown: String = written.chars().take(200).collect();
-    let wrong = |why: &str| ToolError::invalid(format!("http_get: `{shown}` cannot be requested: {why}"));
-    if written.len() > URL_BYTES {
-        return Err(wrong("it is longer than 8,192 bytes"));
+fn address(url_text: &str) -> Result<Url, ToolError> {
+    let shown_url: String = url_text.chars().take(200).collect();
+    let refuse = |reason: &str| ToolError::invalid(format!("http_get: `{shown_url}` cannot be requested: {reason}"));
+    if url_text.len() > URL_BYTES {
+        return Err(refuse("it is longer than 8,192 bytes"));
     }
     let mut url =
-        Url::parse(written.trim()).map_err(|error| wrong(&error.to_string()).hint("write https://HOST/PATH"))?;
+        Url::parse(url_text.trim()).map_err(|error| refuse(&error.to_string()).hint("write https://HOST/PATH"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("only http and https addresses can"));
+        return Err(refuse("only http and https addresses can"));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ToolError::invalid(
@@ -214,9 +214,9 @@ fn allowed(url: &Url, hosts: &HostList) -> Result<(), ToolError> {
     Err(error.hint(format!("start the run with --allow-host {host} to allow it")))
 }
 
-fn headers(given: Option<&Map<String, Value>>) -> Result<HeaderMap, ToolError> {
+fn headers(requested: Option<&Map<String, Value>>) -> Result<HeaderMap, ToolError> {
     let mut headers = HeaderMap::new();
-    for (name, value) in given.into_iter().flatten() {
+    for (name, value) in requested.into_iter().flatten() {
         let Some(known) = HEADERS.iter().find(|known| known.eq_ignore_ascii_case(name)) else {
             return Err(
                 ToolError::invalid(format!("http_get: the header `{name}` cannot be set"))

@@ -76,10 +76,10 @@ impl Tool for Observe {
         match observations(&request.args) {
             Ok(observations) => {
                 let count = observations.len();
-                let things = if count == 1 { "observation" } else { "observations" };
+                let noun = if count == 1 { "observation" } else { "observations" };
                 ToolResponse {
                     observations,
-                    ..ToolResponse::ok(request, json!({"count": count}), format!("{count} {things}"))
+                    ..ToolResponse::ok(request, json!({"count": count}), format!("{count} {noun}"))
                 }
             }
             Err(error) => ToolResponse::failed(request, error),
@@ -115,9 +115,9 @@ fn observations(args: &Value) -> Result<Vec<Value>, ToolError> {
                 Value::String(content) => {
                     fields.insert("content".to_owned(), json!(content));
                 }
-                Value::Object(own) => {
-                    let own = own.iter().filter(|(_, value)| !value.is_null());
-                    fields.extend(own.map(|(name, value)| (name.clone(), value.clone())));
+                Value::Object(item_fields) => {
+                    let item_fields = item_fields.iter().filter(|(_, value)| !value.is_null());
+                    fields.extend(item_fields.map(|(name, value)| (name.clone(), value.clone())));
                 }
                 other => {
                     return Err(ToolError::invalid(format!(
@@ -147,8 +147,8 @@ fn observation(mut fields: Map<String, Value>, place: &str) -> Result<Value, Too
         && minutes != "never"
         && LIFETIME.fit(minutes) == Fit::Wrong
     {
-        let why = LIFETIME.refusal("ttl_minutes", minutes);
-        return Err(ToolError::invalid(format!("observe: {place}{why}")));
+        let reason = LIFETIME.refusal("ttl_minutes", minutes);
+        return Err(ToolError::invalid(format!("observe: {place}{reason}")));
     }
     fields
         .entry("type")
@@ -157,8 +157,8 @@ fn observation(mut fields: Map<String, Value>, place: &str) -> Result<Value, Too
     match ObservationInput::from_json(&Value::Object(fields.clone())) {
         Ok(_) => Ok(Value::Object(fields)),
         Err(invalid) => {
-            let why = invalid.message.split(", expected").next().unwrap_or_default();
-            Err(ToolError::invalid(format!("observe: {place}cannot be read: {why}"))
+            let reason = invalid.message.split(", expected").next().unwrap_or_default();
+            Err(ToolError::invalid(format!("observe: {place}cannot be read: {reason}"))
                 .hint(format!("its fields are {}", FIELDS.join(", "))))
         }
     }

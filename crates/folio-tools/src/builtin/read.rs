@@ -172,8 +172,8 @@ impl Scan {
         let mut seen = Seen::default();
         let mut hash = ContentHash::default();
         let mut buffer = vec![0; 64 * 1024];
-        let mut binary = false;
-        let mut whole = false;
+        let mut is_binary = false;
+        let mut is_whole = false;
         while seen.offset < self.scan_bytes || (!seen.more && !self.past_range(&seen)) {
             if cancel.is_cancelled() {
                 return Err(ToolError::cancelled());
@@ -182,21 +182,21 @@ impl Scan {
                 .read(&mut buffer)
                 .map_err(|error| located.failure("read", &error))?;
             if read == 0 {
-                whole = true;
+                is_whole = true;
                 break;
             }
             let piece = &buffer[..read];
             if seen.offset < BINARY_LOOK_BYTES as u64 {
-                binary |= looks_binary(piece);
+                is_binary |= looks_binary(piece);
             }
             hash.update(piece);
             self.take(piece, &mut seen);
-            if binary {
+            if is_binary {
                 break;
             }
         }
         let path = located.shown();
-        if binary {
+        if is_binary {
             return Ok(TextOfFile::binary(path, metadata.len()));
         }
         Ok(TextOfFile::new(
@@ -204,7 +204,7 @@ impl Scan {
             metadata.len(),
             seen,
             self.range,
-            whole.then(|| hash.finish()),
+            is_whole.then(|| hash.finish()),
         ))
     }
 
@@ -217,10 +217,10 @@ impl Scan {
         let mut rest = piece;
         while !rest.is_empty() {
             let line = seen.ends + 1;
-            let (length, keep) = match self.range {
+            let (length, is_kept) = match self.range {
                 Range::Bytes { from, .. } if seen.offset < from => {
-                    let before = usize::try_from(from - seen.offset).unwrap_or(usize::MAX);
-                    (before.min(rest.len()), false)
+                    let skip_len = usize::try_from(from - seen.offset).unwrap_or(usize::MAX);
+                    (skip_len.min(rest.len()), false)
                 }
                 Range::Lines { from, .. } if line < from => (line_length(rest), false),
                 range if line > range.to() => (rest.len(), false),
@@ -228,11 +228,11 @@ impl Scan {
                 _ => (line_length(rest), true),
             };
             let (part, after) = rest.split_at(length);
-            if keep {
+            if is_kept {
                 seen.start.get_or_insert((seen.ends, seen.offset));
-                let room = self.max_bytes - seen.kept.len();
-                seen.more |= part.len() > room;
-                seen.kept.extend_from_slice(&part[..part.len().min(room)]);
+                let bytes_left = self.max_bytes - seen.kept.len();
+                seen.more |= part.len() > bytes_left;
+                seen.kept.extend_from_slice(&part[..part.len().min(bytes_left)]);
             }
             seen.ends += newlines(part);
             seen.offset += part.len() as u64;
@@ -283,17 +283,17 @@ impl TextOfFile {
         let mut kept = seen.kept;
         let mut next = None;
         if seen.more {
-            let ends_with_line = kept.rfind_byte(b'\n').map(|at| at + 1);
-            kept.truncate(ends_with_line.unwrap_or_else(|| whole_characters(&kept)));
-            let mut on = if ends_with_line.is_some() {
+            let line_end = kept.rfind_byte(b'\n').map(|at| at + 1);
+            kept.truncate(line_end.unwrap_or_else(|| whole_characters(&kept)));
+            let mut next_part = if line_end.is_some() {
                 json!({"path": path, "from_line": ends_before + newlines(&kept) + 1})
             } else {
                 json!({"path": path, "from_byte": start + kept.len() as u64})
             };
             if range.to() < u64::MAX {
-                on["to_line"] = json!(range.to());
+                next_part["to_line"] = json!(range.to());
             }
-            next = Some(on);
+            next = Some(next_part);
         }
         let lines_kept = newlines(&kept) + u64::from(kept.last().is_some_and(|last| *last != b'\n'));
         let kept_bytes = kept.len() as u64;
@@ -349,8 +349,8 @@ impl TextOfFile {
             kept_bytes: self.kept_bytes,
             total_bytes: self.bytes,
         });
-        let whole = self.kept_bytes == self.bytes;
-        let span = (!whole && self.kept_bytes > 0).then(|| format!("L{}-L{}", self.from_line, self.to_line));
+        let is_whole = self.kept_bytes == self.bytes;
+        let span = (!is_whole && self.kept_bytes > 0).then(|| format!("L{}-L{}", self.from_line, self.to_line));
         ToolResponse {
             evidence: vec![EvidenceRef {
                 kind: "file".to_owned(),

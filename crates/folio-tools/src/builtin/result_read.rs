@@ -137,8 +137,11 @@ fn read_of(args: &Args) -> String {
 }
 
 fn found_lines(args: &Args, found: &SearchResult, total_bytes: u64) -> (Value, String, Option<Truncated>) {
-    let (count, shown) = (found.count, found.matches.len());
-    let notes = format!("{}: {count} lines hold the text, {shown} of them shown", read_of(args));
+    let (count, shown_count) = (found.count, found.matches.len());
+    let notes = format!(
+        "{}: {count} lines hold the text, {shown_count} of them shown",
+        read_of(args)
+    );
     let next = found
         .next
         .map(|from| next(args, &[("search", json!(args.search)), ("from", json!(from))]));

@@ -149,8 +149,8 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
             ));
         }
     };
-    let shown = args.command.clone().unwrap_or_else(|| argv.join(" "));
-    allowed(&context.shell, &argv, args.env.is_some(), &shown)?;
+    let command_text = args.command.clone().unwrap_or_else(|| argv.join(" "));
+    allowed(&context.shell, &argv, args.env.is_some(), &command_text)?;
     let mut environment: Vec<(OsString, OsString)> = context
         .environment
         .iter()
@@ -178,7 +178,7 @@ async fn shell(request: &ToolRequest, context: &ToolContext) -> Result<ToolRespo
     let mut stdout = HeadAndTail::new(kept_max);
     let mut stderr = HeadAndTail::new(kept_max);
     let finished = run(&program, limits, &context.cancel, &mut stdout, &mut stderr).await?;
-    let brief = cut(&shown, 80);
+    let brief = cut(&command_text, 80);
     Ok(response(request, &brief, &finished, stdout.finish(), stderr.finish()))
 }
 
@@ -210,13 +210,18 @@ impl ShellPolicy {
     }
 }
 
-fn allowed(policy: &ShellPolicy, argv: &[String], changes_environment: bool, shown: &str) -> Result<(), ToolError> {
-    let denied = |why: &str| {
-        let brief = cut(shown, 80);
+fn allowed(
+    policy: &ShellPolicy,
+    argv: &[String],
+    changes_environment: bool,
+    command_text: &str,
+) -> Result<(), ToolError> {
+    let denied = |reason: &str| {
+        let brief = cut(command_text, 80);
         ToolError::new(
             FailureKind::Denied,
             "shell_not_allowed",
-            format!("shell: `{brief}` was not run: {why}"),
+            format!("shell: `{brief}` was not run: {reason}"),
         )
     };
     match policy {
@@ -249,7 +254,7 @@ fn allowed(policy: &ShellPolicy, argv: &[String], changes_environment: bool, sho
 fn begins_with(argv: &[String], words: &[String]) -> bool {
     !words.is_empty()
         && words.len() <= argv.len()
-        && words.iter().zip(argv).all(|(word, given)| word == "*" || word == given)
+        && words.iter().zip(argv).all(|(word, arg)| word == "*" || word == arg)
 }
 
 fn variable(name: &str, value: &Value) -> Result<String, ToolError> {

@@ -60,7 +60,10 @@ pub(super) struct Text {
 impl Default for Text {
     fn default() -> Self {
         let ops: Vec<&str> = OPS.iter().map(|(op, _)| *op).collect();
-        let what: Vec<String> = OPS.iter().map(|(op, does)| format!("{op}: {does}")).collect();
+        let descriptions: Vec<String> = OPS
+            .iter()
+            .map(|(op, description)| format!("{op}: {description}"))
+            .collect();
         Self {
             spec: ToolSpec::new(
                 "text",
@@ -68,7 +71,7 @@ impl Default for Text {
                 format!(
                     "Computes with a text or a list, given in `value`. Returns the result in `value`. \
                      Operations: {}. A field may be a path as `a.b.0`.",
-                    what.join("; ")
+                    descriptions.join("; ")
                 ),
             )
             .needed(Need::Seldom)

@@ -90,8 +90,8 @@ impl Tool for Write {
 
     fn resources(&self, args: &Value, context: &ToolContext) -> Vec<String> {
         let path = args.get("path").and_then(Value::as_str);
-        let place = |path| context.roots.place_to_write(path, &context.run_folder);
-        path.and_then(place).into_iter().collect()
+        let to_resource = |path| context.roots.place_to_write(path, &context.run_folder);
+        path.and_then(to_resource).into_iter().collect()
     }
 
     async fn call(&self, request: &ToolRequest, context: &ToolContext) -> ToolResponse {
@@ -158,10 +158,10 @@ struct Target {
 
 impl Target {
     fn open(located: Located, key: &str) -> Result<Self, ToolError> {
-        let shown = located.shown();
-        refuse_git_folder(&located.relative, &shown)?;
+        let shown_path = located.shown();
+        refuse_git_folder(&located.relative, &shown_path)?;
         let Some(name) = located.relative.file_name() else {
-            return Err(ToolError::invalid(format!("cannot write {shown}: it is a folder")));
+            return Err(ToolError::invalid(format!("cannot write {shown_path}: it is a folder")));
         };
         let folder = match located.relative.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -173,7 +173,7 @@ impl Target {
         Ok(Self {
             dir: opened.map_err(|error| located.failure("make the folder of", &error))?,
             name: name.to_owned(),
-            shown,
+            shown: shown_path,
             key: key.to_owned(),
             is_private,
         })
@@ -228,13 +228,13 @@ impl Target {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(self.failure(&error)),
         }
-        let there = read_small(&self.dir, name, content.len() as u64);
-        Ok(there.is_ok_and(|there| there.as_deref() == Some(content)))
+        let current = read_small(&self.dir, name, content.len() as u64);
+        Ok(current.is_ok_and(|current| current.as_deref() == Some(content)))
     }
 
     fn append(&self, content: &[u8], limits: &ToolLimits) -> Result<Written, ToolError> {
         let name = Path::new(&self.name);
-        let mut whole = match open_regular(&self.dir, name) {
+        let mut new_content = match open_regular(&self.dir, name) {
             Ok(Some((_, metadata))) => {
                 self.check_size(metadata.len() + content.len() as u64, limits)?;
                 read_small(&self.dir, name, limits.write_bytes)
@@ -252,22 +252,24 @@ impl Target {
         };
         let record = self.append_record();
         if let Some(end_before) = self.recorded_end(&record)
-            && whole.get(end_before..).is_some_and(|after| after.starts_with(content))
+            && new_content
+                .get(end_before..)
+                .is_some_and(|after| after.starts_with(content))
         {
-            return Ok(Written::of(&whole));
+            return Ok(Written::of(&new_content));
         }
-        self.record_end(&record, whole.len())
+        self.record_end(&record, new_content.len())
             .map_err(|error| self.failure(&error))?;
-        whole.extend_from_slice(content);
-        self.put(&whole, RenameFlags::empty())
+        new_content.extend_from_slice(content);
+        self.put(&new_content, RenameFlags::empty())
             .map_err(|error| self.failure(&error))?;
-        Ok(Written::of(&whole))
+        Ok(Written::of(&new_content))
     }
 
     fn append_record(&self) -> OsString {
-        let mut of = self.key.clone().into_bytes();
-        of.extend_from_slice(self.name.as_bytes());
-        OsString::from(&content_hash(&of)["sha256:".len()..])
+        let mut hash_input = self.key.clone().into_bytes();
+        hash_input.extend_from_slice(self.name.as_bytes());
+        OsString::from(&content_hash(&hash_input)["sha256:".len()..])
     }
 
     fn recorded_end(&self, record: &OsStr) -> Option<usize> {
@@ -290,38 +292,38 @@ impl Target {
     /// Puts the content in place atomically: it is written to a temporary file, made durable and renamed.
     fn put(&self, content: &[u8], flags: RenameFlags) -> io::Result<()> {
         // The same call uses the same temporary file, so one that a crash left behind is reused.
-        let (before, after) = BEING_WRITTEN;
-        let beside = OsString::from(format!("{before}{}{after}", &self.key[..16]));
-        let result = self.put_by(&beside, content, flags);
+        let (prefix, suffix) = BEING_WRITTEN;
+        let temp_name = OsString::from(format!("{prefix}{}{suffix}", &self.key[..16]));
+        let result = self.put_by(&temp_name, content, flags);
         if result.is_err() {
             // The first failure is the one to report.
-            self.dir.remove_file(&beside).unwrap_or_default();
+            self.dir.remove_file(&temp_name).unwrap_or_default();
         }
         result
     }
 
-    fn put_by(&self, beside: &OsStr, content: &[u8], flags: RenameFlags) -> io::Result<()> {
+    fn put_by(&self, temp_name: &OsStr, content: &[u8], flags: RenameFlags) -> io::Result<()> {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         if self.is_private {
             options.mode(0o600);
         }
-        let mut file = match self.dir.open_with(beside, &options) {
+        let mut file = match self.dir.open_with(temp_name, &options) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.dir.remove_file(beside)?;
-                self.dir.open_with(beside, &options)?
+                self.dir.remove_file(temp_name)?;
+                self.dir.open_with(temp_name, &options)?
             }
             other => other?,
         };
         file.write_all(content)?;
         file.sync_all()?;
         drop(file);
-        match rustix::fs::renameat_with(&self.dir, beside, &self.dir, &*self.name, flags) {
+        match rustix::fs::renameat_with(&self.dir, temp_name, &self.dir, &*self.name, flags) {
             Ok(()) => {}
             // On a file system without this flag: a hard link fails if the name is taken.
             Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !flags.is_empty() => {
-                self.dir.hard_link(beside, &self.dir, &self.name)?;
-                self.dir.remove_file(beside)?;
+                self.dir.hard_link(temp_name, &self.dir, &self.name)?;
+                self.dir.remove_file(temp_name)?;
             }
             Err(error) => return Err(error.into()),
         }
@@ -359,7 +361,7 @@ fn make_folder(dir: &Dir, folder: &Path, is_private: bool) -> io::Result<()> {
 }
 
 /// Refuses to write into `.git`: what is there can make git run programs.
-fn refuse_git_folder(path: &Path, shown: &str) -> Result<(), ToolError> {
+fn refuse_git_folder(path: &Path, shown_path: &str) -> Result<(), ToolError> {
     let in_git = path
         .components()
         .any(|part| matches!(part, Component::Normal(name) if name.as_bytes().eq_ignore_ascii_case(b".git")));
@@ -369,6 +371,6 @@ fn refuse_git_folder(path: &Path, shown: &str) -> Result<(), ToolError> {
     Err(ToolError::new(
         FailureKind::Denied,
         "git_folder",
-        format!("cannot write {shown}: what is in .git can make git run programs"),
+        format!("cannot write {shown_path}: what is in .git can make git run programs"),
     ))
 }

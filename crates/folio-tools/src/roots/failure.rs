@@ -5,8 +5,8 @@ use std::io;
 use crate::response::{FailureKind, ToolError};
 
 /// Builds an error that says what was tried on what, and whose kind tells what the caller can do.
-pub(crate) fn io_failure(tried: &str, on: &str, error: &io::Error) -> ToolError {
-    let message = |why: &str| format!("cannot {tried} {on}: {why}");
+pub(crate) fn io_failure(action: &str, path: &str, error: &io::Error) -> ToolError {
+    let message = |reason: &str| format!("cannot {action} {path}: {reason}");
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ToolError::new(
             FailureKind::NotFound,

@@ -44,8 +44,8 @@ impl Located {
         }
     }
 
-    pub(crate) fn failure(&self, tried: &str, error: &io::Error) -> ToolError {
-        io_failure(tried, &self.shown(), error)
+    pub(crate) fn failure(&self, action: &str, error: &io::Error) -> ToolError {
+        io_failure(action, &self.shown(), error)
     }
 
     /// The metadata of what is there, following links inside the root.
@@ -75,8 +75,8 @@ impl Located {
             .map_err(|error| self.failure("read", &error))?
             .ok_or_else(|| {
                 let is_folder = self.metadata().is_ok_and(|found| found.is_dir());
-                let what = if is_folder { "a folder" } else { "not a regular file" };
-                let error = ToolError::invalid(format!("{} is {what}", self.shown()));
+                let kind = if is_folder { "a folder" } else { "not a regular file" };
+                let error = ToolError::invalid(format!("{} is {kind}", self.shown()));
                 if is_folder {
                     error.hint("use `list` to see what is in it")
                 } else {

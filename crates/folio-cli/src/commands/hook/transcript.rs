@@ -43,15 +43,15 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
     let mut bytes = 0;
     loop {
         let mut line = Vec::new();
-        let read = io::Read::take(&mut transcript, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
-        if read == 0 {
+        let byte_count = io::Read::take(&mut transcript, LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if byte_count == 0 {
             return Ok(Transcript {
                 parts,
                 too_long,
                 unreadable,
             });
         }
-        if read as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
+        if byte_count as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
             too_long += 1;
             transcript.skip_until(b'\n')?;
             continue;
@@ -72,10 +72,10 @@ pub(super) fn read(mut transcript: impl BufRead) -> io::Result<Transcript> {
             Some(message) => message.take(),
             None => record,
         };
-        let speaks = ["user", "assistant", "system", "tool"]
+        let has_speaker = ["user", "assistant", "system", "tool"]
             .into_iter()
             .any(|role| is(&message, "role", role));
-        if !speaks || is_of_a_command(&message) {
+        if !has_speaker || is_of_a_command(&message) {
             continue;
         }
         let begins = is(&message, "role", "user") && message.get("content").is_some_and(Value::is_string);

@@ -27,8 +27,8 @@ impl<'a> Decoder<'a> {
             let message = format!("{} criteria; at most {CRITERIA_MAX} are allowed", items.len());
             self.faults.add(&at, code::OVER_CAP, message);
         }
-        let read = items.iter().take(CRITERIA_MAX);
-        let mut criteria: Vec<Criterion> = read.filter_map(|item| self.criterion(item)).collect();
+        let allowed_items = items.iter().take(CRITERIA_MAX);
+        let mut criteria: Vec<Criterion> = allowed_items.filter_map(|item| self.criterion(item)).collect();
         number_the_unnamed(&mut criteria, satisfies.first().map(String::as_str));
         // They live as long as their run, so no spare capacity is kept.
         criteria.shrink_to_fit();
@@ -244,14 +244,14 @@ fn number_the_unnamed(criteria: &mut [Criterion], above: Option<&str>) {
     let above = above.filter(|id| is_plain_id(id));
     for at in 0..criteria.len() {
         if criteria[at].id.is_empty() {
-            let named = |number: usize| {
+            let make_id = |number: usize| {
                 let below = above.map(|above| format!("{above}.{number}"));
                 below
                     .filter(|id| id.len() <= ID_MAX)
                     .unwrap_or_else(|| format!("c{number}"))
             };
-            let taken = |id: &String| criteria.iter().any(|other| other.id == *id);
-            criteria[at].id = (at + 1..).map(named).find(|id| !taken(id)).unwrap_or_default();
+            let is_taken = |id: &String| criteria.iter().any(|other| other.id == *id);
+            criteria[at].id = (at + 1..).map(make_id).find(|id| !is_taken(id)).unwrap_or_default();
         }
     }
 }

@@ -67,17 +67,18 @@ impl<'a> Decoder<'a> {
         self.text_field(at, key).unwrap_or_default()
     }
 
-    pub(super) fn required_text(&mut self, at: &At<'a>, key: &'static str, what: &str) -> String {
+    pub(super) fn required_text(&mut self, at: &At<'a>, key: &'static str, explanation: &str) -> String {
         match self.field(at, key) {
             Some(value) => {
                 let text = self.text(&value).unwrap_or_default();
                 if text.is_empty() && matches!(value.node.tree, Tree::String(_)) {
-                    self.faults.bad_value(&value, format!("`{key}` is empty: {what}"));
+                    self.faults
+                        .bad_value(&value, format!("`{key}` is empty: {explanation}"));
                 }
                 text
             }
             None => {
-                self.faults.missing(at, key, what);
+                self.faults.missing(at, key, explanation);
                 String::new()
             }
         }

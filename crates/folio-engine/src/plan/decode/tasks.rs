@@ -49,7 +49,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Without an id, it is made from the title; without a title, the description or the id serves as one.
-    pub(super) fn id_and_title(&mut self, at: &At<'a>, what: &str) -> (Slug, String) {
+    pub(super) fn id_and_title(&mut self, at: &At<'a>, subject: &str) -> (Slug, String) {
         let title = self.text_field(at, "title").filter(|title| !title.is_empty());
         let description = self.field(at, "description").and_then(|value| match &value.node.tree {
             Tree::String(text) => Some(text.clone()),
@@ -68,7 +68,7 @@ impl<'a> Decoder<'a> {
                     .and_then(Slug::from_title);
                 if derived.is_none() {
                     self.faults
-                        .missing(at, "id", &format!("{what} needs an id, or a title to make one from"));
+                        .missing(at, "id", &format!("{subject} needs an id, or a title to make one from"));
                 }
                 derived
             }

@@ -18,7 +18,7 @@ const MISTAKES_MAX: usize = 20;
 impl<'a> Validator<'a> {
     /// Reports the arguments of `call` that the tool does not accept, whatever its templates evaluate to.
     pub(super) fn arguments(&mut self, call: &Call, tool: &KnownTool, args_at: &At<'a>) {
-        let told = self.faults.errors.len();
+        let errors_before = self.faults.errors.len();
         for name in tool
             .required
             .iter()
@@ -69,7 +69,7 @@ impl<'a> Validator<'a> {
             self.faults.add(&at, code::UNKNOWN_ARGUMENT, message).with_hint(hint);
         }
         // Runs only if every single argument is acceptable.
-        if self.faults.errors.len() == told {
+        if self.faults.errors.len() == errors_before {
             self.check_of(call, tool, args_at);
         }
     }
@@ -109,11 +109,14 @@ impl<'a> Validator<'a> {
         };
         let none = json!({});
         let args = if call.args.is_null() { &none } else { &call.args };
-        let meant = args
+        let coerced = args
             .as_object()
             .and_then(|args| coerce_to_schema(schema, args))
             .map(Value::Object);
-        for error in validator.iter_errors(meant.as_ref().unwrap_or(args)).take(MISTAKES_MAX) {
+        for error in validator
+            .iter_errors(coerced.as_ref().unwrap_or(args))
+            .take(MISTAKES_MAX)
+        {
             self.argument_by_schema(call, schema, args_at, args, &error);
         }
     }

@@ -73,10 +73,10 @@ impl<'a> Validator<'a> {
         match step {
             Step::Task(task) => self
                 .declared(task)
-                .find_map(|(who, schema)| schema_mismatch(schema, output).map(|(why, hint)| (who, why, hint)))
-                .map(|(who, why, hint)| {
+                .find_map(|(source, schema)| schema_mismatch(schema, output).map(|(why, hint)| (source, why, hint)))
+                .map(|(source, why, hint)| {
                     let hint = hint.map(|key| format!("`results.{name}.output.{key}` is one"));
-                    (format!("{who} says that {why}"), hint)
+                    (format!("{source} says that {why}"), hint)
                 }),
             Step::Parallel(_) | Step::Sequence(_) if output.is_empty() => {
                 let why = format!("`results.{name}.output` has the outputs of its steps by name; it is not a list");

@@ -45,13 +45,13 @@ impl<'a> Validator<'a> {
     /// Checks the template, or every template in the value, at `site.path` below `at`.
     pub(super) fn site(&mut self, site: &Site<'_>, at: &At<'a>, frame: Option<&Frame<'_>>) {
         // A field that nobody wrote was derived from something that is checked where it was written.
-        let Some(here) = at.follow(&site.path) else {
+        let Some(site_at) = at.follow(&site.path) else {
             return;
         };
         match site.source {
-            Source::Value(_) => self.texts_in(&here, site, frame),
+            Source::Value(_) => self.texts_in(&site_at, site, frame),
             source @ (Source::Text(_) | Source::Expression(_)) => {
-                self.template(source.references(), &here, site, frame);
+                self.template(source.references(), &site_at, site, frame);
             }
         }
     }
@@ -75,32 +75,36 @@ impl<'a> Validator<'a> {
 
     fn template(
         &mut self,
-        read: Result<References, TemplateError>,
+        references: Result<References, TemplateError>,
         at: &At<'a>,
         site: &Site<'_>,
         frame: Option<&Frame<'_>>,
     ) {
-        match read {
+        match references {
             Err(error) => {
                 self.faults.add(at, code::TEMPLATE_SYNTAX, error.to_string());
             }
-            Ok(read) => self.names(&read, at, site, frame),
+            Ok(references) => self.names(&references, at, site, frame),
         }
     }
 
-    fn names(&mut self, read: &References, at: &At<'a>, site: &Site<'_>, frame: Option<&Frame<'_>>) {
+    fn names(&mut self, references: &References, at: &At<'a>, site: &Site<'_>, frame: Option<&Frame<'_>>) {
         let plan = self.plan;
-        for input in read.inputs.iter().filter(|input| !plan.inputs.contains_key(*input)) {
+        for input in references
+            .inputs
+            .iter()
+            .filter(|input| !plan.inputs.contains_key(*input))
+        {
             let hint = self.suggest_name(input, plan.inputs.keys().map(String::as_str));
             let message = format!("the plan has no input `{input}`");
             self.faults.add(at, code::UNKNOWN_NAME, message).hint = hint;
         }
         let Some(frame) = frame else {
-            for name in &read.results {
+            for name in &references.results {
                 let message = format!("`results.{name}` cannot be read before the plan begins");
                 self.faults.add(at, code::NOT_VISIBLE, message);
             }
-            for name in read.variables.iter().filter(|name| *name != "run") {
+            for name in references.variables.iter().filter(|name| *name != "run") {
                 let error = self
                     .faults
                     .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"));
@@ -108,10 +112,10 @@ impl<'a> Validator<'a> {
             }
             return;
         };
-        for name in &read.results {
+        for name in &references.results {
             self.result(name, at, frame);
         }
-        for (name, field) in read
+        for (name, field) in references
             .fields
             .iter()
             .filter(|(_, field)| !FIELDS.contains(&field.as_str()))
@@ -123,7 +127,7 @@ impl<'a> Validator<'a> {
             let message = format!("`results.{name}` has no `{field}`; it has {}", listed(FIELDS));
             self.faults.add(at, code::UNKNOWN_NAME, message).with_hint(hint);
         }
-        for name in &read.variables {
+        for name in &references.variables {
             self.variable(name, at, site.sees, frame);
         }
     }
@@ -153,8 +157,8 @@ impl<'a> Validator<'a> {
             "a step's own `result` is known only in its `criteria` and `observe`".to_owned()
         } else {
             known.extend(["inputs", "results"]);
-            let meant = self.suggest_name(name, known.iter().copied());
-            meant.unwrap_or_else(|| format!("known here: {}", listed(known)))
+            let suggestion = self.suggest_name(name, known.iter().copied());
+            suggestion.unwrap_or_else(|| format!("known here: {}", listed(known)))
         };
         self.faults
             .add(at, code::UNKNOWN_NAME, format!("there is no `{name}` here"))
@@ -228,15 +232,15 @@ fn why_hidden(graph: &Graph, reader: usize, target: usize) -> (String, Option<St
             Some(hint),
         );
     }
-    let beside: Vec<Option<usize>> = graph
+    let target_parents: Vec<Option<usize>> = graph
         .self_and_ancestors(target)
         .map(|at| graph.nodes[at].parent)
         .collect();
-    let shared = graph
+    let common_parent = graph
         .self_and_ancestors(reader)
         .map(|at| graph.nodes[at].parent)
-        .find(|parent| beside.contains(parent));
-    let is_parallel = shared
+        .find(|parent| target_parents.contains(parent));
+    let is_parallel = common_parent
         .flatten()
         .is_some_and(|at| matches!(graph.nodes[at].step, Step::Parallel(_)));
     if is_parallel {

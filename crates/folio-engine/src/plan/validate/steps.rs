@@ -40,8 +40,8 @@ impl<'a> Validator<'a> {
                     Work::Do(call) => self.call(call, &origin),
                     Work::Plan(plan) => {
                         self.report_call_only_keys(&origin);
-                        let here = origin.follow_near(&[Segment::Key("plan")]);
-                        let steps_at = here.key("steps").unwrap_or_else(|| here.clone());
+                        let plan_at = origin.follow_near(&[Segment::Key("plan")]);
+                        let steps_at = plan_at.key("steps").unwrap_or_else(|| plan_at.clone());
                         self.not_empty(&plan.steps, &steps_at, "the sub-plan");
                         if self.known.to_meet.is_some() {
                             self.all_assigned(required(&task.criteria), &plan.steps, &steps_at);
@@ -49,15 +49,15 @@ impl<'a> Validator<'a> {
                         let outside = self.visible_criteria.len();
                         self.visible_criteria
                             .extend(task.criteria.iter().map(|criterion| criterion.id.clone()));
-                        let around = (self.children, self.deepest, self.items);
-                        self.children = least(around.0, task.budget.children);
+                        let outer_limits = (self.children, self.deepest, self.items);
+                        self.children = least(outer_limits.0, task.budget.children);
                         if self.is_model_written() {
                             let own = task.budget.depth.map(|own| depth.saturating_add(own));
-                            self.deepest = least(around.1, own);
+                            self.deepest = least(outer_limits.1, own);
                         }
-                        self.items = [around.2, task.budget.items].into_iter().flatten().min();
-                        let graph = self.inner_scope(&plan.steps, frame, depth, &here);
-                        (self.children, self.deepest, self.items) = around;
+                        self.items = [outer_limits.2, task.budget.items].into_iter().flatten().min();
+                        let graph = self.inner_scope(&plan.steps, frame, depth, &plan_at);
+                        (self.children, self.deepest, self.items) = outer_limits;
                         self.visible_criteria.truncate(outside);
                         let end = Frame {
                             graph: &graph,
@@ -214,15 +214,15 @@ impl<'a> Validator<'a> {
         self.scope(std::slice::from_ref(&for_each.body), Some(frame), &variables, depth);
     }
 
-    fn over(&mut self, over: &Value, max_items: u32, at: &At<'a>, frame: &Frame<'_>) {
+    fn over(&mut self, list: &Value, max_items: u32, at: &At<'a>, frame: &Frame<'_>) {
         const HINT: &str = "write a list, a reference such as `results.scan.output.files`, or one `{{ expression }}`";
-        match over {
+        match list {
             Value::Array(items) => {
                 let budget = self.items.filter(|budget| *budget < max_items);
-                let (limit, whose) =
+                let (limit, limit_name) =
                     budget.map_or((max_items, "`max_items`"), |budget| (budget, "`items` of the budget"));
                 if items.len() > limit as usize {
-                    let message = format!("the list has {} items, and {whose} is {limit}", items.len());
+                    let message = format!("the list has {} items, and {limit_name} is {limit}", items.len());
                     self.faults.add(at, code::OVER_CAP, message);
                 }
             }
@@ -318,13 +318,14 @@ impl<'a> Validator<'a> {
             match &criterion.check {
                 Check::Regex { pattern, .. } => {
                     if let Err(error) = regex::Regex::new(pattern) {
-                        let here = at(&[Segment::Key("check"), Segment::Key("regex"), Segment::Key("pattern")]);
-                        self.faults.add(&here, code::BAD_REGEX, last_line(&error.to_string()));
+                        let pattern_at = at(&[Segment::Key("check"), Segment::Key("regex"), Segment::Key("pattern")]);
+                        self.faults
+                            .add(&pattern_at, code::BAD_REGEX, last_line(&error.to_string()));
                     }
                 }
                 Check::JsonSchema { schema, .. } => {
                     if let Err(error) = jsonschema::validator_for(schema) {
-                        let here = at(&[
+                        let schema_at = at(&[
                             Segment::Key("check"),
                             Segment::Key("json_schema"),
                             Segment::Key("schema"),
@@ -336,7 +337,7 @@ impl<'a> Validator<'a> {
                             format!("at {inside}: ")
                         };
                         self.faults
-                            .add(&here, code::BAD_SCHEMA, format!("{where_inside}{error}"));
+                            .add(&schema_at, code::BAD_SCHEMA, format!("{where_inside}{error}"));
                     }
                 }
                 Check::Judge

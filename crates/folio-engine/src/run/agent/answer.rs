@@ -141,10 +141,10 @@ impl Run {
         let index = self.index(node).ok()?;
         let agent = self.agent(index)?;
         let pending = agent.pending?;
-        let asked = self.model_for(index, pending.purpose.role()).map(|(model, _)| model);
-        let price = asked.and_then(|model| model.price);
+        let asked_model = self.model_for(index, pending.purpose.role()).map(|(model, _)| model);
+        let price = asked_model.and_then(|model| model.price);
         // If another model can be asked, the wait is shorter.
-        let (attempts_max, wanted_max) = match asked.and_then(|model| model.stands_in()) {
+        let (attempts_max, wanted_max) = match asked_model.and_then(|model| model.stands_in()) {
             Some(_) => (ATTEMPTS_MAX_OF_MANY, PAUSE_MAX),
             None => (ATTEMPTS_MAX, Duration::MAX),
         };
@@ -186,18 +186,19 @@ impl Run {
                     failure.kind,
                     Kind::Unavailable | Kind::TimedOut | Kind::Malformed | Kind::Failed | Kind::Unknown
                 );
-                let wanted = failure.retry_after.map(|wanted| wanted.min(PAUSE_WANTED_MAX));
-                let is_waited_for = wanted.is_none_or(|wanted| wanted <= wanted_max);
+                let retry_after = failure.retry_after.map(|wait| wait.min(PAUSE_WANTED_MAX));
+                let is_waited_for = retry_after.is_none_or(|wait| wait <= wanted_max);
                 let again_at = (may_retry && is_waited_for && agent.failures + 1 < attempts_max)
-                    .then(|| now.plus(wanted.unwrap_or_else(|| pause_after(agent.failures))));
+                    .then(|| now.plus(retry_after.unwrap_or_else(|| pause_after(agent.failures))));
                 // An attempt after the deadline would be of no use.
                 let deadline = self.deadline_around(index);
                 let retry_at = again_at.filter(|at| deadline.is_none_or(|deadline| *at < deadline));
                 let mut message = failure.message;
-                if let (Some(wanted), Some(_), None, Some(at)) = (wanted, again_at, retry_at, deadline) {
-                    let whose = if deadline == self.deadline { "run" } else { "task" };
-                    let (wanted, left) = (wanted.as_secs(), at.since(now).as_secs());
-                    let why = format!("; it asks to wait {wanted} s, but the {whose} has only {left} s left");
+                if let (Some(wait), Some(_), None, Some(at)) = (retry_after, again_at, retry_at, deadline) {
+                    let deadline_owner = if deadline == self.deadline { "run" } else { "task" };
+                    let (wait_secs, left) = (wait.as_secs(), at.since(now).as_secs());
+                    let why =
+                        format!("; it asks to wait {wait_secs} s, but the {deadline_owner} has only {left} s left");
                     message.push_str(&why);
                 }
                 if may_retry && retry_at.is_none() {

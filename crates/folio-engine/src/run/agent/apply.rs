@@ -106,11 +106,11 @@ impl Run {
                     [] => agent.refusals + 1,
                     _ => 0,
                 };
-                let wanted = reply.map(|reply| reply.calls).unwrap_or_default();
+                let requested_calls = reply.map(|reply| reply.calls).unwrap_or_default();
                 // A question is not a call of a tool.
                 let is_denied = |call: &&Wanted| call.tool != schema::ASK_PERSON && refused.contains_key(&call.id);
-                agent.denied |= wanted.iter().any(|call| is_denied(&call));
-                let order: Vec<String> = wanted.into_iter().map(|call| call.id).collect();
+                agent.denied |= requested_calls.iter().any(|call| is_denied(&call));
+                let order: Vec<String> = requested_calls.into_iter().map(|call| call.id).collect();
                 self.wants(index, &order, calls, refused);
                 Ok(())
             }
@@ -269,9 +269,9 @@ impl Run {
         let (_, agent) = self.agent_at(node, "rejected")?;
         let mut purpose = Purpose::Work;
         // Whatever was written, there has to be room for asking once more.
-        if let Some((asked, reply)) = agent.unread.as_mut() {
+        if let Some((unread_purpose, reply)) = agent.unread.as_mut() {
             reply.text = rejected::shown(&reply.text);
-            purpose = *asked;
+            purpose = *unread_purpose;
         }
         agent.take_reply();
         agent.rejections += 1;
@@ -318,23 +318,23 @@ impl Run {
         self.forget_roll_ups(index);
         self.make_plan(index, &steps, version, &kept);
         let hash = crate::plan::hash_of(&steps);
-        let whole = self.whole_plan(index);
+        let full_plan = self.whole_plan(index);
         let (_, agent) = self.agent_at(node, "planned")?;
         let _plan = agent.unread.take();
         agent.unanswered = None;
-        let came_to = agent.proposal.take();
+        let previous_proposal = agent.proposal.take();
         if let Some(before) = agent.versions.last_mut()
             && !agent.is_rejected
         {
-            before.came_to = came_to
+            before.came_to = previous_proposal
                 .as_ref()
                 .map(|proposal| proposal.notes.clone())
                 .unwrap_or_default();
         }
-        agent.until_now = came_to.filter(|_| awaits);
+        agent.until_now = previous_proposal.filter(|_| awaits);
         agent.versions.push(Version {
             hashes: vec![hash],
-            wholes: vec![whole],
+            wholes: vec![full_plan],
             ..Version::default()
         });
         agent.is_rejected = false;
@@ -351,10 +351,10 @@ impl Run {
 
     fn wants(&mut self, index: usize, order: &[String], calls: &[Wanted], refused: &BTreeMap<String, String>) {
         let parent = self.nodes[index].id;
-        let mut said = Vec::with_capacity(order.len());
+        let mut talk_entries = Vec::with_capacity(order.len());
         for id in order {
             if let Some(why) = refused.get(id) {
-                said.push(Said::Message(Message::tool(id, why)));
+                talk_entries.push(Said::Message(Message::tool(id, why)));
             } else if let Some(call) = calls.iter().find(|call| call.id == *id) {
                 let number = {
                     let Some(agent) = self.nodes[index].agent.as_deref_mut() else {
@@ -364,14 +364,14 @@ impl Run {
                     agent.actions
                 };
                 let node = self.add_action(index, parent, number, call);
-                said.push(Said::Result { id: id.clone(), node });
+                talk_entries.push(Said::Result { id: id.clone(), node });
             }
         }
         if self.nodes[index].children_left > 0 {
             self.ready.remove(&index);
         }
         if let Some(agent) = self.nodes[index].agent.as_deref_mut() {
-            agent.talk.extend(said);
+            agent.talk.extend(talk_entries);
         }
     }
 

@@ -122,12 +122,12 @@ impl Run {
             return Some(Action::Brief(id));
         }
         if purpose == Purpose::Work {
-            let over = if agent.refusals >= REFUSALS_MAX {
+            let exceeded = if agent.refusals >= REFUSALS_MAX {
                 Some(StopReason::Loop)
             } else {
                 (agent.calls >= TURNS_MAX).then_some(StopReason::TurnCap)
             };
-            if let Some(reason) = over {
+            if let Some(reason) = exceeded {
                 return Some(Action::Record(Event::Spent { node: id, reason }));
             }
         }
@@ -159,11 +159,11 @@ impl Run {
         let equipment = self.equipment.as_ref()?;
         let (model, _) = self.model_for(index, purpose.role())?;
         let messages = self.messages(index, purpose).ok()?;
-        let named = self
+        let named_executor = self
             .executor_of(index)
             .filter(|_| purpose.role() == ModelRole::Executor);
         let is_offered = purpose == Purpose::Work && model.program.is_none();
-        let tools = is_offered.then(|| equipment.offered(named.map(|(_, named)| named)).cost);
+        let tools = is_offered.then(|| equipment.offered(named_executor.map(|(_, executor)| executor)).cost);
         let (_, form) = self.form(index, purpose, model);
         let tokens_in = self.cost_of(index, &messages, model) + tools.unwrap_or(0) + form;
         Some(tokens_in + u64::from((model.answer_tokens / 2).max(ANSWER_TOKENS_MIN)))
@@ -178,11 +178,11 @@ impl Run {
         let Some((model, passed)) = self.model_for(index, role) else {
             return Ok(Asking::Over(StopReason::Unsatisfiable));
         };
-        let named = self.executor_of(index).filter(|_| role == ModelRole::Executor);
+        let named_executor = self.executor_of(index).filter(|_| role == ModelRole::Executor);
         let messages = self.messages(index, purpose)?;
         let is_opaque = model.program.is_some();
-        let offered =
-            (purpose == Purpose::Work && !is_opaque).then(|| equipment.offered(named.map(|(_, named)| named)));
+        let offered = (purpose == Purpose::Work && !is_opaque)
+            .then(|| equipment.offered(named_executor.map(|(_, executor)| executor)));
         let tools = offered.map_or_else(Arc::default, |offered| Arc::clone(&offered.tools));
         let tools_cost = offered.map_or(0, |offered| offered.cost);
         let (answer_schema, form_cost) = self.form(index, purpose, model);
@@ -234,7 +234,7 @@ impl Run {
         // (E9.10). A program has no last call. A result that another plan was meant to improve is kept the same way.
         let leaves_time = is_attempt || purpose == Purpose::Replan;
         let before_late = self.time_before_late(index, now).filter(|_| leaves_time && !is_opaque);
-        let in_time = before_late.map_or(Duration::MAX, |time| time.max(ASK_TIME_MIN));
+        let time_limit = before_late.map_or(Duration::MAX, |time| time.max(ASK_TIME_MIN));
         let call = agent.calls + 1;
         let node = self.nodes[index].id;
         Ok(Asking::Ask(Box::new(AskAction {
@@ -248,11 +248,11 @@ impl Run {
             temperature: (agent.rejections > 0 || role == ModelRole::Judge).then_some(0.0),
             reserved,
             skipped_models: passed,
-            executor: named.map(|(name, _)| name.clone()),
+            executor: named_executor.map(|(name, _)| name.clone()),
             is_opaque,
             session: agent.session_id(),
             allowed: false,
-            timeout: attempt.unwrap_or(Duration::MAX).min(equipment.timeout).min(in_time),
+            timeout: attempt.unwrap_or(Duration::MAX).min(equipment.timeout).min(time_limit),
             attempt,
             idempotency_key: format!("{}/{node}/{call}", self.id),
         })))
@@ -292,7 +292,7 @@ impl Run {
     /// The event if no model does something for node `index` that nothing else can do: the result so far counts, and
     /// its notes say `why`, so that a reader of the result alone knows it (E9.13).
     pub(super) fn without_model_for(&self, index: usize, purpose: Purpose, reason: StopReason, why: &str) -> Event {
-        let (event, what) = match purpose {
+        let (event, summary) = match purpose {
             Purpose::Replan if self.has_rejected_plan(index) => return self.without_approved_plan(index),
             Purpose::Replan => (self.conclusion(index, Some(reason)), "no new plan was made"),
             Purpose::RollUp => (self.rolled_up_alone(index, reason), "these results were not combined"),
@@ -308,7 +308,7 @@ impl Run {
                 (self.rolled_up(index, Some(reason)), "the results were not combined")
             }
         };
-        with_first(event, &format!("{what}: {}", cut(why, WHY_CHARS)))
+        with_first(event, &format!("{summary}: {}", cut(why, WHY_CHARS)))
     }
 
     /// The result that follows from the steps, or from what a model did, without asking a model (E9.13).
@@ -360,14 +360,14 @@ impl Run {
     }
 }
 
-/// `event` with `words` before the notes of its result.
-fn with_first(mut event: Event, words: &str) -> Event {
+/// `event` with `prefix` before the notes of its result.
+fn with_first(mut event: Event, prefix: &str) -> Event {
     let notes = match &mut event {
         Event::Proposed { proposal, .. } => &mut proposal.notes,
         Event::Finished { result, .. } => &mut result.notes,
         _ => return event,
     };
     let semicolon = if notes.is_empty() { "" } else { "; " };
-    notes.insert_str(0, &format!("{words}{semicolon}"));
+    notes.insert_str(0, &format!("{prefix}{semicolon}"));
     event
 }

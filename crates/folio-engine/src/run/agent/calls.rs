@@ -150,11 +150,11 @@ impl Run {
     pub fn program_question(&self, node: NodeId) -> Option<(Option<&str>, &str)> {
         let index = self.index(node).ok()?;
         let agent = self.agent(index)?;
-        let said = agent.talk.iter().rev().find_map(|said| match said {
+        let last_reply = agent.talk.iter().rev().find_map(|entry| match entry {
             Said::Message(message) if message.speaker == Speaker::Assistant => Some(message),
             _ => None,
         })?;
-        let question = said.calls.iter().find(|call| call.tool == ASK_PERSON)?;
+        let question = last_reply.calls.iter().find(|call| call.tool == ASK_PERSON)?;
         let (model, _) = self.model_for(index, Purpose::Work.role())?;
         model.program.as_ref()?;
         let executor = self.executor_of(index).map(|(name, _)| name.as_str());

@@ -90,14 +90,14 @@ impl Run {
             .map(|message| cost(std::slice::from_ref(message), tokens))
             .collect();
         let summary = SUMMARY_TOKENS.min(u64::from(model.window) / SUMMARY_PART);
-        let around = tokens_in.saturating_sub(costs.iter().sum());
-        let room = limit.saturating_sub(around + summary) / 2;
+        let other_tokens = tokens_in.saturating_sub(costs.iter().sum());
+        let room = limit.saturating_sub(other_tokens + summary) / 2;
         // The positions at which the rest may begin: not between a call and its answer.
         let starts = (1..talk.len()).rev().filter(|at| talk[*at].answers.is_none());
         let mut cut = 0;
         for at in starts {
-            let stays: u64 = costs[at..].iter().sum();
-            if cut != 0 && stays > room {
+            let kept_cost: u64 = costs[at..].iter().sum();
+            if cut != 0 && kept_cost > room {
                 break;
             }
             cut = at;
@@ -205,8 +205,8 @@ impl Run {
 impl Agent {
     /// Replaces the first `pieces` messages of the conversation by `text`.
     pub(super) fn replace_beginning(&mut self, pieces: usize, text: &str, book: Option<Box<BookView>>) {
-        let gone = self.talk.drain(..pieces.min(self.talk.len()));
-        self.done_before.extend(gone.filter_map(|said| match said {
+        let removed = self.talk.drain(..pieces.min(self.talk.len()));
+        self.done_before.extend(removed.filter_map(|entry| match entry {
             Said::Result { node, .. } => Some(node),
             Said::Message(_) => None,
         }));

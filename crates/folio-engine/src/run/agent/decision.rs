@@ -34,8 +34,8 @@ impl Run {
             let event = || direct("model", reason, None, Some(first.clone()));
             return self.plan_instead(index).unwrap_or_else(event);
         }
-        let read = match self.object_of(index, Purpose::Decide, reply) {
-            Ok(read) => read,
+        let parsed = match self.object_of(index, Purpose::Decide, reply) {
+            Ok(parsed) => parsed,
             Err(problems) => {
                 return self.rejected_for(index, problems).unwrap_or_else(|| {
                     direct(
@@ -47,8 +47,8 @@ impl Run {
                 });
             }
         };
-        let answer = &read.value;
-        let reason = remarked(text_of(answer, "reason"), read.remark());
+        let answer = &parsed.value;
+        let reason = remarked(text_of(answer, "reason"), parsed.remark());
         let test = |name: &str| answer.get(name).and_then(Value::as_bool);
         let tests = match (
             test("low_complexity"),
@@ -138,7 +138,7 @@ impl Run {
             return Ok(Some((name, true)));
         }
         match executors.and_then(|executors| executors.get(&name)) {
-            Some(named) => Ok(Some((name, named.model.program.is_some()))),
+            Some(executor) => Ok(Some((name, executor.model.program.is_some()))),
             None => Err(format!(
                 "unknown executor {name:?}: use one of {}, or omit it for the default",
                 names.join(", ")
@@ -179,26 +179,26 @@ impl Run {
 
     pub(super) fn read_replan(&self, index: usize, reply: &Reply) -> Event {
         let node = self.nodes[index].id;
-        let without = |reason| {
+        let conclude = |reason| {
             if self.has_rejected_plan(index) {
                 self.without_approved_plan(index)
             } else {
                 self.conclusion(index, reason)
             }
         };
-        let rejected = |problems: Vec<String>| {
+        let reject = |problems: Vec<String>| {
             let why = unread(&problems);
-            let without = || self.without_model_for(index, Purpose::Replan, StopReason::Unparseable, &why);
-            self.rejected_for(index, problems).unwrap_or_else(without)
+            let fallback = || self.without_model_for(index, Purpose::Replan, StopReason::Unparseable, &why);
+            self.rejected_for(index, problems).unwrap_or_else(fallback)
         };
-        let read = self.object_of(index, Purpose::Replan, reply);
-        let read = match read.and_then(|read| self.mistakes_of_replan(index, &read.value).map(|()| read)) {
-            Ok(read) => read,
-            Err(problems) => return rejected(problems),
+        let parsed = self.object_of(index, Purpose::Replan, reply);
+        let parsed = match parsed.and_then(|parsed| self.mistakes_of_replan(index, &parsed.value).map(|()| parsed)) {
+            Ok(parsed) => parsed,
+            Err(problems) => return reject(problems),
         };
-        let answer = &read.value;
+        let answer = &parsed.value;
         if answer.get("give_up").and_then(Value::as_bool) == Some(true) {
-            return without(None);
+            return conclude(None);
         }
         let kept = self.kept_steps(index, &dropped_in(answer));
         let version = self.nodes[index]
@@ -213,17 +213,17 @@ impl Run {
                     version,
                     awaits: self.is_gated(index, &steps),
                     steps,
-                    reason: remarked(format!("{cause} {changes}"), read.remark()),
+                    reason: remarked(format!("{cause} {changes}"), parsed.remark()),
                     tests: None,
                     kept: self.ids_of(&kept),
                 }
             }
             // The same plan once more leads nowhere (E9.8).
-            Draft::Again => without(Some(StopReason::Loop)),
+            Draft::Again => conclude(Some(StopReason::Loop)),
             Draft::Pointless(_, why) => self
                 .rejected_for(index, vec![why])
-                .unwrap_or_else(|| without(Some(StopReason::Loop))),
-            Draft::Wrong(problems) => rejected(problems),
+                .unwrap_or_else(|| conclude(Some(StopReason::Loop))),
+            Draft::Wrong(problems) => reject(problems),
         }
     }
 }

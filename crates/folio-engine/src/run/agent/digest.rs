@@ -43,15 +43,15 @@ impl Run {
             digests: sizes.digests.saturating_sub(DIGEST_MIN),
             ..sizes
         };
-        let (earlier, told) = before.split_at(before.len().saturating_sub(sizes.results_max()));
+        let (earlier, recent) = before.split_at(before.len().saturating_sub(sizes.results_max()));
         let paths = earlier.iter().take(DIGEST_MIN).map(|node| &*self.nodes[*node].path);
         let paths = paths.collect::<Vec<_>>().join(", ");
-        let named = format!(
+        let earlier_note = format!(
             "{} earlier results; read them by name with result_read: {paths}",
             earlier.len()
         );
-        let mut lines = vec![short_line(&named, DIGEST_MIN)];
-        lines.extend(self.digests(told, sizes)?);
+        let mut lines = vec![short_line(&earlier_note, DIGEST_MIN)];
+        lines.extend(self.digests(recent, sizes)?);
         Ok(lines)
     }
 
@@ -59,7 +59,7 @@ impl Run {
     /// that it waits for or that its `needs` name, and those kept from earlier versions; in plan order, nearest plan
     /// last.
     pub(super) fn given_to(&self, index: usize) -> Vec<usize> {
-        let mut given = Vec::new();
+        let mut readable = Vec::new();
         let mut at = index;
         while let Some(frame) = self.nodes[at].frame {
             let frame = &self.frames[frame];
@@ -68,10 +68,10 @@ impl Run {
                 let earlier = frame.graph.readable_by(reader).into_iter();
                 seen.extend(earlier.map(|target| frame.nodes[target]));
             }
-            given.splice(0..0, seen);
+            readable.splice(0..0, seen);
             at = frame.owner;
         }
-        given
+        readable
     }
 
     /// The step of `frame` that `index` is or is inside of.
@@ -164,8 +164,8 @@ impl Run {
         let output = self.output_of(index)?;
         if !output.is_null() {
             let head = "\n  output: ";
-            let shown = shown_within(&output, left.saturating_sub(head.len()), node.id);
-            let _ = write!(line, "{head}{shown}");
+            let excerpt = shown_within(&output, left.saturating_sub(head.len()), node.id);
+            let _ = write!(line, "{head}{excerpt}");
         }
         Ok(line + &evidence + &id)
     }
@@ -203,14 +203,14 @@ impl Run {
         let own = self.frames.iter().enumerate().filter(|(_, frame)| frame.owner == index);
         let plans: Vec<usize> = own.map(|(at, _)| at).collect();
         let steps = self.without_groups(&members, true).into_iter();
-        let often = steps.map(|step| (self.times_failed(&plans, step), step));
-        let mut often = often.filter(|(times, _)| *times >= FAILURES);
-        let told = often.by_ref().take(FAILED_SHOWN);
-        let mut lines: Vec<String> = told
+        let failure_counts = steps.map(|step| (self.times_failed(&plans, step), step));
+        let mut repeated = failure_counts.filter(|(times, _)| *times >= FAILURES);
+        let listed = repeated.by_ref().take(FAILED_SHOWN);
+        let mut lines: Vec<String> = listed
             .map(|(times, step)| format!("{} failed {times} times", self.nodes[step].path))
             .collect();
-        let more = often.count();
-        lines.extend((more > 0).then(|| format!("and {more} more")));
+        let unlisted = repeated.count();
+        lines.extend((unlisted > 0).then(|| format!("and {unlisted} more")));
         lines
     }
 
@@ -233,10 +233,10 @@ impl Run {
         let Some(id) = id.filter(|_| attempts(step) > 0) else {
             return attempts(step);
         };
-        let named = plans
+        let namesakes = plans
             .iter()
             .filter_map(|plan| self.frames[*plan].by_slug.get(id).copied());
-        let all: BTreeSet<usize> = named.chain([step]).collect();
+        let all: BTreeSet<usize> = namesakes.chain([step]).collect();
         all.into_iter().map(attempts).sum()
     }
 
@@ -251,11 +251,11 @@ impl Run {
         let mut lines = Vec::new();
         let (mut left, mut needed) = (sizes.digests, None);
         // The last results matter most; those that do not fit are counted.
-        for (more, action) in actions.iter().rev().enumerate() {
+        for (listed, action) in actions.iter().rev().enumerate() {
             let node = &self.nodes[*action];
             let Some(result) = &node.result else { continue };
             if left < 200 {
-                lines.push(format!("and {} earlier calls", actions.len() - more));
+                lines.push(format!("and {} earlier calls", actions.len() - listed));
                 break;
             }
             let output = match self.output_of(*action) {
@@ -295,9 +295,9 @@ impl Run {
 
 /// All values, or the first output that has to be read: only after each value was tried, so that all lacking outputs
 /// are recorded at once.
-pub(super) fn all_of<T>(made: impl Iterator<Item = Result<T, BodyNeeded>>) -> Result<Vec<T>, BodyNeeded> {
-    let made: Vec<_> = made.collect();
-    made.into_iter().collect()
+pub(super) fn all_of<T>(results: impl Iterator<Item = Result<T, BodyNeeded>>) -> Result<Vec<T>, BodyNeeded> {
+    let results: Vec<_> = results.collect();
+    results.into_iter().collect()
 }
 
 /// A value as a model reads it: a text as it is, everything else as JSON; a long one is shown with its beginning and
@@ -331,16 +331,16 @@ fn in_words(value: &Value) -> String {
 /// empty if there are none or none fits.
 fn evidence_of(result: &NodeResult, max: usize) -> String {
     let all = &result.evidence;
-    let with = |shown: usize| {
-        let first = all[..shown].iter();
-        let mut words: Vec<String> = first
+    let render = |count: usize| {
+        let first = all[..count].iter();
+        let mut entries: Vec<String> = first
             .map(|evidence| short_line(&format!("{} {}", evidence.kind, evidence.id), 60))
             .collect();
-        let more = all.len() - shown;
-        words.extend((more > 0).then(|| format!("{more} more")));
-        format!("\n  evidence: {}", words.join(", "))
+        let left_out = all.len() - count;
+        entries.extend((left_out > 0).then(|| format!("{left_out} more")));
+        format!("\n  evidence: {}", entries.join(", "))
     };
-    let mut lines = (1..=EVIDENCE_SHOWN.min(all.len())).rev().map(with);
+    let mut lines = (1..=EVIDENCE_SHOWN.min(all.len())).rev().map(render);
     lines.find(|line| fits(line, max)).unwrap_or_default()
 }
 

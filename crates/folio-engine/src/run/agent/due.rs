@@ -91,11 +91,11 @@ impl Run {
         if agent.task.atomic {
             return Some(("atomic", "its plan marks it as atomic".to_owned()));
         }
-        let (level, deepest) = self.plan_level(index, self.deepest_of_models());
-        if level > deepest {
+        let (level, max_level) = self.plan_level(index, self.deepest_of_models());
+        if level > max_level {
             return Some((
                 "depth",
-                format!("plans may be nested {deepest} deep, and it is on level {}", level - 1),
+                format!("plans may be nested {max_level} deep, and it is on level {}", level - 1),
             ));
         }
         if let Some((used, limit)) = self.over_nodes_by(index, 2) {
@@ -113,20 +113,20 @@ impl Run {
         // A plan is made all the same if one is always wanted and there is a model to make it.
         let may_plan = mode == PlanMode::Always && !self.works_alone(index, ModelRole::Planner);
         if self.works_alone(index, ModelRole::Executor) && !may_plan {
-            let whose = if self.is_for_person_at(index) {
+            let explanation = if self.is_for_person_at(index) {
                 "a person executes it"
             } else {
                 "it is executed by a program that splits work by itself"
             };
-            return Some(("opaque", whose.to_owned()));
+            return Some(("opaque", explanation.to_owned()));
         }
         None
     }
 
     /// The deepest level for plans of models, according to the plan of the run.
     pub(super) fn deepest_of_models(&self) -> u32 {
-        let said = self.plan.budget.depth.unwrap_or(DEPTH_DEFAULT);
-        said.min(self.limits.depth_max)
+        let planned_depth = self.plan.budget.depth.unwrap_or(DEPTH_DEFAULT);
+        planned_depth.min(self.limits.depth_max)
     }
 
     /// The tokens left for node `index`, and the tokens needed to split it up and do one step, if the latter are more:
@@ -139,8 +139,8 @@ impl Run {
             Some(u64::from(model.window) + u64::from(model.answer_tokens))
         };
         // No call costs more than its window, so nothing has to be counted if that much is left.
-        let most = role(ModelRole::Planner)?.saturating_mul(2) + role(ModelRole::Executor)?;
-        if left >= most {
+        let max_needed = role(ModelRole::Planner)?.saturating_mul(2) + role(ModelRole::Executor)?;
+        if left >= max_needed {
             return None;
         }
         let (decide, work) = (
@@ -171,9 +171,9 @@ impl Run {
     pub(in crate::run) fn model_for(&self, index: usize, role: ModelRole) -> Option<(&ModelSpec, u32)> {
         let equipment = self.equipment.as_deref()?;
         let passed = self.agent(index).map_or(0, Agent::passed_over);
-        let named = self.executor_of(index).filter(|_| role == ModelRole::Executor);
-        let usual = named.map_or_else(|| equipment.model(role), |(_, named)| &named.model);
-        Some(usual.after(passed))
+        let named_executor = self.executor_of(index).filter(|_| role == ModelRole::Executor);
+        let model_spec = named_executor.map_or_else(|| equipment.model(role), |(_, executor)| &executor.model);
+        Some(model_spec.after(passed))
     }
 
     /// The executor that the task of node `index` names, or else the one that its decision names, if the driver of the
@@ -189,8 +189,8 @@ impl Run {
     #[must_use]
     pub fn next_assignee(&self, id: NodeId) -> Option<(Option<&str>, u32)> {
         let agent = self.agent(self.index(id).ok()?)?;
-        let named = agent.task.executor.as_deref().or(agent.executor.as_deref());
-        Some((named, agent.passed_over()))
+        let executor = agent.task.executor.as_deref().or(agent.executor.as_deref());
+        Some((executor, agent.passed_over()))
     }
 
     /// The executors that a decision may choose for node `index`: none if its task names one.

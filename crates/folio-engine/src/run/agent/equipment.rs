@@ -72,19 +72,19 @@ impl Price {
     /// The most that `spend` may cost, rounded up: the provider may put everything that is read into its cache.
     #[must_use]
     pub fn at_most(&self, spend: &Spend) -> u64 {
-        let dearest = Self {
+        let max_price = Self {
             tokens_in: self.tokens_in.max(self.cache_written.unwrap_or(0)),
             ..*self
         };
-        dearest.of(spend)
+        max_price.of(spend)
     }
 
     /// What `spend` costs, rounded up, without the surcharge for tokens written into the cache.
     #[must_use]
     pub fn of(&self, spend: &Spend) -> u64 {
-        let fresh = spend.tokens_in.saturating_sub(spend.tokens_cached);
+        let uncached = spend.tokens_in.saturating_sub(spend.tokens_cached);
         let parts = [
-            (fresh, self.tokens_in),
+            (uncached, self.tokens_in),
             (spend.tokens_cached, self.tokens_cached),
             (spend.tokens_out, self.tokens_out),
         ];

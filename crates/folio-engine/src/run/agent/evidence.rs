@@ -28,8 +28,8 @@ struct Reference<'g> {
 }
 
 impl<'g> Reference<'g> {
-    fn of(given: &'g Value) -> Option<Self> {
-        let text = |key: &str| given.get(key).and_then(Value::as_str);
+    fn of(value: &'g Value) -> Option<Self> {
+        let text = |key: &str| value.get(key).and_then(Value::as_str);
         Some(Self {
             kind: text("kind")?,
             id: text("id")?,
@@ -46,26 +46,31 @@ impl Run {
     /// Checks what a model gives as evidence for node `index`: a task or a call has to be in its subtree or among what
     /// it was given, and a call has to have succeeded; a file, an address or an observation has to be one that
     /// something there named.
-    pub(super) fn checked_evidence(&self, index: usize, given: Option<&Value>) -> Checked {
+    pub(super) fn checked_evidence(&self, index: usize, claimed: Option<&Value>) -> Checked {
         let mut checked = Checked::default();
         let mut tops = vec![index];
         tops.extend(&self.nodes[index].gathers);
         tops.extend(self.given_to(index));
         let is_top: HashSet<usize> = tops.iter().copied().collect();
-        let given = given.and_then(Value::as_array).into_iter().flatten();
-        let references: Vec<Option<Reference<'_>>> = given.map(Reference::of).collect();
-        let named = self.named_below(
+        let items = claimed.and_then(Value::as_array).into_iter().flatten();
+        let references: Vec<Option<Reference<'_>>> = items.map(Reference::of).collect();
+        let evidence_by_id = self.named_below(
             tops,
-            references.iter().flatten().filter(|given| !self.is_in(&is_top, given)),
+            references
+                .iter()
+                .flatten()
+                .filter(|reference| !self.is_in(&is_top, reference)),
         );
         for reference in references {
             let found = reference.and_then(|reference| {
                 let is_in = self.is_in(&is_top, &reference);
-                let named = named.get(&(reference.kind, reference.id));
+                let named_evidence = evidence_by_id.get(&(reference.kind, reference.id));
                 // The evidence of a given result is shown with it.
                 let found = match reference.is_of_node() {
-                    true => self.node_as_evidence(&reference).filter(|_| is_in || named.is_some()),
-                    false => named.copied().cloned(),
+                    true => self
+                        .node_as_evidence(&reference)
+                        .filter(|_| is_in || named_evidence.is_some()),
+                    false => named_evidence.copied().cloned(),
                 }?;
                 let span = reference.span.map(str::to_owned).or_else(|| found.span.clone());
                 Some(Evidence { span, ..found })
@@ -109,19 +114,19 @@ impl Run {
         })
     }
 
-    /// Those of the references `wanted` that occur as evidence of a result at or below one of `tops`, by kind and id.
+    /// Those of the references `references` that occur as evidence of a result at or below one of `tops`, by kind and id.
     /// Each result is examined once, however many are wanted.
     fn named_below<'r, 'w>(
         &'r self,
         tops: Vec<usize>,
-        wanted: impl Iterator<Item = &'w Reference<'r>>,
+        references: impl Iterator<Item = &'w Reference<'r>>,
     ) -> HashMap<(&'r str, &'r str), &'r Evidence>
     where
         'r: 'w,
     {
-        let mut wanted: HashSet<_> = wanted.map(|reference| (reference.kind, reference.id)).collect();
-        let (mut named, mut seen, mut stack) = (HashMap::new(), HashSet::new(), tops);
-        while !wanted.is_empty()
+        let mut pending: HashSet<_> = references.map(|reference| (reference.kind, reference.id)).collect();
+        let (mut evidence_by_id, mut seen, mut stack) = (HashMap::new(), HashSet::new(), tops);
+        while !pending.is_empty()
             && let Some(at) = stack.pop()
         {
             if !seen.insert(at) {
@@ -130,12 +135,12 @@ impl Run {
             let node = &self.nodes[at];
             for evidence in node.result.iter().flat_map(|result| &result.evidence) {
                 let name = (evidence.kind.as_str(), evidence.id.as_str());
-                if wanted.remove(&name) {
-                    named.insert(name, evidence);
+                if pending.remove(&name) {
+                    evidence_by_id.insert(name, evidence);
                 }
             }
             stack.extend(&node.children);
         }
-        named
+        evidence_by_id
     }
 }

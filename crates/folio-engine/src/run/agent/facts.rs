@@ -49,16 +49,16 @@ impl Fact {
 }
 
 impl Run {
-    /// `said` as a model reads it: a person's answer is shortened to the room that there is.
-    pub(super) fn bounded(&self, mut said: Message) -> Message {
+    /// `message` as a model reads it: a person's answer is shortened to the room that there is.
+    pub(super) fn bounded(&self, mut message: Message) -> Message {
         let max = self.sizes(Purpose::Work).answer;
-        if said.speaker == Speaker::Tool
-            && said.text.len() > max
-            && let Some(fact) = self.answers.values().find(|fact| fact.said == said.text)
+        if message.speaker == Speaker::Tool
+            && message.text.len() > max
+            && let Some(fact) = self.answers.values().find(|fact| fact.said == message.text)
         {
-            said.text = fact.answer_excerpt(max);
+            message.text = fact.answer_excerpt(max);
         }
-        said
+        message
     }
 
     /// Whether `refused` contains an answer that a person gave elsewhere and that the conversation of node `index` did

@@ -33,23 +33,28 @@ impl Clone for FixedCosts {
 impl FixedCosts {
     /// The cost of `text`, which many prompts contain.
     pub(super) fn of_text(&self, text: &str, tokens: &dyn Tokens) -> u64 {
-        let is_it = |fixed: &Fixed| matches!(fixed, Fixed::Text(known) if known == text);
-        self.find(is_it, || (Fixed::Text(text.to_owned()), text.to_owned()), tokens)
+        let is_same = |fixed: &Fixed| matches!(fixed, Fixed::Text(known) if known == text);
+        self.find(is_same, || (Fixed::Text(text.to_owned()), text.to_owned()), tokens)
     }
 
     /// The cost of `schema`, if many prompts share it.
     pub(super) fn of_schema(&self, schema: &Arc<Value>, tokens: &dyn Tokens) -> u64 {
-        let is_it = |fixed: &Fixed| matches!(fixed, Fixed::Schema(known) if Arc::ptr_eq(known, schema));
+        let is_same = |fixed: &Fixed| matches!(fixed, Fixed::Schema(known) if Arc::ptr_eq(known, schema));
         self.find(
-            is_it,
+            is_same,
             || (Fixed::Schema(Arc::clone(schema)), schema.to_string()),
             tokens,
         )
     }
 
-    fn find(&self, is_it: impl Fn(&Fixed) -> bool, make: impl FnOnce() -> (Fixed, String), tokens: &dyn Tokens) -> u64 {
+    fn find(
+        &self,
+        is_same: impl Fn(&Fixed) -> bool,
+        make: impl FnOnce() -> (Fixed, String),
+        tokens: &dyn Tokens,
+    ) -> u64 {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, cost)) = known.iter().find(|(fixed, _)| is_it(fixed)) {
+        if let Some((_, cost)) = known.iter().find(|(fixed, _)| is_same(fixed)) {
             return *cost;
         }
         let (fixed, text) = make();
@@ -89,7 +94,7 @@ impl Run {
         let tokens = &*model.tokens;
         // A scratchbook may be part of the rules, and differs each time.
         let has_book = self.agent(index).is_some_and(|agent| agent.book.is_some());
-        let [rules, task, said @ ..] = messages else {
+        let [rules, task, conversation @ ..] = messages else {
             return cost(messages, tokens);
         };
         let rules = if has_book {
@@ -98,16 +103,16 @@ impl Run {
             model.fixed.of_text(&rules.text, tokens)
         };
         // A model that plans reads the list of all tools after the task.
-        let listed = self.equipment.as_ref().map(|equipment| {
-            let named = self.executor_of(index).map(|(_, named)| named);
-            equipment.offered(named).listed.as_str()
+        let tool_list = self.equipment.as_ref().map(|equipment| {
+            let executor = self.executor_of(index).map(|(_, executor)| executor);
+            equipment.offered(executor).listed.as_str()
         });
-        let split = listed.and_then(|listed| Some((task.text.strip_suffix(listed)?, listed)));
-        let task = split.map_or_else(
+        let parts = tool_list.and_then(|list| Some((task.text.strip_suffix(list)?, list)));
+        let task = parts.map_or_else(
             || u64::from(tokens.count(&task.text)),
-            |(task, listed)| u64::from(tokens.count(task)) + model.fixed.of_text(listed, tokens),
+            |(task, list)| u64::from(tokens.count(task)) + model.fixed.of_text(list, tokens),
         );
-        rules + task + 2 * PER_MESSAGE + cost(said, tokens)
+        rules + task + 2 * PER_MESSAGE + cost(conversation, tokens)
     }
 }
 

@@ -55,12 +55,12 @@ impl Run {
 
     pub(in crate::run) fn is_for_person_at(&self, index: usize) -> bool {
         let node = &self.nodes[index];
-        let named = match &node.step {
+        let assigned_executor = match &node.step {
             Some(Step::Task(task)) => task.executor.as_deref(),
             _ => None,
         };
-        let chosen = || self.agent(index)?.executor.as_deref();
-        node.kind == NodeKind::Model && named.or_else(chosen) == Some(HUMAN)
+        let chosen_executor = || self.agent(index)?.executor.as_deref();
+        node.kind == NodeKind::Model && assigned_executor.or_else(chosen_executor) == Some(HUMAN)
     }
 
     /// How often `node` was handed to a person.
@@ -105,25 +105,25 @@ impl Run {
         if !agent.task.reason.is_empty() {
             let _ = writeln!(text, "Why: {}", self.filled(index, &agent.task.reason)?);
         }
-        let mut listed = |head: &str, lines: Vec<String>| {
+        let mut write_list = |head: &str, lines: Vec<String>| {
             if !lines.is_empty() {
                 let _ = writeln!(text, "{head}\n- {}", lines.join("\n- "));
             }
         };
         let criteria = agent.task.criteria.iter();
         let criteria = criteria.map(|criterion| self.criterion_words(index, criterion));
-        listed("Done when:", criteria.collect());
+        write_list("Done when:", criteria.collect());
         let before = self.results_before(index, self.sizes(Purpose::Work))?;
-        listed(
+        write_list(
             "Earlier results:",
             before.iter().map(|digest| without_ids(digest)).collect(),
         );
         if agent.sent_back > 0 || agent.rejections > 0 {
-            let said = agent.talk.iter().rev().find_map(|said| match said {
+            let last_message = agent.talk.iter().rev().find_map(|entry| match entry {
                 Said::Message(message) if message.speaker == Speaker::User => Some(message.text.as_str()),
                 _ => None,
             });
-            let said = said.unwrap_or_default();
+            let said = last_message.unwrap_or_default();
             let _ = writeln!(text, "{}", said.strip_suffix(GO_ON).unwrap_or(said));
         }
         let _ = write!(
@@ -151,8 +151,8 @@ fn without_ids(digest: &str) -> String {
 /// becomes the output; a text may begin with a word that says that it is not a success.
 pub(super) fn handed_back(answer: &str) -> Reply {
     let answer = answer.trim();
-    let said = match value_in(answer) {
-        Ok(Value::Object(said)) if said.contains_key("notes") => Value::Object(said),
+    let report = match value_in(answer) {
+        Ok(Value::Object(fields)) if fields.contains_key("notes") => Value::Object(fields),
         Ok(output @ (Value::Object(_) | Value::Array(_))) => json!({"notes": answer, "output": output}),
         _ => {
             let outcome = OUTCOMES.iter().find_map(|outcome| {
@@ -161,12 +161,12 @@ pub(super) fn handed_back(answer: &str) -> Reply {
                     .eq_ignore_ascii_case(outcome)
                     .then_some((*outcome, rest.trim()))
             });
-            let (status, words) = outcome.unwrap_or(("ok", answer));
-            json!({"status": status, "notes": words, "output": words})
+            let (status, notes) = outcome.unwrap_or(("ok", answer));
+            json!({"status": status, "notes": notes, "output": notes})
         }
     };
     Reply {
-        text: said.to_string(),
+        text: report.to_string(),
         calls: Vec::new(),
         stop: Stop::Done,
     }

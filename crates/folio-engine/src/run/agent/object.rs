@@ -44,10 +44,10 @@ impl Answer {
 
     /// The status that the answer reports; but an answer that was cut off is not done, whatever it reports.
     pub(super) fn status(&self) -> Result<Outcome, Vec<String>> {
-        let said = status_of(&self.value).map_err(|problem| vec![problem])?;
+        let status = status_of(&self.value).map_err(|problem| vec![problem])?;
         Ok(match self.missing {
-            Missing::Rest => said.max(Outcome::Partial),
-            Missing::Nothing | Missing::Brackets => said,
+            Missing::Rest => status.max(Outcome::Partial),
+            Missing::Nothing | Missing::Brackets => status,
         })
     }
 
@@ -74,19 +74,19 @@ impl Run {
     /// requested once more before it is closed, because it gets more room then.
     pub(super) fn object_of(&self, index: usize, purpose: Purpose, reply: &Reply) -> Result<Answer, Vec<String>> {
         let is_cut = reply.stop == Stop::Length;
-        let so_far = if is_cut {
+        let limit_note = if is_cut {
             "; the answer reached its limit, so write less"
         } else {
             ""
         };
         let needed = schema::needed(purpose);
-        let read = repair::object_of(&reply.text, &[needed], &schema::required(purpose))
-            .map_err(|problem| vec![format!("{problem}{so_far}")])?;
-        let mut value = read.value;
+        let repaired = repair::object_of(&reply.text, &[needed], &schema::required(purpose))
+            .map_err(|problem| vec![format!("{problem}{limit_note}")])?;
+        let mut value = repaired.value;
         if value.get(needed).is_none() {
             return Err(vec![format!("`{needed}` is missing")]);
         }
-        let Some(ended) = read.ended else {
+        let Some(ended) = repaired.ended else {
             return Ok(Answer {
                 value,
                 missing: Missing::Nothing,
@@ -110,8 +110,8 @@ impl Run {
             is_first && !self.works_alone(index, purpose.role())
         };
         match inside {
-            Some(key) => Err(vec![format!("the answer was cut off inside `{key}`{so_far}")]),
-            None if is_cut && gets_more() => Err(vec![format!("the answer was cut off{so_far}")]),
+            Some(key) => Err(vec![format!("the answer was cut off inside `{key}`{limit_note}")]),
+            None if is_cut && gets_more() => Err(vec![format!("the answer was cut off{limit_note}")]),
             None => Ok(Answer { value, missing }),
         }
     }
@@ -126,13 +126,16 @@ pub(super) fn noted(notes: &str, answer: &Value) -> (String, Value) {
     if all <= NOTES_CHARS {
         return (notes.to_owned(), output);
     }
-    let begin = cut(notes, NOTES_CHARS);
+    let beginning = cut(notes, NOTES_CHARS);
     if output.is_null() {
-        let shown = format!("{begin}\n[the first part of {all} characters; the output has the full text]");
-        return (shown, Value::String(notes.to_owned()));
+        let shortened = format!("{beginning}\n[the first part of {all} characters; the output has the full text]");
+        return (shortened, Value::String(notes.to_owned()));
     }
-    let more = all - (NOTES_CHARS - 1);
-    (format!("{begin}\n[{more} of {all} characters left out]"), output)
+    let left_out = all - (NOTES_CHARS - 1);
+    (
+        format!("{beginning}\n[{left_out} of {all} characters left out]"),
+        output,
+    )
 }
 
 /// `text` followed by a remark on how it was read.

@@ -43,10 +43,10 @@ impl Clone for OfferedTools {
 }
 
 impl Equipment {
-    /// What the model of an executor is told about tools: of the usual executor, or of `named`.
-    pub(super) fn offered<'e>(&'e self, named: Option<&'e NamedExecutor>) -> &'e Offered {
-        let usual = (&self.offered, &self.executor);
-        let (found, model) = named.map_or(usual, |named| (&named.offered, &named.model));
+    /// What the model of an executor is told about tools: of the usual executor, or of `executor`.
+    pub(super) fn offered<'e>(&'e self, executor: Option<&'e NamedExecutor>) -> &'e Offered {
+        let fallback = (&self.offered, &self.executor);
+        let (found, model) = executor.map_or(fallback, |executor| (&executor.offered, &executor.model));
         found.0.get_or_init(|| {
             let mut offered = Offered::of(self, model);
             offered.listed = super::prompt::list_of(&offered.tools);
@@ -66,12 +66,12 @@ impl Offered {
         let room = u64::from(*window) * SHARE / 100;
         let mut tools = equipment.tools.clone();
         tools.extend(own_tools(equipment));
-        let whole: u64 = tools.iter().map(|tool| cost(tool, tokens)).sum();
-        if whole <= room {
+        let total_cost: u64 = tools.iter().map(|tool| cost(tool, tokens)).sum();
+        if total_cost <= room {
             return Self {
                 tools: tools.into(),
                 left_out: Vec::new(),
-                cost: whole,
+                cost: total_cost,
                 listed: String::new(),
                 told: String::new(),
             };
@@ -81,21 +81,21 @@ impl Offered {
         let mut order: Vec<usize> = (0..tools.len()).collect();
         order.sort_by_key(|at| (tools[*at].need, costs[*at], *at));
         let mut left = room;
-        let mut stays = vec![false; tools.len()];
+        let mut offered_flags = vec![false; tools.len()];
         for at in order {
             // Without these, the model could do nothing, or never end.
             let is_there = tools[at].need == Need::Always || costs[at] <= left;
             if is_there {
                 left = left.saturating_sub(costs[at]);
             }
-            stays[at] = is_there;
+            offered_flags[at] = is_there;
         }
         let mut left_out = Vec::new();
-        let mut there = stays.into_iter();
+        let mut flags = offered_flags.into_iter();
         tools.retain(|tool| {
-            let stays = there.next().unwrap_or(true);
-            left_out.extend((!stays).then(|| tool.name.clone()));
-            stays
+            let is_offered = flags.next().unwrap_or(true);
+            left_out.extend((!is_offered).then(|| tool.name.clone()));
+            is_offered
         });
         Self {
             cost: tools.iter().map(|tool| cost(tool, tokens)).sum(),
@@ -161,7 +161,7 @@ fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
         writes: false,
         need: Need::Always,
     };
-    let ask = ToolOffer {
+    let ask_person = ToolOffer {
         name: ASK_PERSON.to_owned(),
         description: "Asks a person and waits for the answer. Use it only for what you cannot find out otherwise."
             .into(),
@@ -178,7 +178,7 @@ fn own_tools(equipment: &Equipment) -> impl Iterator<Item = ToolOffer> {
         writes: false,
         need: Need::Often,
     };
-    std::iter::once(finish).chain(equipment.has_person.then_some(ask))
+    std::iter::once(finish).chain(equipment.has_person.then_some(ask_person))
 }
 
 #[cfg(test)]

@@ -29,14 +29,14 @@ pub(super) const ANSWERED_BY: &str = "\n(answered by ";
 /// The most characters of a question.
 const QUESTION_CHARS: usize = 2_000;
 
-/// `said` without the name of whoever answered, if it is a person's answer.
-pub(super) fn without_name(mut said: Message) -> Message {
-    if said.speaker == Speaker::Tool
-        && let Some(at) = said.text.rfind(ANSWERED_BY)
+/// `message` without the name of whoever answered, if it is a person's answer.
+pub(super) fn without_name(mut message: Message) -> Message {
+    if message.speaker == Speaker::Tool
+        && let Some(at) = message.text.rfind(ANSWERED_BY)
     {
-        said.text.truncate(at);
+        message.text.truncate(at);
     }
-    said
+    message
 }
 
 impl Question {
@@ -50,8 +50,8 @@ impl Question {
     /// is missing (E9.6).
     #[must_use]
     pub fn accepts(&self, answer: &str) -> bool {
-        let chosen = self.options.is_empty() || self.options.iter().any(|option| option == answer);
-        chosen || self.call.starts_with(OF_CRITERION)
+        let is_option = self.options.is_empty() || self.options.iter().any(|option| option == answer);
+        is_option || self.call.starts_with(OF_CRITERION)
     }
 
     /// Whether it asks for permission to run a command, which only a person gives (E9.6, E9.14): it waits for an
@@ -73,11 +73,11 @@ impl Run {
     /// see [`Run::pending_approvals`].
     #[must_use]
     pub fn questions(&self) -> Vec<(NodeId, &Question)> {
-        let mut asked = HashSet::new();
+        let mut seen_texts = HashSet::new();
         self.asked_of_people()
             .filter(|(_, question)| !question.is_permission())
             .map(|(index, question)| (self.nodes[index].id, question))
-            .filter(|(_, question)| !question.is_of_model() || asked.insert(normalised(&question.text)))
+            .filter(|(_, question)| !question.is_of_model() || seen_texts.insert(normalised(&question.text)))
             .collect()
     }
 
@@ -159,8 +159,8 @@ impl Run {
 
     /// The event that asks whether `criterion` of node `index` is met.
     pub(super) fn asking_about(&self, index: usize, criterion: &Criterion, proposal: &Proposal) -> Event {
-        let words = self.criterion_words(index, criterion);
-        let text = format!("Is this criterion met: {words}? Result: {}", proposal.notes);
+        let criterion_text = self.criterion_words(index, criterion);
+        let text = format!("Is this criterion met: {criterion_text}? Result: {}", proposal.notes);
         Event::Questioned {
             node: self.nodes[index].id,
             question: Box::new(Question {
@@ -241,9 +241,13 @@ impl Run {
             return Ok(());
         }
         let question = question.map_or_else(String::new, |question| question.text);
-        let said = format!("{answer}{ANSWERED_BY}{by})");
-        agent.answer_calls(&said);
-        let fact = Fact { question, said, entry };
+        let answer_text = format!("{answer}{ANSWERED_BY}{by})");
+        agent.answer_calls(&answer_text);
+        let fact = Fact {
+            question,
+            said: answer_text,
+            entry,
+        };
         self.answers.insert(normalised(&fact.question), fact);
         Ok(())
     }

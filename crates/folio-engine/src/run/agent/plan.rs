@@ -35,16 +35,16 @@ impl Run {
         let Some(items) = steps.as_array().filter(|items| !items.is_empty()) else {
             return Draft::Wrong(vec!["steps must be a list with at least one step".to_owned()]);
         };
-        let written = json!({"version": plan::PLAN_VERSION, "title": "plan", "steps": items});
+        let draft = json!({"version": plan::PLAN_VERSION, "title": "plan", "steps": items});
         let known = self.known_to_model(index, kept);
-        let plan = match plan::from_value(&written, &known) {
+        let plan = match plan::from_value(&draft, &known) {
             Ok(plan) => plan,
             Err(errors) => {
-                let words = |error: &plan::PlanError| {
+                let describe = |error: &plan::PlanError| {
                     let hint = error.hint.as_ref().map(|hint| format!(" ({hint})")).unwrap_or_default();
                     format!("{}: {}{hint}", error.path, error.message)
                 };
-                return Draft::Wrong(errors.0.iter().map(words).collect());
+                return Draft::Wrong(errors.0.iter().map(describe).collect());
             }
         };
         if plan.steps.len() > known.limits.children as usize {
@@ -66,9 +66,9 @@ impl Run {
         let kept_names = &known.before;
         let graph = Graph::of(&plan.steps);
         let is_kept = |node: &&GraphNode| node.step.id().is_some_and(|id| kept_names.contains(id.as_str()));
-        let taken: Vec<String> = graph.nodes.iter().filter(is_kept).map(taken).collect();
-        if !taken.is_empty() {
-            return Draft::Wrong(taken);
+        let conflicts: Vec<String> = graph.nodes.iter().filter(is_kept).map(taken).collect();
+        if !conflicts.is_empty() {
+            return Draft::Wrong(conflicts);
         }
         let new = plan::count_nodes(&plan.steps) as usize;
         if let Some((used, limit)) = self.over_nodes_by(index, new) {
@@ -81,8 +81,8 @@ impl Run {
         // A group around a single step makes it no more than one; but the body of a list counts as more than one, and a
         // single other step after a failed plan is not the task itself.
         let is_first = self.agent(index).is_none_or(|agent| agent.versions.is_empty());
-        let is_one = is_first && matches!(tasks.as_slice(), [task] if !matches!(task.work, Work::Plan(_)));
-        if kept.is_empty() && is_one && !has_list(&plan.steps) {
+        let is_single_task = is_first && matches!(tasks.as_slice(), [task] if !matches!(task.work, Work::Plan(_)));
+        if kept.is_empty() && is_single_task && !has_list(&plan.steps) {
             return Draft::Pointless("one_step", "a plan of one step only repeats the task".to_owned());
         }
         if let Ok((title, description)) = self.words_of(index) {
@@ -122,13 +122,13 @@ impl Run {
         let criteria = self.criteria_of(index);
         let met = self.agent(index).map(super::Agent::met).unwrap_or_default();
         let open = criteria.iter().filter(|open| open.required && !met.contains(&open.id));
-        let (level, deepest) = self.plan_level(index, self.deepest_of_models());
+        let (level, max_level) = self.plan_level(index, self.deepest_of_models());
         Known {
             limits: plan::Limits {
                 children,
                 steps: children.saturating_mul(4),
                 // The plan itself is on `level`.
-                depth: deepest.saturating_add(1).saturating_sub(level).max(1),
+                depth: max_level.saturating_add(1).saturating_sub(level).max(1),
                 ..known.limits
             },
             without_person: self
@@ -209,7 +209,7 @@ fn taken(node: &GraphNode) -> String {
 /// another name if `kept` contains that one.
 fn beside(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step> {
     let slugs: Vec<Slug> = graph.roots().map(|root| graph.nodes[root].slug.clone()).collect();
-    let named = |(step, slug): (Step, Slug)| {
+    let with_free_name = |(step, slug): (Step, Slug)| {
         if step.id().is_some() || !kept.contains(slug.as_str()) {
             return step;
         }
@@ -218,7 +218,7 @@ fn beside(kept: &BTreeSet<String>, graph: &Graph, steps: Vec<Step>) -> Vec<Step>
         let members = step.members().to_vec();
         step.named(&free.unwrap_or(slug), members)
     };
-    steps.into_iter().zip(slugs).map(named).collect()
+    steps.into_iter().zip(slugs).map(with_free_name).collect()
 }
 
 /// `steps` without those in `kept`, which are removed from it as they are found. If a single step is left of an unnamed
@@ -247,17 +247,17 @@ fn without(steps: &[Step], kept: &mut Vec<Step>) -> Vec<Step> {
 
 /// Whether something in `steps` is done for each item of a list.
 fn has_list(steps: &[Step]) -> bool {
-    let is_one = |step: &Step| matches!(step, Step::ForEach(_));
-    steps.iter().any(|step| is_one(step) || has_list(step.members()))
+    let is_for_each = |step: &Step| matches!(step, Step::ForEach(_));
+    steps.iter().any(|step| is_for_each(step) || has_list(step.members()))
 }
 
-fn collect_tasks<'s>(steps: &'s [Step], into: &mut Vec<&'s Task>) {
+fn collect_tasks<'s>(steps: &'s [Step], tasks: &mut Vec<&'s Task>) {
     for step in steps {
         match step {
-            Step::Task(task) => into.push(task),
-            Step::Parallel(group) => collect_tasks(&group.steps, into),
-            Step::Sequence(sequence) => collect_tasks(&sequence.steps, into),
-            Step::ForEach(for_each) => collect_tasks(std::slice::from_ref(&for_each.body), into),
+            Step::Task(task) => tasks.push(task),
+            Step::Parallel(group) => collect_tasks(&group.steps, tasks),
+            Step::Sequence(sequence) => collect_tasks(&sequence.steps, tasks),
+            Step::ForEach(for_each) => collect_tasks(std::slice::from_ref(&for_each.body), tasks),
         }
     }
 }

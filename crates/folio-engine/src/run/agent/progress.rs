@@ -313,24 +313,26 @@ impl Agent {
 
     /// Answers every call in the model's last message that has no answer yet.
     pub(super) fn answer_calls(&mut self, text: &str) {
-        let voice = &*self.voice();
-        let Some(at) = voice.iter().rposition(
+        let conversation = &*self.voice();
+        let Some(at) = conversation.iter().rposition(
             |said| matches!(said, Said::Message(message) if message.speaker == Speaker::Assistant && !message.calls.is_empty()),
         ) else {
             return;
         };
-        let Said::Message(asked) = &voice[at] else { return };
-        let answered: Vec<&str> = voice[at + 1..]
+        let Said::Message(last_reply) = &conversation[at] else {
+            return;
+        };
+        let answered_ids: Vec<&str> = conversation[at + 1..]
             .iter()
-            .filter_map(|said| match said {
+            .filter_map(|entry| match entry {
                 Said::Result { id, .. } => Some(id.as_str()),
                 Said::Message(message) => message.answers.as_deref(),
             })
             .collect();
-        let open: Vec<String> = asked
+        let open: Vec<String> = last_reply
             .calls
             .iter()
-            .filter(|call| !answered.contains(&call.id.as_str()))
+            .filter(|call| !answered_ids.contains(&call.id.as_str()))
             .map(|call| call.id.clone())
             .collect();
         for id in open {

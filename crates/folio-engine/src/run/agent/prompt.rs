@@ -33,14 +33,14 @@ const WARNINGS: [u64; 3] = [95, 80, 50];
 /// The estimated cost of `messages` in tokens, rather too high than too low.
 pub(super) fn cost(messages: &[Message], tokens: &dyn Tokens) -> u64 {
     let text = |text: &str| u64::from(tokens.count(text));
-    let said = messages.iter().map(|message| {
+    let costs = messages.iter().map(|message| {
         let calls = message
             .calls
             .iter()
             .map(|call| text(&call.tool) + text(&call.args.to_string()) + PER_MESSAGE);
         text(&message.text) + calls.sum::<u64>() + PER_MESSAGE
     });
-    said.sum()
+    costs.sum()
 }
 
 impl Run {
@@ -53,8 +53,8 @@ impl Run {
             .as_ref()
             .filter(|_| purpose == Purpose::Work && !works_alone)
         {
-            let named = self.executor_of(index).map(|(_, named)| named);
-            system.push_str(&equipment.offered(named).told);
+            let executor = self.executor_of(index).map(|(_, executor)| executor);
+            system.push_str(&equipment.offered(executor).told);
         }
         let book = self.agent(index).and_then(|agent| agent.book.as_deref());
         let (system, tail) = match book.filter(|_| matches!(purpose, Purpose::Decide | Purpose::Work | Purpose::Replan))
@@ -81,10 +81,16 @@ impl Run {
             }
             let talk = self.talk(index)?.into_iter();
             // A program may read answers word for word, because it is told them elsewhere.
-            messages.extend(talk.map(|said| if works_alone { people::without_name(said) } else { said }));
+            messages.extend(talk.map(|message| {
+                if works_alone {
+                    people::without_name(message)
+                } else {
+                    message
+                }
+            }));
         }
         if matches!(purpose, Purpose::Judge | Purpose::HandBack) {
-            messages.extend(agent.aside.iter().filter_map(|said| match said {
+            messages.extend(agent.aside.iter().filter_map(|entry| match entry {
                 Said::Message(message) => Some(message.clone()),
                 Said::Result { .. } => None,
             }));
@@ -101,7 +107,7 @@ impl Run {
     pub(super) fn talk(&self, index: usize) -> Result<Vec<Message>, BodyNeeded> {
         let talk = self.agent(index).map_or(&[][..], |agent| &agent.talk);
         let is_told_elsewhere = self.works_alone(index, ModelRole::Executor);
-        all_of(talk.iter().map(|said| match said {
+        all_of(talk.iter().map(|entry| match entry {
             Said::Message(message) if is_told_elsewhere => Ok(message.clone()),
             Said::Message(message) => Ok(self.bounded(message.clone())),
             Said::Result { id, node } => Ok(Message::tool(id, self.answer_of(*node)?)),
@@ -116,13 +122,13 @@ impl Run {
         self.put_inside(&mut text, index, agent.before.trim_end());
         let mut left = self.sizes(Purpose::Work).digest * 3;
         let mut lines = Vec::new();
-        for (more, action) in agent.done_before.iter().rev().enumerate() {
+        for (listed, action) in agent.done_before.iter().rev().enumerate() {
             let node = &self.nodes[*action];
             let Some(result) = &node.result else { continue };
-            let words = short_line(&format!("{} -> {} {}", node.call, result.status, result.notes), 200);
-            let line = format!("{words} [tool_call {}]", node.id);
+            let summary = short_line(&format!("{} -> {} {}", node.call, result.status, result.notes), 200);
+            let line = format!("{summary} [tool_call {}]", node.id);
             let Some(rest) = left.checked_sub(line.chars().count()) else {
-                lines.push(format!("and {} earlier calls", agent.done_before.len() - more));
+                lines.push(format!("and {} earlier calls", agent.done_before.len() - listed));
                 break;
             };
             left = rest;
@@ -197,13 +203,16 @@ impl Run {
         if !task.criteria.is_empty() {
             text.push_str("# Criteria\n");
             for criterion in &task.criteria {
-                let how = match &criterion.check {
+                let check_note = match &criterion.check {
                     Check::Judge => String::new(),
                     check => format!(" [checked: {}]", check.describe()),
                 };
                 let optional = if criterion.required { "" } else { " (optional)" };
-                let words = self.criterion_told(of, &criterion.text, sizes)?;
-                push_list_item(&mut text, &format!("{}: {words}{optional}{how}", criterion.id));
+                let criterion_text = self.criterion_told(of, &criterion.text, sizes)?;
+                push_list_item(
+                    &mut text,
+                    &format!("{}: {criterion_text}{optional}{check_note}", criterion.id),
+                );
             }
         }
         // As planned, and with the task's share as it was at its start: what is left of the limits depends on which
@@ -253,10 +262,12 @@ impl Run {
                         text.push_str("# Gaps\n");
                         gaps.iter().for_each(|line| push_list_item(&mut text, line));
                     }
-                    let hopeless = self.failed_again(index);
-                    if !hopeless.is_empty() {
+                    let repeated_failures = self.failed_again(index);
+                    if !repeated_failures.is_empty() {
                         text.push_str("# Failed repeatedly: split or give up\n");
-                        hopeless.iter().for_each(|line| push_list_item(&mut text, line));
+                        repeated_failures
+                            .iter()
+                            .for_each(|line| push_list_item(&mut text, line));
                     }
                     self.put_answers(&mut text, index, self.sizes(purpose));
                 }
@@ -276,15 +287,15 @@ impl Run {
 
     /// One line for each task around node `index`, from the goal down (E9.2).
     fn goal_chain(&self, index: usize) -> Result<Vec<String>, BodyNeeded> {
-        let mut around: Vec<usize> = self
+        let mut ancestors: Vec<usize> = self
             .self_and_ancestors(index)
             .skip(1)
             .filter(|at| self.nodes[*at].kind.is_task())
             .collect();
-        around.reverse();
-        let mut lines = Vec::with_capacity(around.len());
-        for at in around {
-            let words = if self.nodes[at].parent.is_none() {
+        ancestors.reverse();
+        let mut lines = Vec::with_capacity(ancestors.len());
+        for at in ancestors {
+            let goal = if self.nodes[at].parent.is_none() {
                 self.goal.clone()
             } else {
                 self.words_of(at)?.0
@@ -296,7 +307,7 @@ impl Run {
             } else {
                 format!(" [{}]", ids.join(", "))
             };
-            lines.push(format!("{}{ids}", short_line(&words, 300)));
+            lines.push(format!("{}{ids}", short_line(&goal, 300)));
         }
         if let Some(Step::Task(task)) = &self.nodes[index].step
             && !task.satisfies.is_empty()
@@ -358,19 +369,19 @@ impl Run {
     fn put_in(&self, text: &str, references: &References, scope: &Scope, sizes: Option<Sizes>) -> String {
         let reads_own = references.variables.contains("result");
         let reads_results = reads_own || references.all_results || !references.results.is_empty();
-        let filled = self.templates.render_text(text, scope);
-        let filled = match (sizes.filter(|_| reads_results), filled) {
+        let rendered = self.templates.render_text(text, scope);
+        let rendered = match (sizes.filter(|_| reads_results), rendered) {
             (Some(sizes), Ok(whole)) if !fits(&whole, sizes.digests) => {
                 // What the author wrote, and the inputs, do not count against the room for results.
                 let inputs = references.inputs.iter().filter_map(|name| self.inputs.get(name));
-                let beside = text.len() + inputs.map(|input| input.to_string().len()).sum::<usize>();
-                let max = sizes.digests + beside;
+                let fixed_chars = text.len() + inputs.map(|input| input.to_string().len()).sum::<usize>();
+                let max = sizes.digests + fixed_chars;
                 let excerpts = self.templates.render_excerpts(text, scope, sizes.answer);
                 excerpts.map(|text| without_middle(text, max, RESULT_READ))
             }
-            (_, filled) => filled,
+            (_, rendered) => rendered,
         };
-        filled.unwrap_or_else(|_| text.to_owned())
+        rendered.unwrap_or_else(|_| text.to_owned())
     }
 
     fn put_proposal(&self, text: &mut String, index: usize) -> Result<(), BodyNeeded> {
@@ -421,15 +432,15 @@ impl Run {
     /// Adds a short list of the tools, for a model that decides which one is called first.
     fn put_tools(&self, index: usize, text: &mut String) {
         let Some(equipment) = &self.equipment else { return };
-        let named = self.executor_of(index).map(|(_, named)| named);
-        text.push_str(&equipment.offered(named).listed);
+        let assigned = self.executor_of(index).map(|(_, executor)| executor);
+        text.push_str(&equipment.offered(assigned).listed);
         if equipment.others().next().is_some() {
             text.push_str("# Other executors: set `executor` to use one instead of the default\n");
-            let named = equipment
+            let descriptions = equipment
                 .executors
                 .iter()
-                .map(|(name, named)| (name.as_str(), &named.about));
-            for (name, about) in named.chain(equipment.human.iter().map(|about| (HUMAN, about))) {
+                .map(|(name, executor)| (name.as_str(), &executor.about));
+            for (name, about) in descriptions.chain(equipment.human.iter().map(|about| (HUMAN, about))) {
                 push_list_item(text, &format!("{name}: {}", short_line(about, 200)));
             }
         }
@@ -438,19 +449,19 @@ impl Run {
 
 /// What an executor is told about its tools in addition to their definitions.
 pub(super) fn told_of_tools(equipment: &Equipment, offered: &Offered) -> String {
-    let mut told = String::new();
+    let mut text = String::new();
     if equipment.book.includes_tool_list() {
-        told.push_str("\n\n");
-        told.push_str(&offered.listed);
+        text.push_str("\n\n");
+        text.push_str(&offered.listed);
     }
     if !offered.left_out.is_empty() {
         let _ = write!(
-            told,
+            text,
             "\n\nThese tools do not fit into your context window and cannot be called: {}.",
             offered.left_out.join(", ")
         );
     }
-    told
+    text
 }
 
 /// A line for each of `tools`, below a heading.

@@ -80,8 +80,8 @@ impl Run {
     }
 
     pub(super) fn read_finish(&self, index: usize, call: &Wanted, reply: &Reply) -> Event {
-        let beside = beside_finish(call, reply);
-        if !beside.is_empty()
+        let other_calls = beside_finish(call, reply);
+        if !other_calls.is_empty()
             && let Some(event) = self.rejected_for(
                 index,
                 vec!["finish was called together with other tools: call it alone".to_owned()],
@@ -95,20 +95,20 @@ impl Run {
             notes if notes.is_empty() => text.to_owned(),
             notes => notes,
         };
-        let unread = (Outcome::Partial, Some(StopReason::Unparseable));
+        let unparseable = (Outcome::Partial, Some(StopReason::Unparseable));
         match finished(args, text) {
-            Ok(status) if beside.is_empty() => {
+            Ok(status) if other_calls.is_empty() => {
                 let bounded = self.bounded_by_calls(index, status);
                 let remark = if bounded == status { "" } else { NOTHING_DONE };
                 self.proposed(index, (bounded, None), &notes, args, remark)
             }
             // What it says is done may be in the calls that were not made.
             Ok(status) => {
-                let how = (status.max(Outcome::Partial), unread.1);
-                self.proposed(index, how, &notes, args, &beside)
+                let ending = (status.max(Outcome::Partial), unparseable.1);
+                self.proposed(index, ending, &notes, args, &other_calls)
             }
             Err(problems) => {
-                let wrong = if args.is_object() {
+                let form_note = if args.is_object() {
                     wrong_form(&problems)
                 } else {
                     String::new()
@@ -116,18 +116,18 @@ impl Run {
                 self.rejected_for(index, problems).unwrap_or_else(|| {
                     // What it wrote is the result (E9.13).
                     let has_output = args.get("output").is_some_and(|output| !output.is_null());
-                    let written = match args {
+                    let notes_text = match args {
                         _ if !notes.is_empty() || has_output => notes,
                         Value::String(text) => text.clone(),
                         Value::Null => String::new(),
                         other => other.to_string(),
                     };
-                    let how = match status_of(args) {
+                    let ending = match status_of(args) {
                         // That this could not be read is not why it failed.
                         Ok(Outcome::Failed) => (Outcome::Failed, None),
-                        _ => unread,
+                        _ => unparseable,
                     };
-                    self.proposed(index, how, &written, args, &format!("{wrong}{beside}"))
+                    self.proposed(index, ending, &notes_text, args, &format!("{form_note}{other_calls}"))
                 })
             }
         }
@@ -140,9 +140,9 @@ impl Run {
         let mut results = calls
             .filter(|child| child.kind == NodeKind::Action)
             .map(|call| call.result.as_ref());
-        let any = self.agent(index).is_some_and(|agent| agent.denied) || results.clone().next().is_some();
+        let has_calls = self.agent(index).is_some_and(|agent| agent.denied) || results.clone().next().is_some();
         let one_went_well = results.any(|result| result.is_some_and(|result| result.status == Outcome::Ok));
-        if any && !one_went_well && !self.is_judged(index) {
+        if has_calls && !one_went_well && !self.is_judged(index) {
             status.max(Outcome::Partial)
         } else {
             status
@@ -151,66 +151,72 @@ impl Run {
 
     /// Whether a judge has to confirm that node `index` is done.
     fn is_judged(&self, index: usize) -> bool {
-        let is_one = |criterion: &Criterion| criterion.required && criterion.check == Check::Judge;
-        !self.is_step_of_model(index) && self.criteria_of(index).iter().any(is_one)
+        let needs_judge = |criterion: &Criterion| criterion.required && criterion.check == Check::Judge;
+        !self.is_step_of_model(index) && self.criteria_of(index).iter().any(needs_judge)
     }
 
     /// Whether node `index` is in a plan that a model made.
     fn is_step_of_model(&self, index: usize) -> bool {
-        let mut around = self.self_and_ancestors(index).skip(1);
-        around.any(|at| self.nodes[at].kind == NodeKind::Model)
+        let mut ancestors = self.self_and_ancestors(index).skip(1);
+        ancestors.any(|at| self.nodes[at].kind == NodeKind::Model)
     }
 
     fn read_result(&self, index: usize, reply: &Reply) -> Event {
-        let read = self.object_of(index, Purpose::Aggregate, reply);
-        let (said, read) = match read.and_then(|read| Ok((read.status()?, read))) {
-            Ok(read) => read,
+        let parsed = self.object_of(index, Purpose::Aggregate, reply);
+        let (stated_status, parsed) = match parsed.and_then(|parsed| Ok((parsed.status()?, parsed))) {
+            Ok(parsed) => parsed,
             Err(problems) => {
                 let why = unread(&problems);
-                let unread = || self.without_model_for(index, Purpose::Aggregate, StopReason::Unparseable, &why);
-                return self.rejected_for(index, problems).unwrap_or_else(unread);
+                let fallback = || self.without_model_for(index, Purpose::Aggregate, StopReason::Unparseable, &why);
+                return self.rejected_for(index, problems).unwrap_or_else(fallback);
             }
         };
         // The result is no better than those of the steps.
         let rolled = self.roll_up(index);
         let status = match rolled.status {
-            Outcome::Ok => said,
+            Outcome::Ok => stated_status,
             // Nothing failed: there is no result because somebody stopped the steps (E9.11).
-            Outcome::Cancelled if said == Outcome::Failed => Outcome::Cancelled,
-            _ => said.max(Outcome::Partial),
+            Outcome::Cancelled if stated_status == Outcome::Failed => Outcome::Cancelled,
+            _ => stated_status.max(Outcome::Partial),
         };
         let reason = (status != Outcome::Ok).then_some(rolled.stop_reason).flatten();
-        let mut how = (status, reason.or(read.stop_reason()));
-        let mut remark = read.remark().to_owned();
-        let problems = mistakes_in(&read.value);
+        let mut ending = (status, reason.or(parsed.stop_reason()));
+        let mut remark = parsed.remark().to_owned();
+        let problems = mistakes_in(&parsed.value);
         if !problems.is_empty() {
             remark.push_str(&wrong_form(&problems));
-            let unread = (status != Outcome::Failed).then_some(StopReason::Unparseable);
-            how = (status.max(Outcome::Partial), how.1.or(unread));
+            let parse_reason = (status != Outcome::Failed).then_some(StopReason::Unparseable);
+            ending = (status.max(Outcome::Partial), ending.1.or(parse_reason));
             if let Some(event) = self.rejected_for(index, problems) {
                 return event;
             }
         }
-        if status != said {
+        if status != stated_status {
             let _ = write!(
                 remark,
                 " (not all of its steps are ok: {})",
                 cut(&rolled.notes, WHY_CHARS)
             );
         }
-        self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, &remark)
+        self.proposed(index, ending, &text_of(&parsed.value, "notes"), &parsed.value, &remark)
     }
 
     fn read_hand_back(&self, index: usize, reply: &Reply) -> Event {
         let reason = self.agent(index).and_then(|agent| agent.spent);
-        let how = (Outcome::Partial, reason);
+        let ending = (Outcome::Partial, reason);
         match self.object_of(index, Purpose::HandBack, reply) {
-            Ok(read) => self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark()),
+            Ok(parsed) => self.proposed(
+                index,
+                ending,
+                &text_of(&parsed.value, "notes"),
+                &parsed.value,
+                parsed.remark(),
+            ),
             Err(problems) if reply.text.trim().is_empty() => {
                 let why = unread(&problems);
                 self.without_model_for(index, Purpose::HandBack, StopReason::Unparseable, &why)
             }
-            Err(_) => self.proposed(index, how, &reply.text, &Value::Null, ""),
+            Err(_) => self.proposed(index, ending, &reply.text, &Value::Null, ""),
         }
     }
 
@@ -268,13 +274,13 @@ impl Run {
         if !self.is_step_of_model(index) || self.equipment.as_ref().is_some_and(is_all) {
             return Vec::new();
         }
-        let said = answer.get("criteria").and_then(Value::as_array);
+        let claimed = answer.get("criteria").and_then(Value::as_array);
         let criteria = self.criteria_of(index);
-        let claim = |criterion: &Criterion| {
-            let said = said.into_iter().flatten();
-            let unread = || Finding::Unverifiable("the executor's finding cannot be read".to_owned());
-            let of_it = said.filter(|claim| is_of(claim, criterion, &criteria));
-            let mut findings = of_it.map(|claim| claim_of(claim).unwrap_or_else(unread));
+        let to_verdict = |criterion: &Criterion| {
+            let items = claimed.into_iter().flatten();
+            let unreadable = || Finding::Unverifiable("the executor's finding cannot be read".to_owned());
+            let matching = items.filter(|claim| is_of(claim, criterion, &criteria));
+            let mut findings = matching.map(|claim| claim_of(claim).unwrap_or_else(unreadable));
             let finding = match findings.next() {
                 // Two different claims about one criterion count as none.
                 Some(first) if findings.any(|other| discriminant(&other) != discriminant(&first)) => {
@@ -292,13 +298,13 @@ impl Run {
         criteria
             .iter()
             .filter(|criterion| criterion.check == Check::Judge)
-            .map(claim)
+            .map(to_verdict)
             .collect()
     }
 
     fn read_verdicts(&self, index: usize, reply: &Reply) -> Event {
         let answer = match self.object_of(index, Purpose::Judge, reply) {
-            Ok(read) => read.value,
+            Ok(parsed) => parsed.value,
             Err(problems) => {
                 return self.rejected_for(index, problems).unwrap_or_else(|| {
                     self.unjudged_for(index, StopReason::Unparseable, "the judge's answer could not be read")
@@ -308,23 +314,23 @@ impl Run {
         let Some(agent) = self.agent(index) else {
             return self.unjudged_event(index, "the task no longer exists");
         };
-        let given = answer["verdicts"].as_array().cloned().unwrap_or_default();
+        let items = answer["verdicts"].as_array().cloned().unwrap_or_default();
         // A judge does not decide what a person is asked about.
         let judged = || agent.open_criteria().filter(|criterion| !self.asks_person(criterion));
-        let asked = judged().filter(|criterion| criterion.check != Check::Human);
-        let problems = mistakes_in_verdicts(&answer["verdicts"], asked, &agent.task.criteria);
+        let model_criteria = judged().filter(|criterion| criterion.check != Check::Human);
+        let problems = mistakes_in_verdicts(&answer["verdicts"], model_criteria, &agent.task.criteria);
         if !problems.is_empty()
             && let Some(event) = self.rejected_for(index, problems)
         {
             return event;
         }
         let verdicts = judged().map(|criterion| {
-            let of_it = |said: &&Value| is_of(said, criterion, &agent.task.criteria);
-            let unread = || Finding::Unverifiable("the judge's finding cannot be read".to_owned());
-            let mut findings = given
+            let is_of_criterion = |item: &&Value| is_of(item, criterion, &agent.task.criteria);
+            let unreadable = || Finding::Unverifiable("the judge's finding cannot be read".to_owned());
+            let mut findings = items
                 .iter()
-                .filter(of_it)
-                .map(|said| finding_of(said).unwrap_or_else(unread));
+                .filter(is_of_criterion)
+                .map(|item| finding_of(item).unwrap_or_else(unreadable));
             let finding = match findings.next() {
                 _ if criterion.check == Check::Human => Finding::Unverifiable("nobody was asked".to_owned()),
                 // Two different findings on one criterion count as none.
@@ -344,28 +350,28 @@ impl Run {
     }
 }
 
-/// What is wrong with the `verdicts` of a judge: each of the criteria `asked` about needs one that can be read.
+/// What is wrong with the `verdicts` of a judge: each of the criteria `criteria` about needs one that can be read.
 fn mistakes_in_verdicts<'c>(
     verdicts: &Value,
-    asked: impl Iterator<Item = &'c Criterion>,
+    criteria: impl Iterator<Item = &'c Criterion>,
     all: &[Criterion],
 ) -> Vec<String> {
-    let Some(given) = verdicts.as_array() else {
+    let Some(items) = verdicts.as_array() else {
         return vec!["`verdicts` must be a list".to_owned()];
     };
     let mistake = |criterion: &Criterion| {
-        let mut of_it = given.iter().filter(|said| is_of(said, criterion, all));
-        match of_it.next() {
+        let mut matching = items.iter().filter(|item| is_of(item, criterion, all));
+        match matching.next() {
             None => Some(format!("verdicts: none for {}", criterion.id)),
-            Some(said) if finding_of(said).is_none() => Some(format!(
+            Some(item) if finding_of(item).is_none() => Some(format!(
                 "verdicts: the finding on {} is {}; it must be \"met\", \"unmet\" or \"unverifiable\"",
                 criterion.id,
-                cut(&said["finding"].to_string(), 100)
+                cut(&item["finding"].to_string(), 100)
             )),
             Some(_) => None,
         }
     };
-    asked.filter_map(mistake).collect()
+    criteria.filter_map(mistake).collect()
 }
 
 /// The remark on a result that is accepted although it is not in the form that was asked for.
@@ -374,28 +380,28 @@ fn wrong_form(problems: &[String]) -> String {
     format!(" (not in the required form: {problems})")
 }
 
-/// Whether `said` names `criterion`, one of `all`.
-fn is_of(said: &Value, criterion: &Criterion, all: &[Criterion]) -> bool {
+/// Whether `item` names `criterion`, one of `all`.
+fn is_of(item: &Value, criterion: &Criterion, all: &[Criterion]) -> bool {
     let ids = all.iter().map(|criterion| criterion.id.as_str());
-    let name = criterion_in(said);
+    let name = criterion_in(item);
     name.and_then(|name| criterion_meant(name, ids)) == Some(criterion.id.as_str())
 }
 
 /// The remark on the calls beside `finish`, which are not made; empty if there are none.
 fn beside_finish(finish: &Wanted, reply: &Reply) -> String {
     let others = reply.calls.iter().filter(|call| !std::ptr::eq(*call, finish));
-    let mut words: Vec<String> = others
+    let mut descriptions: Vec<String> = others
         .map(|call| cut(&call_in_words(&call.tool, &call.args), 100))
         .take(CALLS_MAX)
         .collect();
     if reply.stop == Stop::Length {
-        words.push("one that was cut off".to_owned());
+        descriptions.push("one that was cut off".to_owned());
     }
-    if words.is_empty() {
+    if descriptions.is_empty() {
         return String::new();
     }
     format!(
         " (calls made together with finish were not executed: {})",
-        words.join("; ")
+        descriptions.join("; ")
     )
 }

@@ -20,19 +20,19 @@ pub(super) fn shown(text: &str) -> String {
 
 /// The request to correct the `problems` of an answer to `purpose`, with the part of its form that they are about.
 pub(super) fn correction_request(purpose: Purpose, problems: &[String]) -> String {
-    let mut told: Vec<String> = problems
+    let mut lines: Vec<String> = problems
         .iter()
         .take(PROBLEMS_TOLD)
         .map(|problem| cut(problem, PROBLEM_CHARS))
         .collect();
     if problems.len() > PROBLEMS_TOLD {
-        told.push(format!("and {} more", problems.len() - PROBLEMS_TOLD));
+        lines.push(format!("and {} more", problems.len() - PROBLEMS_TOLD));
     }
-    let listed = listed(&told);
+    let list = listed(&lines);
     let form = schema::fragment(purpose, problems)
         .map(|form| format!("The required form, as JSON Schema: {form}\n"))
         .unwrap_or_default();
-    format!("This answer cannot be used:\n{listed}\n{form}Answer again with every problem fixed.")
+    format!("This answer cannot be used:\n{list}\n{form}Answer again with every problem fixed.")
 }
 
 /// Lines as a markdown list.

@@ -66,13 +66,13 @@ pub fn object(text: &str, required: &[&str]) -> Result<Repaired, String> {
 
 /// The same for an object that is accepted with the keys in `needed`, but closed only if it has all in `required`.
 pub(super) fn object_of(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired, String> {
-    let read = any_object(text, needed, required)?;
-    if is_too_deep(&read.value) {
+    let repaired = any_object(text, needed, required)?;
+    if is_too_deep(&repaired.value) {
         return Err(format!(
             "lists and objects are nested more than {LEVELS_MAX} levels deep"
         ));
     }
-    Ok(read)
+    Ok(repaired)
 }
 
 fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired, String> {
@@ -92,8 +92,8 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
     let (mut first, mut last, mut fenced) = (None, None, None);
     let (mut at, mut is_in_fence, mut places) = (0, false, 0);
     while places < PLACES_MAX {
-        let Some(prose) = trimmed[at..].find('{') else { break };
-        let start = at + prose;
+        let Some(offset) = trimmed[at..].find('{') else { break };
+        let start = at + offset;
         is_in_fence ^= trimmed[at..start].matches(FENCE).count() % 2 == 1;
         let rest = &trimmed[start..];
         if !begins_object(rest) {
@@ -106,19 +106,19 @@ fn any_object(text: &str, needed: &[&str], required: &[&str]) -> Result<Repaired
         places += usize::from(!is_empty(rest));
         let scanned = scan(rest);
         let end = start + scanned.bytes;
-        let read = value_in(&scanned.text);
+        let parsed = value_in(&scanned.text);
         // If the text ended in a key, or before its value began, everything before that is there.
-        let begun = || value_in(scanned.before_key.as_deref()?).ok();
-        match read.or_else(|error| begun().ok_or(error)) {
+        let parse_beginning = || value_in(scanned.before_key.as_deref()?).ok();
+        match parsed.or_else(|error| parse_beginning().ok_or(error)) {
             Ok(value @ Value::Object(_)) if scanned.ended.is_none() => {
                 at = end;
-                let place = match lacking(&value, needed).is_empty() {
+                let slot = match lacking(&value, needed).is_empty() {
                     true if is_in_fence => &mut fenced,
                     true => &mut last,
                     false if first.is_none() => &mut first,
                     false => continue,
                 };
-                *place = Some(value);
+                *slot = Some(value);
             }
             // This is the last thing that was said, so nothing before it counts.
             Ok(value @ Value::Object(_)) => {

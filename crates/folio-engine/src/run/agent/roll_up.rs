@@ -41,14 +41,14 @@ impl Run {
         }
         let all = self.inputs_of(index).len();
         let room = self.sizes(Purpose::Aggregate).results_max();
-        let most = usize::try_from(self.least_around(index, self.limits.fan_in_max, |budget| budget.fan_in))
+        let max_inputs = usize::try_from(self.least_around(index, self.limits.fan_in_max, |budget| budget.fan_in))
             .unwrap_or(usize::MAX)
             .min(room)
             .max(2);
-        if all <= most {
+        if all <= max_inputs {
             return None;
         }
-        let sizes = (0..all).step_by(most).map(|from| most.min(all - from));
+        let sizes = (0..all).step_by(max_inputs).map(|from| max_inputs.min(all - from));
         Some(sizes.map(|size| u32::try_from(size).unwrap_or(u32::MAX)).collect())
     }
 
@@ -57,30 +57,30 @@ impl Run {
         let index = self.index(id)?;
         let inputs = self.inputs_of(index);
         let node = &self.nodes[index];
-        let named: usize = parts.iter().map(|part| *part as usize).sum();
+        let part_total: usize = parts.iter().map(|part| *part as usize).sum();
         let have_ended = node.state == NodeState::RunningChildren && node.children_left == 0 && node.agent.is_some();
-        if !have_ended || named != inputs.len() || parts.len() >= inputs.len() {
+        if !have_ended || part_total != inputs.len() || parts.len() >= inputs.len() {
             return Err(JournalError::Transition {
                 node: id,
                 state: node.state.as_str(),
                 event: "rolled up",
             });
         }
-        let (mut rest, mut stand) = (inputs.as_slice(), Vec::with_capacity(parts.len()));
+        let (mut rest, mut gathered) = (inputs.as_slice(), Vec::with_capacity(parts.len()));
         for part in parts {
             let from = inputs.len() - rest.len();
             let (part, after) = rest.split_at(*part as usize);
             rest = after;
             match part {
                 [] => {}
-                [alone] => stand.push(*alone),
+                [alone] => gathered.push(*alone),
                 several => {
                     let title = format!("Results {} to {} of {}", from + 1, from + several.len(), inputs.len());
-                    stand.push(self.add_roll_up(at, index, title, several));
+                    gathered.push(self.add_roll_up(at, index, title, several));
                 }
             }
         }
-        self.nodes[index].gathers = stand.into();
+        self.nodes[index].gathers = gathered.into();
         self.ready.remove(&index);
         Ok(())
     }
@@ -101,13 +101,17 @@ impl Run {
         let path = self.path_below(index, &name);
         let step = Some(Step::Task(Arc::new(task)));
         let node = self.add_node(id, Some(index), self.nodes[index].frame, NodeKind::RollUp, step, path);
-        let whole = self.agent(index).map(|agent| Arc::clone(&agent.task));
-        let mut agent = Agent::new(whole.unwrap_or_else(|| self.task_of_model(index)), Arc::default(), None);
+        let agent_task = self.agent(index).map(|agent| Arc::clone(&agent.task));
+        let mut agent = Agent::new(
+            agent_task.unwrap_or_else(|| self.task_of_model(index)),
+            Arc::default(),
+            None,
+        );
         agent.stage = Stage::Aggregating;
-        let made = &mut self.nodes[node];
-        made.agent = Some(Box::new(agent));
-        made.gathers = gathers.into();
-        made.started_at = Some(at);
+        let new_node = &mut self.nodes[node];
+        new_node.agent = Some(Box::new(agent));
+        new_node.gathers = gathers.into();
+        new_node.started_at = Some(at);
         self.actions += 1;
         self.make_ready(node);
         node
@@ -128,25 +132,25 @@ impl Run {
 
     /// The event that records the result that a model made of a part of the results.
     pub(super) fn read_roll_up(&self, index: usize, reply: &Reply) -> Event {
-        let read = match self.object_of(index, Purpose::RollUp, reply) {
-            Ok(read) => read,
+        let parsed = match self.object_of(index, Purpose::RollUp, reply) {
+            Ok(parsed) => parsed,
             Err(problems) => {
                 let why = unread(&problems);
-                let unread = || self.without_model_for(index, Purpose::RollUp, StopReason::Unparseable, &why);
-                return self.rejected_for(index, problems).unwrap_or_else(unread);
+                let fallback = || self.without_model_for(index, Purpose::RollUp, StopReason::Unparseable, &why);
+                return self.rejected_for(index, problems).unwrap_or_else(fallback);
             }
         };
         let mut result = self.roll_up(index);
-        let (notes, output) = noted(&text_of(&read.value, "notes"), &read.value);
-        result.notes = format!("{notes}{}", read.remark());
+        let (notes, output) = noted(&text_of(&parsed.value, "notes"), &parsed.value);
+        result.notes = format!("{notes}{}", parsed.remark());
         result.output = Output::of(output);
-        if let Some(reason) = read.stop_reason() {
+        if let Some(reason) = parsed.stop_reason() {
             result.status = result.status.max(Outcome::Partial);
             result.stop_reason = result.stop_reason.or(Some(reason));
         }
-        let given = self.checked_evidence(index, read.value.get("evidence"));
-        if !given.evidence.is_empty() {
-            result.evidence = given.evidence;
+        let checked = self.checked_evidence(index, parsed.value.get("evidence"));
+        if !checked.evidence.is_empty() {
+            result.evidence = checked.evidence;
         }
         self.roll_up_ended(index, result)
     }

@@ -64,16 +64,18 @@ pub(super) fn fragment(purpose: Purpose, problems: &[String]) -> Option<Value> {
     if purpose == Purpose::Work && !is_any_named {
         return None;
     }
-    let mut shown: Map<String, Value> = all()
+    let mut properties: Map<String, Value> = all()
         .filter(|(key, _)| !is_any_named || is_named(key))
         .map(|(key, part)| (key.clone(), part.clone()))
         .collect();
-    if let Some(steps) = shown.get_mut("steps") {
+    if let Some(steps) = properties.get_mut("steps") {
         steps["items"] = json!({"anyOf": [step(), {"type": "array", "description": "Parallel steps."}]});
     }
-    let keys = required(purpose).into_iter().filter(|key| shown.contains_key(*key));
+    let keys = required(purpose)
+        .into_iter()
+        .filter(|key| properties.contains_key(*key));
     let needed: Vec<&str> = keys.collect();
-    let mut part = json!({"properties": shown});
+    let mut part = json!({"properties": properties});
     if !needed.is_empty() {
         part["required"] = json!(needed);
     }

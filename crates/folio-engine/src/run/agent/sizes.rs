@@ -49,13 +49,13 @@ pub(super) struct Need {
 pub(super) fn shares(needs: &[Need], total: usize) -> Vec<usize> {
     let floor = |need: &Need| need.chars.min(DIGEST_MIN);
     let rest = total.saturating_sub(needs.iter().map(floor).sum());
-    let beyond = |need: &Need| (need.chars - floor(need)) * need.weight;
-    let all: usize = needs.iter().map(beyond).sum();
+    let weighted_demand = |need: &Need| (need.chars - floor(need)) * need.weight;
+    let all: usize = needs.iter().map(weighted_demand).sum();
     needs
         .iter()
         .map(|need| {
-            let more = (beyond(need) * rest).checked_div(all).unwrap_or(0);
-            (floor(need) + more).min(need.chars)
+            let extra = (weighted_demand(need) * rest).checked_div(all).unwrap_or(0);
+            (floor(need) + extra).min(need.chars)
         })
         .collect()
 }

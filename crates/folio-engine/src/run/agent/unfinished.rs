@@ -40,10 +40,10 @@ impl Run {
 
     fn why_stopped(&self, index: usize, reason: StopReason) -> Option<String> {
         let agent = self.agent(index)?;
-        let what = match reason {
+        let resource = match reason {
             StopReason::Loop => {
-                let last = agent.wrong.as_deref().map(|wrong| cut(wrong, WRONG_CHARS));
-                let last = last.map_or_else(String::new, |wrong| format!("; the last because: {wrong}"));
+                let last = agent.wrong.as_deref().map(|problem| cut(problem, WRONG_CHARS));
+                let last = last.map_or_else(String::new, |problem| format!("; the last because: {problem}"));
                 return Some(format!("{REFUSALS_MAX} rounds of calls in a row were rejected{last}"));
             }
             StopReason::TurnCap => {
@@ -60,7 +60,7 @@ impl Run {
             StopReason::BudgetBytes => "bytes",
             _ => return None,
         };
-        let to = if agent.calls == 0 { "begin" } else { "continue" };
-        Some(format!("its budget does not leave enough {what} to {to}"))
+        let verb = if agent.calls == 0 { "begin" } else { "continue" };
+        Some(format!("its budget does not leave enough {resource} to {verb}"))
     }
 }

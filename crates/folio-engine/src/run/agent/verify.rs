@@ -102,8 +102,8 @@ impl Run {
         {
             return Action::Record(self.uncounted(index, reason));
         }
-        if let Some(asking) = calls.iter_mut().find_map(|check| self.asking_to_run(index, check)) {
-            return Action::Record(asking);
+        if let Some(question_event) = calls.iter_mut().find_map(|check| self.asking_to_run(index, check)) {
+            return Action::Record(question_event);
         }
         if calls.is_empty() {
             let verdicts = self.verdicts(index, machine, &scope, &result, &output, &[]);
@@ -176,19 +176,19 @@ impl Run {
         }
     }
 
-    /// The event that nobody can say whether those open criteria hold that `which` selects.
-    fn unverified(&self, index: usize, why: &str, which: impl Fn(&Criterion) -> bool) -> Event {
-        checked(self.nodes[index].id, self.open_verdicts(index, why, which))
+    /// The event that nobody can say whether those open criteria hold that `is_included` selects.
+    fn unverified(&self, index: usize, why: &str, is_included: impl Fn(&Criterion) -> bool) -> Event {
+        checked(self.nodes[index].id, self.open_verdicts(index, why, is_included))
     }
 
     pub(in crate::run) fn open_verdicts(
         &self,
         index: usize,
         why: &str,
-        which: impl Fn(&Criterion) -> bool,
+        is_included: impl Fn(&Criterion) -> bool,
     ) -> Vec<Verdict> {
         self.agent(index).map_or_else(Vec::new, |agent| {
-            unverifiable(agent.open_criteria().filter(|criterion| which(criterion)), why)
+            unverifiable(agent.open_criteria().filter(|criterion| is_included(criterion)), why)
         })
     }
 
@@ -245,7 +245,7 @@ impl Run {
             result.stop_reason = Some(result.stop_reason.unwrap_or(StopReason::CriteriaUnmet));
         }
         let unjudged = agent.and_then(|agent| agent.unjudged);
-        let (said, stopped) = (result.stop_reason, result.stop_reason.or(unjudged));
+        let (stated_reason, final_reason) = (result.stop_reason, result.stop_reason.or(unjudged));
         let criteria = self.criteria_of(index);
         // Criteria whose texts name nothing need no output to be read again.
         let names_some = criteria.iter().any(|criterion| is_template(&criterion.text));
@@ -256,7 +256,7 @@ impl Run {
         };
         self.apply_verdicts_to_status(index, &criteria, &mut result);
         if result.status != Outcome::Ok {
-            result.stop_reason = result.stop_reason.or(stopped);
+            result.stop_reason = result.stop_reason.or(final_reason);
         }
         let is_unmet = |verdict: &Verdict| verdict.required && matches!(verdict.finding, Finding::Unmet(_));
         if result.verdicts.iter().any(is_unmet) {
@@ -267,7 +267,7 @@ impl Run {
             result.severity = (!has_some).then(|| self.severity_said(index, proposal.severity, None));
             // A missing judgement is not the reason for an unmet criterion, unless a limit caused it.
             let limit = unjudged.filter(|reason| reason.is_limit());
-            result.stop_reason = Some(said.or(limit).unwrap_or(StopReason::CriteriaUnmet));
+            result.stop_reason = Some(stated_reason.or(limit).unwrap_or(StopReason::CriteriaUnmet));
         }
         result.attempts = match node.kind {
             NodeKind::Call => node.attempt,
@@ -280,13 +280,13 @@ impl Run {
         }
     }
 
-    /// The severity of a failure that whoever did the task reports, with the severity that it `said`, if any: soft,
+    /// The severity of a failure that whoever did the task reports, with the severity that it `stated`, if any: soft,
     /// unless it says otherwise, later steps need the result, or the engine's own `reason` makes it hard. Failures of
     /// its steps make nothing hard here: whoever combines them decides (E9.4).
-    fn severity_said(&self, index: usize, said: Option<Severity>, reason: Option<StopReason>) -> Severity {
-        let ruled = self.severity_of(index, reason.unwrap_or(StopReason::CriteriaUnmet));
+    fn severity_said(&self, index: usize, stated: Option<Severity>, reason: Option<StopReason>) -> Severity {
+        let computed = self.severity_of(index, reason.unwrap_or(StopReason::CriteriaUnmet));
         // A later step that reads the result cannot do without it, whatever was said.
-        ruled.max(said.unwrap_or(Severity::Soft))
+        computed.max(stated.unwrap_or(Severity::Soft))
     }
 }
 

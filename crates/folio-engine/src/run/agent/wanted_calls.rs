@@ -47,14 +47,14 @@ impl Run {
             }
             // What it wrote is the result (E9.13).
             let reason = Some(StopReason::Unparseable);
-            let written = match reply.text.trim() {
+            let notes = match reply.text.trim() {
                 "" => "the model's answer was empty",
-                written => written,
+                notes => notes,
             };
-            return self.proposed(index, (Outcome::Partial, reason), written, &Value::Null, "");
+            return self.proposed(index, (Outcome::Partial, reason), notes, &Value::Null, "");
         }
-        if let Some(ask) = reply.calls.iter().find(|call| call.tool == ASK_PERSON)
-            && let Some(event) = self.read_question(index, ask, reply, now)
+        if let Some(question) = reply.calls.iter().find(|call| call.tool == ASK_PERSON)
+            && let Some(event) = self.read_question(index, question, reply, now)
         {
             return event;
         }
@@ -79,11 +79,17 @@ impl Run {
     /// The event for what a program that worked by itself says of its task, which is checked like every answer (E9.13,
     /// E9.17).
     fn read_alone(&self, index: usize, reply: &Reply) -> Event {
-        let read = self.object_of(index, Purpose::Work, reply);
-        match read.and_then(|read| Ok((read.status()?, read))) {
-            Ok((status, read)) => {
-                let how = (status, read.stop_reason());
-                self.proposed(index, how, &text_of(&read.value, "notes"), &read.value, read.remark())
+        let parsed = self.object_of(index, Purpose::Work, reply);
+        match parsed.and_then(|parsed| Ok((parsed.status()?, parsed))) {
+            Ok((status, parsed)) => {
+                let ending = (status, parsed.stop_reason());
+                self.proposed(
+                    index,
+                    ending,
+                    &text_of(&parsed.value, "notes"),
+                    &parsed.value,
+                    parsed.remark(),
+                )
             }
             Err(problems) => self.rejected_for(index, problems).unwrap_or_else(|| {
                 let reason = Some(StopReason::Unparseable);
@@ -93,8 +99,8 @@ impl Run {
     }
 
     /// Why a call is not made, in words for the model.
-    fn refusal_of(&self, index: usize, call: &Wanted, beside: &[Wanted]) -> Option<String> {
-        if beside.len() >= CALLS_MAX {
+    fn refusal_of(&self, index: usize, call: &Wanted, earlier_calls: &[Wanted]) -> Option<String> {
+        if earlier_calls.len() >= CALLS_MAX {
             return Some(format!("not called: at most {CALLS_MAX} calls in one answer"));
         }
         let Some(tool) = self.equipment.as_ref().and_then(|equipment| equipment.tool(&call.tool)) else {
@@ -122,7 +128,7 @@ impl Run {
                 mistakes.join("; ")
             ));
         }
-        if beside
+        if earlier_calls
             .iter()
             .any(|other| other.tool == call.tool && other.args == call.args)
         {
@@ -131,15 +137,15 @@ impl Run {
         if tool.writes {
             return None;
         }
-        let made = self.earlier_identical_calls(index, call);
-        let made = made.iter().map(|made| &self.nodes[*made]);
-        if let Some(ok) = made.clone().find(|made| made.is_ok()) {
+        let earlier = self.earlier_identical_calls(index, call);
+        let earlier_nodes = earlier.iter().map(|at| &self.nodes[*at]);
+        if let Some(ok) = earlier_nodes.clone().find(|node| node.is_ok()) {
             let id = ok.id;
             return Some(format!(
                 "not called again: the same call was already made and nothing has changed since; see the result of call {id}"
             ));
         }
-        let failed = made.filter(|made| made.is_terminal()).count();
+        let failed = earlier_nodes.filter(|node| node.is_terminal()).count();
         (failed >= FAILED_LOOKS_MAX).then(|| {
             format!("not called again: the same call failed {failed} times and nothing has changed since; try something else")
         })
@@ -180,25 +186,28 @@ impl Run {
     /// The identical calls that were made since something last changed, the latest first (seed 000: no identical action
     /// twice).
     fn earlier_identical_calls(&self, index: usize, call: &Wanted) -> Vec<usize> {
-        let mut same = Vec::new();
-        for said in self.agent(index).iter().flat_map(|agent| agent.talk.iter().rev()) {
-            let Said::Result { node: at, .. } = said else { continue };
+        let mut identical = Vec::new();
+        for entry in self.agent(index).iter().flat_map(|agent| agent.talk.iter().rev()) {
+            let Said::Result { node: at, .. } = entry else { continue };
             let node = &self.nodes[*at];
             let Some(crate::plan::Step::Task(task)) = &node.step else {
                 continue;
             };
-            let crate::plan::Work::Do(made) = &task.work else {
+            let crate::plan::Work::Do(earlier_call) = &task.work else {
                 continue;
             };
-            let tool = self.equipment.as_ref().and_then(|equipment| equipment.tool(&made.tool));
+            let tool = self
+                .equipment
+                .as_ref()
+                .and_then(|equipment| equipment.tool(&earlier_call.tool));
             if tool.is_none_or(|tool| tool.writes) {
                 break;
             }
-            if made.tool == call.tool && made.args == call.args {
-                same.push(*at);
+            if earlier_call.tool == call.tool && earlier_call.args == call.args {
+                identical.push(*at);
             }
         }
-        same
+        identical
     }
 
     fn answer_known(&self, call: &Wanted) -> Option<String> {

@@ -115,17 +115,17 @@ impl Node {
                 out.push(']');
             }
             Self::Object { entries, len } => {
-                let shown = entries.len().min(if depth < detail.depth { detail.keys } else { 0 });
+                let shown_count = entries.len().min(if depth < detail.depth { detail.keys } else { 0 });
                 out.push('{');
                 let mut separator = "";
-                for (key, value) in &entries[..shown] {
+                for (key, value) in &entries[..shown_count] {
                     out.push_str(separator);
                     quote(key, out);
                     out.push(':');
                     value.write(detail, depth + 1, out);
                     separator = ",";
                 }
-                let left_out = len - shown as u64;
+                let left_out = len - shown_count as u64;
                 if left_out > 0 {
                     let _infallible = write!(out, "{separator}\"…\":\"{left_out} keys\"");
                 }

@@ -71,7 +71,7 @@ pub fn take_in(
     fields.source = source.clone();
     let (page, _) = page_of(space, thread);
     let id = match item.id.parse::<EntryId>() {
-        Ok(own) if own.to_string() == item.id => own,
+        Ok(parsed_id) if parsed_id.to_string() == item.id => parsed_id,
         _ => EntryId::derived(&["scratchbook_item", space.as_str(), &thread.0, &item.id]),
     };
     if id.to_string() != item.id || !changed.given.is_empty() {
@@ -108,24 +108,24 @@ pub fn item_of(entry: &Entry, now: Timestamp) -> Item {
         updated_at_nanoseconds: nanos(entry.updated_at),
     };
     match origin.and_then(|origin| origin.get("given")).and_then(Value::as_object) {
-        Some(given) => restore_given_values(item, given, entry, now),
+        Some(given_values) => restore_given_values(item, given_values, entry, now),
         None => item,
     }
 }
 
-/// Restores each value that was `given` in `item` if the value derived from it still stands in `entry`.
-fn restore_given_values(item: Item, given: &Map<String, Value>, entry: &Entry, now: Timestamp) -> Item {
+/// Restores each value that was `given_values` in `item` if the value derived from it still stands in `entry`.
+fn restore_given_values(item: Item, given_values: &Map<String, Value>, entry: &Entry, now: Timestamp) -> Item {
     let Ok(Value::Object(mut values)) = serde_json::to_value(&item) else {
         return item;
     };
     // The space, thread and source do not affect the fields.
     let (space, thread, source) = (SpaceName::main(), ThreadKey::main(), Source::default());
-    for (key, value) in given {
+    for (key, value) in given_values {
         let before = values.insert(key.clone(), value.clone());
-        let came = serde_json::from_value::<Item>(Value::Object(values.clone())).ok();
-        let became = came.and_then(|came| take_in(&came, &space, &thread, &source, now).ok());
-        let stands = became.is_some_and(|became| is_same(key, &became.new.fields, entry));
-        if !stands {
+        let parsed_item = serde_json::from_value::<Item>(Value::Object(values.clone())).ok();
+        let incoming = parsed_item.and_then(|parsed_item| take_in(&parsed_item, &space, &thread, &source, now).ok());
+        let is_restored = incoming.is_some_and(|incoming| is_same(key, &incoming.new.fields, entry));
+        if !is_restored {
             match before {
                 Some(before) => drop(values.insert(key.clone(), before)),
                 None => drop(values.remove(key)),
@@ -173,15 +173,15 @@ struct Changed {
 }
 
 impl Changed {
-    fn note(&mut self, key: &str, given: &impl serde::Serialize, used: &impl serde::Serialize, why: &str) {
+    fn note(&mut self, key: &str, given: &impl serde::Serialize, used: &impl serde::Serialize, reason: &str) {
         let (given, used) = (json!(given), json!(used));
         if given == used {
             return;
         }
-        if !why.is_empty() {
+        if !reason.is_empty() {
             self.warnings.push(Warning::new(
                 "item_adapted",
-                format!("{key}: {why}"),
+                format!("{key}: {reason}"),
                 short(&given),
                 short(&used),
             ));
@@ -199,14 +199,14 @@ impl Changed {
                 .find(|line| !line.trim().is_empty())
                 .unwrap_or_default()
         };
-        let given = if line.is_empty() { first() } else { &line };
-        let title = super::super::checked_title(given)?;
-        let why = match () {
+        let title_text = if line.is_empty() { first() } else { &line };
+        let title = super::super::checked_title(title_text)?;
+        let reason = match () {
             () if line.is_empty() => "is empty; the first line of the text is used".to_owned(),
             () if line.len() > MAX_TITLE_BYTES => format!("has more than {MAX_TITLE_BYTES} bytes"),
             () => "must be one line".to_owned(),
         };
-        self.note("title", &item.title, &title, &why);
+        self.note("title", &item.title, &title, &reason);
         Ok(title)
     }
 
@@ -234,27 +234,27 @@ impl Changed {
 
     fn tags(&mut self, given: &[String]) -> Vec<Tag> {
         let mut tags: Vec<Tag> = Vec::new();
-        let mut refused = None;
+        let mut refusal = None;
         for text in given {
             match Tag::parse(text) {
                 Ok(tag) if tags.contains(&tag) || tags.len() >= Tag::MAX_PER_ENTRY => {}
                 Ok(tag) => tags.push(tag),
-                Err(invalid) => refused = refused.or(Some(invalid.message)),
+                Err(invalid) => refusal = refusal.or(Some(invalid.message)),
             }
         }
-        let why = refused.unwrap_or_else(|| "must be short words without duplicates, 32 at most".to_owned());
-        self.note("tags", &given, &tags, &why);
+        let reason = refusal.unwrap_or_else(|| "must be short words without duplicates, 32 at most".to_owned());
+        self.note("tags", &given, &tags, &reason);
         tags
     }
 
     fn phase(&mut self, given: Option<&str>) -> Option<String> {
         let phase = given.filter(|phase| !phase.is_empty());
-        let why = match phase {
+        let reason = match phase {
             Some(_) => format!("has more than {MAX_PHASE_BYTES} bytes"),
             None => "is empty".to_owned(),
         };
         let phase = phase.map(|phase| phase[..phase.floor_char_boundary(MAX_PHASE_BYTES)].to_owned());
-        self.note("phase", &given, &phase, &why);
+        self.note("phase", &given, &phase, &reason);
         phase
     }
 
@@ -265,23 +265,23 @@ impl Changed {
     }
 
     fn times(&mut self, item: &Item, now: Timestamp) -> ImportedTimes {
-        let at = |nanos: u64| Timestamp::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
-        let brought = ImportedTimes {
-            created_at: at(item.created_at_nanoseconds),
-            updated_at: at(item.updated_at_nanoseconds),
+        let timestamp = |nanos: u64| Timestamp::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX));
+        let imported = ImportedTimes {
+            created_at: timestamp(item.created_at_nanoseconds),
+            updated_at: timestamp(item.updated_at_nanoseconds),
         };
-        let (created, updated) = ImportedTimes::times(Some(brought), now);
-        let of = |at: Timestamp| u64::try_from(at.as_nanos()).unwrap_or(0);
+        let (created, updated) = ImportedTimes::times(Some(imported), now);
+        let to_nanos = |at: Timestamp| u64::try_from(at.as_nanos()).unwrap_or(0);
         self.note(
             "createdAtNanoseconds",
             &item.created_at_nanoseconds,
-            &of(created),
+            &to_nanos(created),
             "is later than now",
         );
         self.note(
             "updatedAtNanoseconds",
             &item.updated_at_nanoseconds,
-            &of(updated),
+            &to_nanos(updated),
             "is later than now, or before it was made",
         );
         ImportedTimes {

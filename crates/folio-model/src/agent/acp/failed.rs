@@ -36,14 +36,14 @@ impl Gone {
 
 /// The failure for exceeding a time limit, at `stage`.
 pub(super) fn too_slow(stage: Stage, seconds: u64, gone: &Gone) -> Failed {
-    let said = gone.said();
+    let last_output = gone.said();
     match stage {
         Stage::Beginning => {
-            let message = format!("it was not ready for the task after {seconds} s and was ended{said}; {LOOK}");
+            let message = format!("it was not ready for the task after {seconds} s and was ended{last_output}; {LOOK}");
             (ModelErrorKind::Invalid, message)
         }
         Stage::Working => {
-            let message = format!("it took longer than {seconds} s and was ended{said}");
+            let message = format!("it took longer than {seconds} s and was ended{last_output}");
             (ModelErrorKind::Unknown, message)
         }
     }
@@ -51,23 +51,23 @@ pub(super) fn too_slow(stage: Stage, seconds: u64, gone: &Gone) -> Failed {
 
 /// The failure if the conversation broke off at `stage` with `error`.
 pub(super) fn broken_off(stage: Stage, error: &Error, is_lost: bool, gone: &Gone) -> Failed {
-    let (code, said) = (gone.exit_code(), gone.said());
+    let (code, last_output) = (gone.exit_code(), gone.said());
     let message = match stage {
         Stage::Working => {
             return (
                 ModelErrorKind::Unknown,
-                format!("it ended before it was done{code}{said}"),
+                format!("it ended before it was done{code}{last_output}"),
             );
         }
-        Stage::Beginning if is_lost => format!("it ended before it was told the task{code}{said}; {LOOK}"),
+        Stage::Beginning if is_lost => format!("it ended before it was told the task{code}{last_output}; {LOOK}"),
         Stage::Beginning => match version_of(error) {
             Some(version) => {
                 format!("it speaks version {version} of the Agent Client Protocol, and Folio speaks version 1")
             }
             None if is_unreadable(error) => {
-                format!("its answers do not follow the Agent Client Protocol{said}; {LOOK}")
+                format!("its answers do not follow the Agent Client Protocol{last_output}; {LOOK}")
             }
-            None => format!("it refuses to begin: {}{said}", in_words(error)),
+            None => format!("it refuses to begin: {}{last_output}", in_words(error)),
         },
     };
     (ModelErrorKind::Invalid, message)
@@ -105,9 +105,9 @@ fn version_of(error: &Error) -> Option<u64> {
 
 fn text_of(error: &Error) -> Option<&str> {
     let data = error.data.as_ref()?;
-    let named = ["details", "message", "error", "reason"].iter();
+    let keys = ["details", "message", "error", "reason"].iter();
     data.as_str()
-        .or_else(|| named.filter_map(|name| data.get(*name)).find_map(Value::as_str))
+        .or_else(|| keys.filter_map(|name| data.get(*name)).find_map(Value::as_str))
 }
 
 /// The program's own words, in one line of bounded length: its message, and its details if they are a text.
@@ -116,8 +116,8 @@ fn in_words(error: &Error) -> String {
     let both = match error.message.trim() {
         "" if detail.is_empty() => return format!("error {} without a message", i32::from(error.code)),
         "" => detail.to_owned(),
-        said if detail.is_empty() || said.contains(detail) => said.to_owned(),
-        said => format!("{said}: {detail}"),
+        message if detail.is_empty() || message.contains(detail) => message.to_owned(),
+        message => format!("{message}: {detail}"),
     };
     short_line(&both, PROBLEM_CHARS)
 }

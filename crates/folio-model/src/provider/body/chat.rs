@@ -63,16 +63,16 @@ fn message(message: &Message) -> Value {
         Speaker::Assistant => {
             let is_call = !message.tool_calls.is_empty();
             let otherwise = if is_call { "" } else { NOTHING };
-            let mut said = json!({"role": "assistant", "content": words(message).unwrap_or(otherwise)});
+            let mut entry = json!({"role": "assistant", "content": words(message).unwrap_or(otherwise)});
             if is_call {
                 let calls = message.tool_calls.iter().map(|call| {
                     let args = sendable(&call.args).to_string();
                     let function = json!({"name": names::encode_tool_name(&call.tool), "arguments": args});
                     json!({"type": "function", "id": call.id, "function": function})
                 });
-                said["tool_calls"] = calls.collect();
+                entry["tool_calls"] = calls.collect();
             }
-            said
+            entry
         }
     }
 }

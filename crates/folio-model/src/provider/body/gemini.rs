@@ -17,20 +17,23 @@ const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Value {
     let mut config = json!({"maxOutputTokens": request.tokens_max});
-    let mut said = contents(&request.messages, target.name.contains("gemini-3"));
+    let mut turns = contents(&request.messages, target.name.contains("gemini-3"));
     if let Some(schema) = &request.answer_schema {
         if way(schema, target, form) == Way::Strict {
             config["responseMimeType"] = json!("application/json");
             config["responseJsonSchema"] = Value::clone(schema);
         } else {
-            said.push(json!({"role": "user", "parts": [text(&schema::instruction(schema))]}));
+            turns.push(json!({"role": "user", "parts": [text(&schema::instruction(schema))]}));
         }
     }
     if let Some(temperature) = temperature(request, target) {
         config["temperature"] = temperature.into();
     }
-    let mut body = json!({"contents": said, "generationConfig": config});
-    let rules = request.messages.iter().filter(|said| said.speaker == Speaker::System);
+    let mut body = json!({"contents": turns, "generationConfig": config});
+    let rules = request
+        .messages
+        .iter()
+        .filter(|message| message.speaker == Speaker::System);
     let rules: Vec<&str> = rules.map(|rule| rule.text.as_str()).collect();
     if !rules.is_empty() {
         body["systemInstruction"] = json!({"parts": [text(&rules.join("\n"))]});
@@ -44,7 +47,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
 
 /// The conversation. Consecutive tool results answer one turn of the model, and are sent as one turn.
 fn contents(messages: &[Message], wants_signatures: bool) -> Vec<Value> {
-    let mut made: Vec<(Speaker, Vec<Value>)> = Vec::with_capacity(messages.len());
+    let mut turns: Vec<(Speaker, Vec<Value>)> = Vec::with_capacity(messages.len());
     // By call id; the latest call counts, since ids may be reused in a later turn.
     let mut tools: HashMap<&str, &str> = HashMap::new();
     for message in messages {
@@ -58,13 +61,13 @@ fn contents(messages: &[Message], wants_signatures: bool) -> Vec<Value> {
             }
             Speaker::Tool => vec![answer(message, &tools)],
         };
-        match made.last_mut() {
+        match turns.last_mut() {
             Some((Speaker::Tool, before)) if message.speaker == Speaker::Tool => before.extend(parts),
             _ if parts.is_empty() => {}
-            _ => made.push((message.speaker, parts)),
+            _ => turns.push((message.speaker, parts)),
         }
     }
-    let contents = made.into_iter().map(|(speaker, parts)| {
+    let contents = turns.into_iter().map(|(speaker, parts)| {
         let role = if speaker == Speaker::Assistant { "model" } else { "user" };
         json!({"role": role, "parts": parts})
     });
@@ -76,20 +79,20 @@ fn text(text: &str) -> Value {
 }
 
 fn assistant(message: &Message, wants_signatures: bool) -> Vec<Value> {
-    let said = words(message).map(text);
-    let calls = message.tool_calls.iter().enumerate().map(|(at, made)| {
-        let mut part = call(made);
+    let text_part = words(message).map(text);
+    let calls = message.tool_calls.iter().enumerate().map(|(at, tool_call)| {
+        let mut part = call(tool_call);
         if wants_signatures && at == 0 {
             part["thoughtSignature"] = json!(NO_SIGNATURE);
         }
         part
     });
-    said.into_iter().chain(calls).collect()
+    text_part.into_iter().chain(calls).collect()
 }
 
-fn call(made: &ToolCall) -> Value {
-    let mut call = json!({"name": names::encode_tool_name(&made.tool), "args": sendable(&made.args)});
-    if let Some(id) = id_there(&made.id) {
+fn call(tool_call: &ToolCall) -> Value {
+    let mut call = json!({"name": names::encode_tool_name(&tool_call.tool), "args": sendable(&tool_call.args)});
+    if let Some(id) = id_there(&tool_call.id) {
         call["id"] = json!(id);
     }
     json!({"functionCall": call})

@@ -27,7 +27,7 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
         .filter(is_rule)
         .map(|rule| text(&rule.text))
         .collect();
-    let mut said = turns(&request.messages);
+    let mut conversation = turns(&request.messages);
     let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
     let mut body = json!({"model": target.name, "stream": true, "max_tokens": request.tokens_max});
     if let Some(schema) = &request.answer_schema {
@@ -35,11 +35,11 @@ pub(super) fn body(request: &Request, target: &Target, form: SchemaForm) -> Valu
             let schema = sanitize_json_schema(schema, JsonSchemaDialect::AnthropicStructured);
             body["output_config"] = json!({"format": {"type": "json_schema", "schema": schema}});
         } else {
-            said.push(Turn::of_user(text(&schema::instruction(schema))));
+            conversation.push(Turn::of_user(text(&schema::instruction(schema))));
         }
     }
-    mark_for_cache(&mut rules[..before_all], &mut said, &mut tools);
-    body["messages"] = said.into_iter().map(Turn::into_json).collect();
+    mark_for_cache(&mut rules[..before_all], &mut conversation, &mut tools);
+    body["messages"] = conversation.into_iter().map(Turn::into_json).collect();
     if !rules.is_empty() {
         body["system"] = rules.into();
     }
@@ -78,12 +78,12 @@ fn turns(messages: &[Message]) -> Vec<Turn> {
             Speaker::System => {}
             Speaker::User => turns.push(Turn::of_user(text(&message.text))),
             Speaker::Assistant => {
-                let said = words(message).map(text);
+                let text_part = words(message).map(text);
                 let calls = message.tool_calls.iter().map(|call| {
                     let (name, input) = (names::encode_tool_name(&call.tool), sendable(&call.args));
                     json!({"type": "tool_use", "id": call.id, "name": name, "input": input})
                 });
-                let parts: Vec<Value> = said.into_iter().chain(calls).collect();
+                let parts: Vec<Value> = text_part.into_iter().chain(calls).collect();
                 // An empty turn is refused; the user turns around it may follow each other.
                 if !parts.is_empty() {
                     turns.push(Turn {
@@ -119,14 +119,14 @@ fn tool(tool: &ToolDescription) -> Value {
 
 /// Marks what Anthropic should cache: tools and rules, with which every request of a conversation begins; and, if there
 /// are tools and so more requests to come, the whole conversation so far.
-fn mark_for_cache(rules: &mut [Value], said: &mut [Turn], tools: &mut [Value]) {
+fn mark_for_cache(rules: &mut [Value], turns: &mut [Turn], tools: &mut [Value]) {
     let mark = |part: Option<&mut Value>| {
         if let Some(part) = part {
             part["cache_control"] = json!({"type": "ephemeral"});
         }
     };
     if !tools.is_empty() {
-        mark(said.last_mut().and_then(|turn| turn.parts.last_mut()));
+        mark(turns.last_mut().and_then(|turn| turn.parts.last_mut()));
     }
     mark(rules.last_mut().or(tools.last_mut()));
 }

@@ -49,7 +49,7 @@ fn items(message: &Message) -> Vec<Value> {
             vec![json!({"type": "function_call_output", "call_id": id, "output": text})]
         }
         Speaker::Assistant => {
-            let said = words(message).map(|text| {
+            let text_item = words(message).map(|text| {
                 let parts = json!([{"type": "output_text", "text": text}]);
                 json!({"type": "message", "role": "assistant", "content": parts})
             });
@@ -57,7 +57,7 @@ fn items(message: &Message) -> Vec<Value> {
                 let args = sendable(&call.args).to_string();
                 json!({"type": "function_call", "call_id": call.id, "name": names::encode_tool_name(&call.tool), "arguments": args})
             });
-            said.into_iter().chain(calls).collect()
+            text_item.into_iter().chain(calls).collect()
         }
     }
 }

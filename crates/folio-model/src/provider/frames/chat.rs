@@ -120,15 +120,15 @@ fn is_another(call: &PartialCall, id: &str, name: &str) -> bool {
 /// `None` if no usage was reported.
 fn usage_of(usage: &Value, tokens_max: u64) -> Option<Usage> {
     let count = |pointer: &str| count_at(usage, pointer).unwrap_or(0);
-    let said = count("/completion_tokens");
+    let completion_tokens = count("/completion_tokens");
     // Without the tokens read the usage is not known (E9.10).
-    let all_but_said = || count_at(usage, "/total_tokens")?.checked_sub(said);
+    let all_but_said = || count_at(usage, "/total_tokens")?.checked_sub(completion_tokens);
     let tokens_in = count_at(usage, "/prompt_tokens").or_else(all_but_said)?;
     let reasoning = count("/completion_tokens_details/reasoning_tokens");
     // xAI and Google's server do not include reasoning in the completion tokens, but in the total. A total above the
     // requested limit is wrong.
     let rest = count("/total_tokens").saturating_sub(tokens_in);
-    let tokens_out = said.max(rest.min(tokens_max.saturating_add(reasoning)));
+    let tokens_out = completion_tokens.max(rest.min(tokens_max.saturating_add(reasoning)));
     let details = "/prompt_tokens_details";
     let cached =
         count_at(usage, &format!("{details}/cached_tokens")).or_else(|| count_at(usage, "/prompt_cache_hit_tokens"));

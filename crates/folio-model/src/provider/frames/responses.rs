@@ -53,24 +53,24 @@ impl Answer {
         let Some(item) = frame.get("item").filter(|item| is_call(item)) else {
             return;
         };
-        let whole = call_of(item, count_at(frame, "/output_index"));
-        match self.known_item(&whole) {
-            Some(call) if !whole.args.is_empty() => call.args = whole.args,
+        let finished = call_of(item, count_at(frame, "/output_index"));
+        match self.known_item(&finished) {
+            Some(call) if !finished.args.is_empty() => call.args = finished.args,
             Some(_) => {}
-            None => self.begin(whole),
+            None => self.begin(finished),
         }
     }
 
     /// The call that is meant: the one with its index; for servers without indexes, the one with its id; without
     /// either, the last one.
-    fn known_item(&mut self, meant: &PartialCall) -> Option<&mut PartialCall> {
+    fn known_item(&mut self, target: &PartialCall) -> Option<&mut PartialCall> {
         let has = |name: &str, of: &str| !of.is_empty() && name == of;
-        let is_meant = |call: &&mut PartialCall| match meant.index {
-            Some(_) => call.index == meant.index,
-            None if meant.item.is_empty() && meant.id.is_empty() => true,
-            None => has(&call.item, &meant.item) || has(&call.id, &meant.id) || has(&call.id, &meant.item),
+        let is_target = |call: &&mut PartialCall| match target.index {
+            Some(_) => call.index == target.index,
+            None if target.item.is_empty() && target.id.is_empty() => true,
+            None => has(&call.item, &target.item) || has(&call.id, &target.id) || has(&call.id, &target.item),
         };
-        self.calls.iter_mut().rev().find(is_meant)
+        self.calls.iter_mut().rev().find(is_target)
     }
 
     fn end_response(&mut self, frame: &Value) {

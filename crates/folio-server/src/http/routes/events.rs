@@ -40,10 +40,10 @@ impl Fields for After {}
 async fn events(
     caller: Caller,
     State(app): State<App>,
-    QueryParams(asked): QueryParams<After>,
+    QueryParams(params): QueryParams<After>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let after = sse::last_event(&headers)?.or(asked.after);
+    let after = sse::last_event(&headers)?.or(params.after);
     let head = caller.workspace.head().await?;
     // A caller that may not read the log gets the refusal now and not within the stream.
     caller.workspace.changes(Seq(u64::MAX >> 1), 1).await?;

@@ -64,11 +64,11 @@ struct Place {
 impl Fields for Place {}
 
 impl Place {
-    /// Returns the tool that the query names, or else `said`, if the caller may speak for it (M7.7).
-    fn tool(&self, caller: &Caller, said: &str) -> Result<Actor, Problem> {
+    /// Returns the tool that the query names, or else `fallback`, if the caller may speak for it (M7.7).
+    fn tool(&self, caller: &Caller, fallback: &str) -> Result<Actor, Problem> {
         Ok(roles::speaking_for(
             &caller.actor,
-            self.tool.as_deref().unwrap_or(said),
+            self.tool.as_deref().unwrap_or(fallback),
         )?)
     }
 
@@ -85,10 +85,10 @@ async fn take_in(
     QueryParams(place): QueryParams<Place>,
     Body(response): Body<ToolResponse>,
 ) -> Result<Answer<TakenIn>, Problem> {
-    let said = ["tool_id", "tool"]
+    let tool_name = ["tool_id", "tool"]
         .into_iter()
         .find_map(|name| response.rest.get(name)?.as_str());
-    let tool = place.tool(&caller, said.unwrap_or_default())?;
+    let tool = place.tool(&caller, tool_name.unwrap_or_default())?;
     let turn = place.turn(&caller).await?;
     // The idempotency key names the call only if neither the query nor the answer does.
     let is_named = place.call.is_some() || !response.request_id.is_empty();

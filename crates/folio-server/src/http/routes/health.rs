@@ -101,20 +101,20 @@ async fn ready(State(app): State<App>, Extension(permit): Extension<Permit>) -> 
 /// Returns the last commit if the store can be read and its writer responds.
 async fn head_of(workspace: &Workspace) -> Result<Seq, Problem> {
     let (store, space) = (workspace.store(), workspace.space());
-    let asked = async {
+    let check = async {
         let head = workspace.head().await?;
         // A list takes the path of every read; the last commit may be answered without it.
-        let one = RunQuery {
+        let query = RunQuery {
             limit: 1,
             ..RunQuery::default()
         };
-        store.runs(space, &one).await?;
+        store.runs(space, &query).await?;
         // A write that changes nothing, because the run does not exist, but takes the path of every write.
-        let nothing = RunId::derived(&["readyz"]);
-        store.release_run(space, nothing, 0).await?;
+        let unknown_run = RunId::derived(&["readyz"]);
+        store.release_run(space, unknown_run, 0).await?;
         Ok(head)
     };
-    tokio::time::timeout(READY_MAX, asked).await.map_err(|_| {
+    tokio::time::timeout(READY_MAX, check).await.map_err(|_| {
         let detail = format!("the store did not answer for {} seconds", READY_MAX.as_secs());
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_slow", detail)
     })?

@@ -79,9 +79,9 @@ fn answer(caller: &Caller, written: &folio::store::Written) -> Answer<Written<Ob
 async fn confirm(
     caller: Caller,
     _: QueryParams<Nothing>,
-    MayBody(why): MayBody<Why>,
+    MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
-    let (entry, guard) = named(&caller, why.reason).await?;
+    let (entry, guard) = named(&caller, input.reason).await?;
     let written = caller.workspace.confirm(&caller.actor, entry, guard).await?;
     Ok(answer(&caller, &written))
 }
@@ -106,8 +106,8 @@ enum CameTrue {
 }
 
 impl From<CameTrue> for Outcome {
-    fn from(said: CameTrue) -> Self {
-        match said {
+    fn from(outcome: CameTrue) -> Self {
+        match outcome {
             CameTrue::Confirmed => Self::Confirmed,
             CameTrue::Refuted => Self::Refuted,
         }
@@ -166,9 +166,9 @@ async fn supersede(
 async fn restore(
     caller: Caller,
     _: QueryParams<Nothing>,
-    MayBody(why): MayBody<Why>,
+    MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
-    let (entry, guard) = named(&caller, why.reason).await?;
+    let (entry, guard) = named(&caller, input.reason).await?;
     let written = caller.workspace.restore(&caller.actor, entry, guard).await?;
     Ok(answer(&caller, &written))
 }

@@ -127,10 +127,10 @@ impl Sections {
         match self {
             Self::Named(names) => names.iter().map(|name| known(name)).collect(),
             Self::Shared(shares) => {
-                let too_much: u64 = shares.values().map(|share| u64::from(*share)).sum();
-                if too_much > 100 {
+                let total: u64 = shares.values().map(|share| u64::from(*share)).sum();
+                if total > 100 {
                     return Err(body_invalid(format!(
-                        "sections: the shares add up to {too_much} percent, which is more than 100"
+                        "sections: the shares add up to {total} percent, which is more than 100"
                     )));
                 }
                 let share = |(name, share): (&String, &u32)| Ok((known(name)?.0, *share));
@@ -143,26 +143,26 @@ impl Sections {
 async fn context(
     caller: Caller,
     _: QueryParams<Nothing>,
-    MayBody(asked): MayBody<For>,
+    MayBody(input): MayBody<For>,
 ) -> Result<Answer<ContextShape>, Problem> {
-    let caller = caller.in_thread(asked.thread)?;
-    let turn: Option<TurnRef> = match &asked.turn {
+    let caller = caller.in_thread(input.thread)?;
+    let turn: Option<TurnRef> = match &input.turn {
         Some(name) => Some(name.parse().map_err(|error| body_invalid(format!("turn: {error}")))?),
         None => caller.actor.turn.map(TurnRef::Id),
     };
     let request = ContextRequest {
         thread: caller.thread(),
         turn,
-        prompt: asked.prompt,
-        budget: asked.budget.unwrap_or(DEFAULT_BUDGET),
-        sections: asked
+        prompt: input.prompt,
+        budget: input.budget.unwrap_or(DEFAULT_BUDGET),
+        sections: input
             .sections
             .as_ref()
             .map(Sections::shares)
             .transpose()?
             .unwrap_or_default(),
     };
-    let tokens = for_model(asked.model.as_deref().unwrap_or_default());
+    let tokens = for_model(input.model.as_deref().unwrap_or_default());
     let assembled = caller.workspace.assemble_context(request, &tokens).await?;
     Ok(Answer::of(ContextShape::of(assembled)))
 }
@@ -202,44 +202,44 @@ impl Fields for Search {}
 
 async fn search(
     caller: Caller,
-    QueryParams(asked): QueryParams<Search>,
+    QueryParams(params): QueryParams<Search>,
 ) -> Result<Answer<List<AsJson<Found>>>, Problem> {
     let workspace = &caller.workspace;
     check_exclusive(&[
-        ("text", asked.text.is_some()),
-        ("q", asked.q.is_some()),
-        ("query", asked.query.is_some()),
+        ("text", params.text.is_some()),
+        ("q", params.q.is_some()),
+        ("query", params.query.is_some()),
     ])?;
-    let text = asked.text.or(asked.q).or(asked.query).unwrap_or_default();
+    let text = params.text.or(params.q).or(params.query).unwrap_or_default();
     if text.trim().is_empty() {
         return Err(wrong("text", &text, "a text to search for"));
     }
-    let how = asked.text_match.map(TextMatch::from).unwrap_or_default();
-    let words = TextQuery::of(&text, how);
-    let kinds: Vec<_> = asked.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
-    let is_impossible = kinds.is_empty() && !asked.kind.is_empty();
-    let (Some(tags), false) = (Tag::parse_query_tags(&asked.tags), is_impossible) else {
+    let match_mode = params.text_match.map(TextMatch::from).unwrap_or_default();
+    let text_query = TextQuery::of(&text, match_mode);
+    let kinds: Vec<_> = params.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
+    let is_impossible = kinds.is_empty() && !params.kind.is_empty();
+    let (Some(tags), false) = (Tag::parse_query_tags(&params.tags), is_impossible) else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
     };
-    let thread = asked.thread.map(thread_called).transpose()?;
+    let thread = params.thread.map(thread_called).transpose()?;
     let query = EntryQuery {
         page: thread.map(|thread| scratchbook::page_of(workspace.space(), &thread).0),
         kinds,
-        types: asked.types,
-        status: if asked.all { Status::ALL.to_vec() } else { Vec::new() },
+        types: params.types,
+        status: if params.all { Status::ALL.to_vec() } else { Vec::new() },
         tags,
         text: Some(text),
-        text_match: how,
-        include_expired: asked.all,
-        include_superseded: asked.all,
-        limit: asked.limit.unwrap_or(DEFAULT_LIMIT),
-        cursor: asked.cursor,
+        text_match: match_mode,
+        include_expired: params.all,
+        include_superseded: params.all,
+        limit: params.limit.unwrap_or(DEFAULT_LIMIT),
+        cursor: params.cursor,
         ..EntryQuery::default()
     };
     let now = workspace.now();
     let (answer, _) = workspace.search(&query).await?;
     Ok(Answer::of(List::scored(&answer, |entry, score| {
-        AsJson::of(&Found::of(entry, score, &words, now))
+        AsJson::of(&Found::of(entry, score, &text_query, now))
     })))
 }
 
@@ -255,10 +255,10 @@ struct Goals {
 
 impl Fields for Goals {}
 
-async fn goals(caller: Caller, QueryParams(asked): QueryParams<Goals>) -> Result<Answer<List<GoalShape>>, Problem> {
+async fn goals(caller: Caller, QueryParams(params): QueryParams<Goals>) -> Result<Answer<List<GoalShape>>, Problem> {
     let as_of = caller.workspace.head().await?.0;
-    let thread = asked.thread.map(thread_called).transpose()?;
-    let found = caller.workspace.goals(thread.as_ref(), asked.all).await?;
+    let thread = params.thread.map(thread_called).transpose()?;
+    let found = caller.workspace.goals(thread.as_ref(), params.all).await?;
     Ok(Answer::of(List::whole(
         found.iter().map(GoalShape::of).collect(),
         as_of,
@@ -277,12 +277,12 @@ impl Fields for Patterns {}
 
 async fn patterns(
     caller: Caller,
-    QueryParams(asked): QueryParams<Patterns>,
+    QueryParams(params): QueryParams<Patterns>,
 ) -> Result<Answer<List<Observation>>, Problem> {
     let now = caller.workspace.now();
     let found = caller
         .workspace
-        .patterns(asked.limit.unwrap_or(PATTERNS_DEFAULT))
+        .patterns(params.limit.unwrap_or(PATTERNS_DEFAULT))
         .await?;
     Ok(Answer::of(List::of(&found, |entry| Observation::of(entry, now))))
 }
@@ -316,24 +316,24 @@ struct Lines {
 
 impl Fields for Lines {}
 
-async fn trace(caller: Caller, QueryParams(asked): QueryParams<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
+async fn trace(caller: Caller, QueryParams(params): QueryParams<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
     let workspace = &caller.workspace;
-    let run: Option<RunRef> = asked.run.as_deref().map(str::parse).transpose()?;
-    let entry: Option<EntryRef> = asked.entry.as_deref().map(str::parse).transpose()?;
-    let turn = match &asked.turn {
+    let run: Option<RunRef> = params.run.as_deref().map(str::parse).transpose()?;
+    let entry: Option<EntryRef> = params.entry.as_deref().map(str::parse).transpose()?;
+    let turn = match &params.turn {
         Some(name) => Some(turn_named(workspace, name).await?),
         None => None,
     };
-    let limit = asked.limit.unwrap_or(LINES_DEFAULT);
-    let is_start = asked.cursor.is_none();
+    let limit = params.limit.unwrap_or(LINES_DEFAULT);
+    let is_start = params.cursor.is_none();
     let query = TraceQuery {
         run,
         turn,
         entry,
-        component: asked.component,
-        since: asked.since.map(Seq),
+        component: params.component,
+        since: params.since.map(Seq),
         limit: limit as usize,
-        cursor: asked.cursor,
+        cursor: params.cursor,
     };
     let as_of = workspace.head().await?.0;
     let part = workspace.trace_part(query).await?;

@@ -32,11 +32,11 @@ const LARGE_BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Returns all routes except those of the web page for people.
 pub(super) fn all() -> ApiRouter<App> {
     // Applied inside the body limits of each group, because it reads bodies.
-    let noted = middleware::from_fn(content_hash::record_content_hash);
-    let large = exchange::routes()
+    let hash_layer = middleware::from_fn(content_hash::record_content_hash);
+    let large_routes = exchange::routes()
         .merge(threads::long_routes())
         .merge(transfer::routes())
-        .layer(noted.clone())
+        .layer(hash_layer.clone())
         .layer(Extension(BodyLimit(LARGE_BODY_BYTES)))
         .layer(DefaultBodyLimit::max(LARGE_BODY_BYTES));
     let space = runs::routes()
@@ -50,8 +50,8 @@ pub(super) fn all() -> ApiRouter<App> {
         .merge(turns::routes())
         .merge(memory::routes())
         .merge(events::routes())
-        .layer(noted)
-        .merge(large);
+        .layer(hash_layer)
+        .merge(large_routes);
     health::routes()
         .merge(spaces::routes())
         .nest("/v1/spaces/{space}", space)

@@ -143,8 +143,8 @@ pub(super) enum Match {
 }
 
 impl From<Match> for TextMatch {
-    fn from(asked: Match) -> Self {
-        match asked {
+    fn from(value: Match) -> Self {
+        match value {
             Match::All => Self::All,
             Match::Any => Self::Any,
         }
@@ -161,8 +161,8 @@ enum Way {
 }
 
 impl From<Way> for Order {
-    fn from(way: Way) -> Self {
-        match way {
+    fn from(order: Way) -> Self {
+        match order {
             Way::Newest => Self::Newest,
             Way::Oldest => Self::Oldest,
             Way::Priority => Self::Priority,
@@ -185,10 +185,10 @@ impl Filter {
             .filter_map(|name| Status::parse_in(name, Family::Knowledge))
             .collect();
         let owner: Vec<_> = self.owner.iter().filter_map(|name| Owner::parse(name).ok()).collect();
-        let any: Vec<_> = self.tags_any.iter().filter_map(|name| Tag::parse(name).ok()).collect();
+        let any_tags: Vec<_> = self.tags_any.iter().filter_map(|name| Tag::parse(name).ok()).collect();
         let is_impossible = (status.is_empty() && !self.status.is_empty())
             || (owner.is_empty() && !self.owner.is_empty())
-            || (any.is_empty() && !self.tags_any.is_empty());
+            || (any_tags.is_empty() && !self.tags_any.is_empty());
         if is_impossible {
             return None;
         }
@@ -197,7 +197,7 @@ impl Filter {
             status,
             owner,
             tags: Tag::parse_query_tags(&self.tags)?,
-            tags_any: any,
+            tags_any: any_tags,
             tags_none: self.tags_none.iter().filter_map(|name| Tag::parse(name).ok()).collect(),
             context: self
                 .context
@@ -249,10 +249,10 @@ impl Fields for Most {}
 
 async fn active(
     caller: Caller,
-    QueryParams(most): QueryParams<Most>,
+    QueryParams(params): QueryParams<Most>,
 ) -> Result<Answer<List<AsJson<Observation>>>, Problem> {
     let workspace = &caller.workspace;
-    let limit = most
+    let limit = params
         .limit
         .and_then(|limit| usize::try_from(limit).ok())
         .unwrap_or(MAX_ACTIVE);
@@ -266,9 +266,9 @@ async fn active(
 async fn add(
     caller: Caller,
     _: QueryParams<Nothing>,
-    Raw(given, _): Raw<ObservationInput>,
+    Raw(body, _): Raw<ObservationInput>,
 ) -> Result<Made<Written<Observation>>, Problem> {
-    let input = ObservationInput::from_json(&given)?;
+    let input = ObservationInput::from_json(&body)?;
     let written = caller
         .workspace
         .add_observation(&caller.actor, input, caller.own_key())
@@ -296,9 +296,9 @@ pub(super) struct Whole {
 
 impl Fields for Whole {}
 
-async fn show(caller: Caller, QueryParams(asked): QueryParams<Whole>) -> Result<Answer<Observation>, Problem> {
+async fn show(caller: Caller, QueryParams(params): QueryParams<Whole>) -> Result<Answer<Observation>, Problem> {
     let mut entry = caller.entry("observation", &KINDS, "an observation").await?;
-    if asked.whole {
+    if params.whole {
         entry = caller.workspace.in_whole(entry).await?;
     }
     Ok(Answer::of(Observation::of(&entry, caller.workspace.now())).version(entry.version))
@@ -341,9 +341,9 @@ impl Base {
 async fn update(
     caller: Caller,
     QueryParams(base): QueryParams<Base>,
-    Raw(given, _): Raw<ObservationPatch>,
+    Raw(body, _): Raw<ObservationPatch>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
-    let patch = ObservationPatch::from_json(&given)?;
+    let patch = ObservationPatch::from_json(&body)?;
     let observation = caller.named("observation")?;
     let guard = base.guard(&caller);
     let written = caller
@@ -364,10 +364,10 @@ pub(super) struct Why {
 async fn archive(
     caller: Caller,
     _: QueryParams<Nothing>,
-    MayBody(why): MayBody<Why>,
+    MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<Observation>>, Problem> {
     let entry = caller.entry("observation", &KINDS, "an observation").await?;
-    let guard = why.guard(&caller);
+    let guard = input.guard(&caller);
     let written = caller
         .workspace
         .archive_under(&caller.actor, Ref::Id(entry.id), guard)

@@ -99,14 +99,14 @@ struct Filter {
 
 impl Fields for Filter {}
 
-async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result<Answer<List<PageShape>>, Problem> {
+async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Result<Answer<List<PageShape>>, Problem> {
     let workspace = &caller.workspace;
-    let limit = asked.limit.unwrap_or(LIMIT_DEFAULT);
-    let run = match &asked.run {
+    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+    let run = match &params.run {
         Some(name) => Some(caller.run_called(name).await?.id),
         None => None,
     };
-    let after: Option<PageHandle> = match asked.cursor.as_deref() {
+    let after: Option<PageHandle> = match params.cursor.as_deref() {
         None => None,
         Some(text) => Some(
             text.parse()
@@ -114,8 +114,8 @@ async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result
         ),
     };
     // A role that does not exist matches no page (M7.2.13).
-    let roles: Vec<PageRole> = asked.role.iter().filter_map(|name| PageRole::parse(name)).collect();
-    let is_impossible = roles.is_empty() && !asked.role.is_empty();
+    let roles: Vec<PageRole> = params.role.iter().filter_map(|name| PageRole::parse(name)).collect();
+    let is_impossible = roles.is_empty() && !params.role.is_empty();
     let query = PageQuery {
         roles,
         run,
@@ -231,10 +231,10 @@ impl Fields for Entries {}
 
 async fn entries(
     caller: Caller,
-    QueryParams(asked): QueryParams<Entries>,
+    QueryParams(params): QueryParams<Entries>,
 ) -> Result<Answer<List<EntryShape>>, Problem> {
     let workspace = &caller.workspace;
-    if asked.tail.is_some() && (asked.limit.is_some() || asked.cursor.is_some()) {
+    if params.tail.is_some() && (params.limit.is_some() || params.cursor.is_some()) {
         return Err(Problem::invalid(
             "query_invalid",
             "`tail` cannot be combined with `limit` or `cursor`",
@@ -243,17 +243,17 @@ async fn entries(
     let query = EntryQuery {
         page: Some(workspace.page(caller.named("page")?).await?.id),
         include_superseded: true,
-        order: if asked.tail.is_some() {
+        order: if params.tail.is_some() {
             Order::Newest
         } else {
             Order::Oldest
         },
-        limit: asked.tail.or(asked.limit).unwrap_or(LIMIT_DEFAULT).min(MAX_LIMIT),
-        cursor: asked.cursor,
+        limit: params.tail.or(params.limit).unwrap_or(LIMIT_DEFAULT).min(MAX_LIMIT),
+        cursor: params.cursor,
         ..EntryQuery::default()
     };
     let mut answer = workspace.entries(&query).await?;
-    if asked.tail.is_some() {
+    if params.tail.is_some() {
         answer.items.reverse();
         answer.next = None;
     }
@@ -319,10 +319,10 @@ struct Budget {
 
 impl Fields for Budget {}
 
-async fn rollup(caller: Caller, QueryParams(asked): QueryParams<Budget>) -> Result<Answer<RollupShape>, Problem> {
+async fn rollup(caller: Caller, QueryParams(params): QueryParams<Budget>) -> Result<Answer<RollupShape>, Problem> {
     let page = caller.workspace.page(caller.named("page")?).await?;
-    let tokens = for_model(asked.model.as_deref().unwrap_or_default());
-    let budget = asked.budget.unwrap_or(ROLLUP_TOKENS);
+    let tokens = for_model(params.model.as_deref().unwrap_or_default());
+    let budget = params.budget.unwrap_or(ROLLUP_TOKENS);
     let rendered = caller.workspace.rollup(Ref::Id(page.id), budget, &tokens).await?;
     Ok(Answer::of(RollupShape::of(rendered)))
 }

@@ -99,7 +99,7 @@ fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
         kind: "question",
         call: None,
     };
-    let waits = |(node, waiting): (NodeId, PendingApproval<'_>)| {
+    let to_shape = |(node, waiting): (NodeId, PendingApproval<'_>)| {
         let (kind, question, call) = match waiting {
             PendingApproval::Check(question) => ("check", question.text.clone(), None),
             PendingApproval::Call(approval) => ("call", approval.in_words(), Some(approval.clone())),
@@ -123,7 +123,7 @@ fn questions_of(row: &RunRow, run: &Run, now: Timestamp) -> Vec<QuestionShape> {
     };
     let questions = run.questions().into_iter().filter(is_open).map(shape);
     questions
-        .chain(run.pending_approvals().into_iter().map(waits))
+        .chain(run.pending_approvals().into_iter().map(to_shape))
         .collect()
 }
 
@@ -158,11 +158,11 @@ async fn answer(
     caller.may_steer()?;
     let question = caller.name("question");
     let missing = || Problem::not_found("no_question", format!("there is no question {question}"));
-    let (run, asked) = question.split_once('.').ok_or_else(missing)?;
-    let asked: AskedOf = asked.parse().map_err(|_| missing())?;
+    let (run, reference) = question.split_once('.').ok_or_else(missing)?;
+    let reference: AskedOf = reference.parse().map_err(|_| missing())?;
     let row = caller.run_called(run).await?;
     let runner = caller.keyed_runner();
-    runner.answer(row.id, asked, &input.answer, &caller.actor).await?;
+    runner.answer(row.id, reference, &input.answer, &caller.actor).await?;
     full(&caller, &row).await.map(Accepted::of)
 }
 
@@ -197,15 +197,15 @@ async fn go_on(State(app): State<App>, part: PartOfRun) -> Result<Accepted<RunIn
     let was_paused = so_far.get(&id).is_some_and(|so_far| so_far.paused);
     caller.keyed_runner().go_on(id, part.node, &caller.actor).await?;
     let row = caller.workspace.run(Ref::Id(id)).await?;
-    let begins = was_paused && !row.was_driven && !row.driven && !row.has_ended();
-    if begins
+    let is_resumed = was_paused && !row.was_driven && !row.driven && !row.has_ended();
+    if is_resumed
         && caller.actor.role == Role::Human
         && let Ok(place) = app.driving.take_slot(caller.workspace.space())
-        && let Some(asked_for) = app
+        && let Some(guard) = app
             .driving
             .drive(caller.runner.clone(), id, caller.actor.clone(), place)
     {
-        asked_for.detach();
+        guard.detach();
     }
     part.accepted().await
 }

@@ -102,10 +102,10 @@ enum Status {
     Cancelled,
 }
 
-async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result<Answer<List<RunShape>>, Problem> {
+async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Result<Answer<List<RunShape>>, Problem> {
     let workspace = &caller.workspace;
-    let limit = asked.limit.unwrap_or(LIMIT_DEFAULT);
-    let before: Option<RunHandle> = match asked.cursor.as_deref() {
+    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+    let before: Option<RunHandle> = match params.cursor.as_deref() {
         None => None,
         Some(text) => Some(
             text.parse()
@@ -114,13 +114,16 @@ async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result
     };
     let as_of = workspace.head().await?.0;
     let query = RunQuery {
-        status: asked.status,
+        status: params.status,
         before: before.map(|handle| handle.0),
         limit: limit + 1,
     };
     let rows = workspace.runs(&query).await?;
-    let told = workspace.runs_so_far(&rows).await?;
-    let items = rows.iter().map(|row| RunShape::of(row, told.get(&row.id))).collect();
+    let summaries = workspace.runs_so_far(&rows).await?;
+    let items = rows
+        .iter()
+        .map(|row| RunShape::of(row, summaries.get(&row.id)))
+        .collect();
     let list = List::part(items, limit, as_of, |run: &RunShape| run.handle().to_owned());
     Ok(Answer::of(list.from_start(before.is_none())))
 }
@@ -155,14 +158,14 @@ pub(crate) async fn in_full(
 /// Returns the handles of a run's pages except its branches.
 async fn main_pages(workspace: &Workspace, run: RunId) -> Result<BTreeMap<&'static str, String>, Problem> {
     let mut pages = BTreeMap::new();
-    let wanted = [
+    let page_ids = [
         ("workspace", projection::workspace_page(run)),
         ("main", projection::main_page(run)),
         ("plan", projection::plan_page(run)),
         ("summary", projection::summary_page(run)),
         ("report", projection::report_page(run)),
     ];
-    for (name, id) in wanted {
+    for (name, id) in page_ids {
         match workspace.page(Ref::Id(id)).await {
             Ok(page) => drop(pages.insert(name, page.handle.to_string())),
             Err(WorkspaceError::Store(StoreError::NotFound { .. })) => {}
@@ -233,11 +236,11 @@ impl Fields for After {}
 async fn events(
     caller: Caller,
     app: axum::extract::State<App>,
-    QueryParams(asked): QueryParams<After>,
+    QueryParams(params): QueryParams<After>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let row = caller.run_row().await?;
-    let after = sse::last_event(&headers)?.or(asked.after).unwrap_or(0);
+    let after = sse::last_event(&headers)?.or(params.after).unwrap_or(0);
     let (watcher, stopping) = (app.0.metrics.watcher(), app.0.stopping);
     let feed = app.0.feeds.of(caller.workspace.space(), watch_of(&caller, &row));
     Ok(sse::stream(feed, caller.permit, (after, row.head), stopping, watcher).into_response())

@@ -48,10 +48,10 @@ async fn spaces(
     let runner = app.runner_for(&permit)?;
     let workspace = runner.workspace();
     let as_of = workspace.head().await?.0;
-    let served = SpaceShape {
+    let own_space = SpaceShape {
         space: workspace.space().to_string(),
         role: permit.actor.role.to_string(),
         name: permit.actor.name,
     };
-    Ok(Answer::of(List::whole(vec![served], as_of)))
+    Ok(Answer::of(List::whole(vec![own_space], as_of)))
 }

@@ -118,31 +118,31 @@ pub(super) async fn start(
     caller: Caller,
     State(app): State<App>,
     _: QueryParams<Nothing>,
-    Body(asked): Body<NewRunBody>,
+    Body(input): Body<NewRunBody>,
 ) -> Result<Made<Written<RunInFull>>, Problem> {
     caller.may_steer()?;
     let is_person = caller.actor.role == Role::Human;
-    if !is_person && (asked.allow_shell || !asked.allow_hosts.is_empty() || !asked.allow_tools.is_empty()) {
+    if !is_person && (input.allow_shell || !input.allow_hosts.is_empty() || !input.allow_tools.is_empty()) {
         let detail = "only people may allow shell commands, web hosts, and tools that need a person's approval";
         return Err(Problem::role_denied(detail));
     }
-    if asked.allow_tools.len() > ALLOWED_MAX {
+    if input.allow_tools.len() > ALLOWED_MAX {
         return Err(body_invalid(format!("allow_tools names more than {ALLOWED_MAX} tools")));
     }
-    submit::check_allowed(&caller.runner, &asked.allow_tools).map_err(|(wrong, hints)| {
-        let problem = body_invalid(format!("allow_tools: {wrong}"));
+    submit::check_allowed(&caller.runner, &input.allow_tools).map_err(|(reason, hints)| {
+        let problem = body_invalid(format!("allow_tools: {reason}"));
         hints.into_iter().fold(problem, Problem::hint)
     })?;
-    let hosts = hosts_of(&asked.allow_hosts)?;
-    let gate = asked.plan_gate.as_deref().map(str::parse).transpose();
+    let hosts = hosts_of(&input.allow_hosts)?;
+    let gate = input.plan_gate.as_deref().map(str::parse).transpose();
     let plan_gate: PlanGate = gate
         .map_err(|reason: String| body_invalid(format!("plan_gate: {reason}")))?
         .unwrap_or_default();
-    let caller = caller.in_thread(asked.thread)?;
-    let plan = submit::plan_of(&caller.runner, asked.plan, asked.goal.as_deref())?;
+    let caller = caller.in_thread(input.thread)?;
+    let plan = submit::plan_of(&caller.runner, input.plan, input.goal.as_deref())?;
     let plan = plan.ok_or_else(|| body_invalid("the body has neither a plan nor a goal"))?;
     let folder = app.folder.clone();
-    let inputs = submit::inputs_of(&plan, asked.inputs, folder.as_deref()).map_err(|(name, message)| {
+    let inputs = submit::inputs_of(&plan, input.inputs, folder.as_deref()).map_err(|(name, message)| {
         Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "inputs_invalid",
@@ -153,27 +153,27 @@ pub(super) async fn start(
     let place = caller.take_run_slot(&app.driving).await?;
     let new = NewRun {
         plan,
-        goal: asked.goal,
+        goal: input.goal,
         inputs,
         folder,
-        shell: if asked.allow_shell {
+        shell: if input.allow_shell {
             ShellPolicy::AllowAll
         } else {
             ShellPolicy::default()
         },
         hosts,
-        allow_tools: asked.allow_tools,
-        plan_mode: asked.planning.into(),
-        judging: asked.judging.into(),
+        allow_tools: input.allow_tools,
+        plan_mode: input.planning.into(),
+        judging: input.judging.into(),
         plan_gate,
         allow_unpriced: false,
         is_unattended: false,
         thread: caller.thread(),
         actor: caller.actor.clone(),
     };
-    let keyed = caller.keyed_runner();
+    let keyed_runner = caller.keyed_runner();
     let recording = async move {
-        let submitted = keyed.submit_once(new).await?;
+        let submitted = keyed_runner.submit_once(new).await?;
         Ok((submitted.id, submitted.replayed))
     };
     let (runner, by) = (caller.runner.clone(), caller.actor.clone());
@@ -192,5 +192,5 @@ fn hosts_of(written: &[String]) -> Result<HostList, Problem> {
     let rules: Result<Vec<HostRule>, String> = written.iter().map(|host| host.parse()).collect();
     rules
         .map(HostList::new)
-        .map_err(|wrong| body_invalid(format!("allow_hosts: {wrong}")))
+        .map_err(|reason| body_invalid(format!("allow_hosts: {reason}")))
 }

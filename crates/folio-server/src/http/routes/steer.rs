@@ -111,8 +111,8 @@ impl PlanShape {
     fn of(row: &RunRow, run: &Run, node: NodeId) -> Result<Self, Problem> {
         let path = run.node(node).map_or("", |view| view.path);
         let plan = run.shown_plan(node).ok_or_else(|| {
-            let what = if path.is_empty() { "the run" } else { path };
-            Problem::not_found("no_plan", format!("{what} has no plan yet"))
+            let subject = if path.is_empty() { "the run" } else { path };
+            Problem::not_found("no_plan", format!("{subject} has no plan yet"))
         })?;
         Ok(Self {
             run_id: row.id.to_string(),
@@ -198,7 +198,7 @@ async fn edit_plan(
     let text = std::str::from_utf8(&bytes).map_err(|error| body_invalid(format!("the body is not a text: {error}")))?;
     let version = match caller.if_match {
         IfMatch::Any => run.shown_plan(node).map(|plan| plan.version),
-        said => said.version(),
+        if_match => if_match.version(),
     };
     let (_, difference) = caller
         .runner
@@ -243,15 +243,15 @@ async fn fork(
         None if input.before_limit => ForkAt::Limit,
         _ => return Err(body_invalid("set either `at` to a node or `before_limit` to true")),
     };
-    let (who, thread) = (caller.actor.clone(), caller.thread());
+    let (actor, thread) = (caller.actor.clone(), caller.thread());
     let place = if input.paused {
         None
     } else {
         caller.take_run_slot(&app.driving).await?
     };
-    let (keyed, source) = (caller.keyed_runner(), row.id);
+    let (keyed_runner, source) = (caller.keyed_runner(), row.id);
     let recording = async move {
-        let forked = keyed.fork(source, at, thread, who, input.paused).await?;
+        let forked = keyed_runner.fork(source, at, thread, actor, input.paused).await?;
         Ok((forked.id, forked.replayed))
     };
     let (runner, by) = (caller.runner.clone(), caller.actor.clone());
@@ -287,22 +287,22 @@ async fn decide(
     caller.may_steer()?;
     let approval = caller.name("approval");
     let missing = || Problem::not_found("no_approval", format!("nothing waits for approval at {approval}"));
-    let (name, asked) = approval.split_once('.').ok_or_else(missing)?;
-    let asked: AskedOf = asked.parse().map_err(|_| missing())?;
+    let (name, reference) = approval.split_once('.').ok_or_else(missing)?;
+    let reference: AskedOf = reference.parse().map_err(|_| missing())?;
     let row = caller.run_called(name).await?;
-    let (runner, who) = (caller.keyed_runner(), &caller.actor);
+    let (runner, actor) = (caller.keyed_runner(), &caller.actor);
     if decision.approve {
         if decision.always.is_some()
             && let Some(PendingApproval::Plan(_) | PendingApproval::Check(_)) =
-                runner.load(row.id).await?.pending_approval_at(asked.node)
+                runner.load(row.id).await?.pending_approval_at(reference.node)
         {
             return Err(body_invalid(
                 "`always` applies only to calls, and no call waits there; leave it out",
             ));
         }
-        runner.approve(row.id, asked, decision.always, who).await?;
+        runner.approve(row.id, reference, decision.always, actor).await?;
     } else {
-        runner.reject(row.id, asked, &decision.reason, who).await?;
+        runner.reject(row.id, reference, &decision.reason, actor).await?;
     }
     full(&caller, &row).await.map(Accepted::of)
 }

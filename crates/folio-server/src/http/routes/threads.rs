@@ -174,29 +174,29 @@ struct Filter {
 
 impl Fields for Filter {}
 
-async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result<Answer<List<ScratchItem>>, Problem> {
+async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Result<Answer<List<ScratchItem>>, Problem> {
     let workspace = &caller.workspace;
     let known = |name: &String| Status::ALL.into_iter().find(|status| status.as_str() == name);
-    let kinds: Vec<_> = asked.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
-    let status: Vec<_> = asked.status.iter().filter_map(known).collect();
-    let tags = Tag::parse_query_tags(&asked.tags);
-    let is_impossible = kinds.is_empty() && !asked.kind.is_empty() || status.is_empty() && !asked.status.is_empty();
+    let kinds: Vec<_> = params.kind.iter().filter_map(|name| EntryKind::parse(name)).collect();
+    let status: Vec<_> = params.status.iter().filter_map(known).collect();
+    let tags = Tag::parse_query_tags(&params.tags);
+    let is_impossible = kinds.is_empty() && !params.kind.is_empty() || status.is_empty() && !params.status.is_empty();
     let (Some(tags), false) = (tags, is_impossible) else {
         return Ok(Answer::of(List::whole(Vec::new(), workspace.head().await?.0)));
     };
     let filter = BookFilter {
         kinds,
-        status: if asked.all && status.is_empty() {
+        status: if params.all && status.is_empty() {
             Status::ALL.into()
         } else {
             status
         },
         tags,
-        limit: asked
+        limit: params
             .limit
             .and_then(|limit| usize::try_from(limit).ok())
             .unwrap_or(LIMIT_DEFAULT),
-        cursor: asked.cursor,
+        cursor: params.cursor,
     };
     let items = workspace.book_items(&caller.thread(), filter).await?;
     Ok(Answer::of(List::of(&items, ScratchItem::of)))
@@ -248,9 +248,9 @@ async fn show(caller: Caller, _: QueryParams<Nothing>) -> Result<Answer<ScratchI
 async fn update(
     caller: Caller,
     QueryParams(base): QueryParams<Base>,
-    Raw(given, _): Raw<ItemPatch>,
+    Raw(body, _): Raw<ItemPatch>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
-    let patch = ItemPatch::from_json(given).map_err(|error| unreadable(&error))?;
+    let patch = ItemPatch::from_json(body).map_err(|error| unreadable(&error))?;
     let item = Ref::Id(item_of(&caller).await?.id);
     let guard = base.guard(&caller);
     let written = caller
@@ -272,10 +272,10 @@ async fn item_or_observation(caller: &Caller) -> Result<EntryRef, Problem> {
 async fn complete(
     caller: Caller,
     _: QueryParams<Nothing>,
-    MayBody(why): MayBody<Why>,
+    MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let item = item_or_observation(&caller).await?;
-    let guard = why.guard(&caller);
+    let guard = input.guard(&caller);
     let written = caller.workspace.complete_item_under(&caller.actor, item, guard).await?;
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
@@ -283,10 +283,10 @@ async fn complete(
 async fn pin(
     caller: Caller,
     _: QueryParams<Nothing>,
-    MayBody(why): MayBody<Why>,
+    MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let item = item_or_observation(&caller).await?;
-    let guard = why.guard(&caller);
+    let guard = input.guard(&caller);
     let written = caller.workspace.pin_item_under(&caller.actor, item, guard).await?;
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
@@ -294,10 +294,10 @@ async fn pin(
 async fn unpin(
     caller: Caller,
     _: QueryParams<Nothing>,
-    MayBody(why): MayBody<Why>,
+    MayBody(input): MayBody<Why>,
 ) -> Result<Answer<Written<ScratchItem>>, Problem> {
     let item = item_or_observation(&caller).await?;
-    let guard = why.guard(&caller);
+    let guard = input.guard(&caller);
     let written = caller.workspace.unpin_item_under(&caller.actor, item, guard).await?;
     Ok(Answer::of(shape(&caller, &written)).version(written.entry.version))
 }
@@ -348,26 +348,26 @@ fn summary_tokens() -> u32 {
 async fn offload(
     caller: Caller,
     _: QueryParams<Nothing>,
-    Raw(given, _): Raw<Talk>,
+    Raw(body, _): Raw<Talk>,
 ) -> Result<Answer<Conversation>, Problem> {
     // A body that is only a list is the list of messages.
-    let talk: Talk = match given {
-        Value::Array(_) => read_json(serde_json::json!({ "messages": given }).to_string().as_bytes())?,
-        given => read_json(given.to_string().as_bytes())?,
+    let conversation: Talk = match body {
+        Value::Array(_) => read_json(serde_json::json!({ "messages": body }).to_string().as_bytes())?,
+        object => read_json(object.to_string().as_bytes())?,
     };
-    let how = Offload {
-        window_tokens: talk.window,
-        share: talk.share,
-        keep_last: talk.keep,
-        summary_tokens: talk.summary,
-        force: talk.force,
-        tokens: Arc::new(for_model(talk.model.as_deref().unwrap_or_default())),
+    let options = Offload {
+        window_tokens: conversation.window,
+        share: conversation.share,
+        keep_last: conversation.keep,
+        summary_tokens: conversation.summary,
+        force: conversation.force,
+        tokens: Arc::new(for_model(conversation.model.as_deref().unwrap_or_default())),
         open_work: None,
         compactor: caller.runner.compactor(),
     };
     let offloaded = caller
         .workspace
-        .offload(&caller.actor, &caller.thread(), &talk.messages, &how)
+        .offload(&caller.actor, &caller.thread(), &conversation.messages, &options)
         .await?;
     Ok(Answer::of(Conversation::of(offloaded)))
 }
@@ -386,15 +386,15 @@ struct Range {
 
 impl Fields for Range {}
 
-async fn said(caller: Caller, QueryParams(asked): QueryParams<Range>) -> Result<Answer<SaidShape>, Problem> {
-    let is_from_to = asked.from.or(asked.to).is_some();
-    check_exclusive(&[("range", asked.range.is_some()), ("from`/`to", is_from_to)])?;
-    let (from, to) = match asked.range.as_deref() {
-        None => (asked.from.unwrap_or(1), asked.to.unwrap_or(u64::MAX)),
+async fn said(caller: Caller, QueryParams(params): QueryParams<Range>) -> Result<Answer<SaidShape>, Problem> {
+    let is_from_to = params.from.or(params.to).is_some();
+    check_exclusive(&[("range", params.range.is_some()), ("from`/`to", is_from_to)])?;
+    let (from, to) = match params.range.as_deref() {
+        None => (params.from.unwrap_or(1), params.to.unwrap_or(u64::MAX)),
         Some(text) => lines("range", text)?,
     };
-    let said = caller.workspace.said(&caller.thread(), from, to).await?;
-    Ok(Answer::of(SaidShape::of(said)))
+    let messages = caller.workspace.said(&caller.thread(), from, to).await?;
+    Ok(Answer::of(SaidShape::of(messages)))
 }
 
 /// Parses a range such as `10:20`, `10:` or `10`.
@@ -439,7 +439,7 @@ async fn evict(
         Value::String(text) => text,
         other => folio::memory::canonical::canonical(other).to_string(),
     };
-    let how = Eviction {
+    let options = Eviction {
         tool: large.tool,
         of: large.of,
         limit_tokens: large.limit,
@@ -447,7 +447,7 @@ async fn evict(
     };
     let evicted = caller
         .workspace
-        .evict(&caller.actor, Cursor::new(text.into_bytes()), how)
+        .evict(&caller.actor, Cursor::new(text.into_bytes()), options)
         .await?;
     Ok(Answer::of(EvictedShape::of(evicted)))
 }
@@ -471,16 +471,16 @@ struct Passage {
 
 impl Fields for Passage {}
 
-async fn blob(caller: Caller, QueryParams(asked): QueryParams<Passage>) -> Result<Answer<PassageShape>, Problem> {
+async fn blob(caller: Caller, QueryParams(params): QueryParams<Passage>) -> Result<Answer<PassageShape>, Problem> {
     // For a search, `from` is the position at which it continues.
-    let is_from_to = asked.to.is_some() || (asked.from.is_some() && asked.search.is_none());
+    let is_from_to = params.to.is_some() || (params.from.is_some() && params.search.is_none());
     check_exclusive(&[
-        ("lines", asked.lines.is_some()),
-        ("search", asked.search.is_some()),
+        ("lines", params.lines.is_some()),
+        ("search", params.search.is_some()),
         ("from`/`to", is_from_to),
     ])?;
-    let from = asked.from.unwrap_or(0);
-    let part = match (asked.lines.as_deref(), &asked.search) {
+    let from = params.from.unwrap_or(0);
+    let part = match (params.lines.as_deref(), &params.search) {
         (Some(text), _) => {
             let (from, to) = lines("lines", text)?;
             Part::Lines { from, to }
@@ -491,21 +491,21 @@ async fn blob(caller: Caller, QueryParams(asked): QueryParams<Passage>) -> Resul
             from,
         },
         (None, None) => {
-            let to = asked.to.unwrap_or(u64::MAX);
+            let to = params.to.unwrap_or(u64::MAX);
             if from > to {
                 return Err(wrong("to", &to.to_string(), "at least `from`"));
             }
             Part::Bytes { from, to }
         }
     };
-    let max_bytes = usize::try_from(asked.max_bytes.unwrap_or(READ_BYTES)).unwrap_or(usize::MAX);
+    let max_bytes = usize::try_from(params.max_bytes.unwrap_or(READ_BYTES)).unwrap_or(usize::MAX);
     let read = caller
         .workspace
         .read_body(caller.name("reference"), &part, max_bytes)
         .await?;
     Ok(Answer::of(PassageShape::of(
         read,
-        asked.search.as_deref(),
+        params.search.as_deref(),
         ReadOn::Query,
     )))
 }

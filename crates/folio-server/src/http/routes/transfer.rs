@@ -213,31 +213,31 @@ impl Kinds for Lines {
 
 async fn import(
     caller: Caller,
-    QueryParams(how): QueryParams<How>,
+    QueryParams(params): QueryParams<How>,
     Arrived { place, text }: Arrived<Lines>,
 ) -> Result<Answer<Received>, Problem> {
     let Text(bytes, _) = text;
-    let (done, came) = oneshot::channel();
-    let dry_run = how.dry_run;
+    let (sender, receiver) = oneshot::channel();
+    let dry_run = params.dry_run;
     // Reading the lines and writing batches takes long; the import continues if the client leaves.
     transfers::run_on_thread("import", place, move || async move {
         // Sending fails only if the client has left.
-        let _unheard = done.send(bring_in(&caller, how, bytes).await);
+        let _unheard = sender.send(bring_in(&caller, params, bytes).await);
     })?;
-    let imported = came
+    let imported = receiver
         .await
         .map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string()))??;
     Ok(Answer::of(Received { dry_run, imported }))
 }
 
-async fn bring_in(caller: &Caller, how: How, bytes: Bytes) -> Result<Imported, Problem> {
+async fn bring_in(caller: &Caller, params: How, bytes: Bytes) -> Result<Imported, Problem> {
     let (workspace, actor) = (&caller.workspace, &caller.actor);
-    Ok(match how.from.unwrap_or(Form::Folio) {
+    Ok(match params.from.unwrap_or(Form::Folio) {
         Form::Folio => {
             let options = ImportOptions {
-                dry_run: how.dry_run,
-                distrusted: how.distrust,
-                merge: how.merge,
+                dry_run: params.dry_run,
+                distrusted: params.distrust,
+                merge: params.merge,
             };
             workspace
                 .import_space(actor, Cursor::new(bytes), options, &mut |_| {})
@@ -245,8 +245,8 @@ async fn bring_in(caller: &Caller, how: How, bytes: Bytes) -> Result<Imported, P
         }
         Form::Colony => {
             let book = std::str::from_utf8(&bytes).map_err(|_| body_invalid("the body is not valid UTF-8"))?;
-            let thread = how.thread.map_or_else(|| Ok(ThreadKey::main()), thread_called)?;
-            workspace.import_book(actor, &thread, book, how.dry_run).await?
+            let thread = params.thread.map_or_else(|| Ok(ThreadKey::main()), thread_called)?;
+            workspace.import_book(actor, &thread, book, params.dry_run).await?
         }
     })
 }

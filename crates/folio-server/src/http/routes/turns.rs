@@ -111,9 +111,9 @@ struct Filter {
 
 impl Fields for Filter {}
 
-async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result<Answer<List<TurnShape>>, Problem> {
-    let limit = asked.limit.unwrap_or(LIMIT_DEFAULT);
-    let before: Option<TurnHandle> = match asked.cursor.as_deref() {
+async fn list(caller: Caller, QueryParams(params): QueryParams<Filter>) -> Result<Answer<List<TurnShape>>, Problem> {
+    let limit = params.limit.unwrap_or(LIMIT_DEFAULT);
+    let before: Option<TurnHandle> = match params.cursor.as_deref() {
         None => None,
         Some(text) => Some(
             text.parse()
@@ -121,8 +121,8 @@ async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result
         ),
     };
     let query = TurnQuery {
-        thread: asked.thread.map(thread_called).transpose()?,
-        ended: asked.open.then_some(false),
+        thread: params.thread.map(thread_called).transpose()?,
+        ended: params.open.then_some(false),
         before: before.map(|handle| handle.0),
         limit: limit + 1,
         ..TurnQuery::default()
@@ -131,7 +131,7 @@ async fn list(caller: Caller, QueryParams(asked): QueryParams<Filter>) -> Result
     let turns = caller.workspace.turns(&query).await?;
     let turns = turns.iter().map(TurnShape::of).collect();
     let list = List::part(turns, limit, as_of, TurnShape::name);
-    Ok(Answer::of(list.from_start(asked.cursor.is_none())))
+    Ok(Answer::of(list.from_start(params.cursor.is_none())))
 }
 
 /// A new turn and its input.
@@ -163,11 +163,11 @@ async fn begin(
         run: None,
         background: new.background,
     };
-    let begun = caller
+    let new_turn = caller
         .workspace_with_advisor()
         .begin_turn_under(&caller.actor, input, caller.own_key())
         .await?;
-    let turn = Ref::Id(begun.turn.begun.id);
+    let turn = Ref::Id(new_turn.turn.begun.id);
     let context = match new.budget {
         None => None,
         Some(budget) => {
@@ -184,14 +184,14 @@ async fn begin(
         }
     };
     let shape = |entry| Observation::of(entry, workspace.now());
-    let place = format!("/v1/spaces/{}/turns/{}", workspace.space(), begun.turn.begun.id);
+    let place = format!("/v1/spaces/{}/turns/{}", workspace.space(), new_turn.turn.begun.id);
     let answer = BegunShape {
-        turn: TurnShape::of(&begun.turn),
-        question: begun.question.as_ref().map(shape),
-        answered: begun.answered.as_ref().map(shape),
-        order: begun.order.order,
+        turn: TurnShape::of(&new_turn.turn),
+        question: new_turn.question.as_ref().map(shape),
+        answered: new_turn.answered.as_ref().map(shape),
+        order: new_turn.order.order,
         context,
-        replayed: begun.replayed,
+        replayed: new_turn.replayed,
     };
     Ok(Made::of(answer).at(place))
 }
@@ -241,17 +241,17 @@ struct Lines {
 
 impl Fields for Lines {}
 
-async fn trace(caller: Caller, QueryParams(asked): QueryParams<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
+async fn trace(caller: Caller, QueryParams(params): QueryParams<Lines>) -> Result<Answer<List<TraceLine>>, Problem> {
     let workspace = &caller.workspace;
     let turn = workspace.turn(caller.named("turn")?).await?.begun.id;
-    let limit = asked.limit.unwrap_or(LINES_DEFAULT);
-    let is_start = asked.cursor.is_none();
+    let limit = params.limit.unwrap_or(LINES_DEFAULT);
+    let is_start = params.cursor.is_none();
     let query = TraceQuery {
         turn: Some(turn),
-        component: asked.component,
-        since: asked.since.map(Seq),
+        component: params.component,
+        since: params.since.map(Seq),
         limit: limit as usize,
-        cursor: asked.cursor,
+        cursor: params.cursor,
         ..TraceQuery::default()
     };
     let as_of = workspace.head().await?.0;
@@ -283,7 +283,7 @@ struct ExportShape {
 
 async fn export_of(
     caller: Caller,
-    QueryParams(asked): QueryParams<HowMuch>,
+    QueryParams(params): QueryParams<HowMuch>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let workspace = &caller.workspace;
@@ -292,9 +292,9 @@ async fn export_of(
     let touched = workspace.exported(&export, false).await?;
     let all = workspace.exported(&export, true).await?;
     let touched: Vec<Value> = touched.iter().map(|one| touched_line(one, now)).collect();
-    let manifest: Vec<Value> = all.iter().map(|one| manifest_line(one, asked.full, now)).collect();
-    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
-    if accepted.is_some_and(|accepted| accepted.contains(LINES)) {
+    let manifest: Vec<Value> = all.iter().map(|one| manifest_line(one, params.full, now)).collect();
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    if accept.is_some_and(|accept| accept.contains(LINES)) {
         let head = json!({
             "record": "turn",
             "turn_id": export.turn,

@@ -59,11 +59,11 @@ struct Asked {
 
 impl Asked {
     fn of(arguments: &Value) -> Result<(Vec<EntryRef>, Option<String>), Problem> {
-        let asked: Self = read(arguments)?;
-        if asked.ids.is_empty() || asked.ids.len() > ENTRIES_MAX {
+        let input: Self = read(arguments)?;
+        if input.ids.is_empty() || input.ids.len() > ENTRIES_MAX {
             return Err(wrong(
                 "ids",
-                format!("names {} entries; name 1 to {ENTRIES_MAX}", asked.ids.len()),
+                format!("names {} entries; name 1 to {ENTRIES_MAX}", input.ids.len()),
             )
             .into());
         }
@@ -72,31 +72,31 @@ impl Asked {
                 .parse()
                 .map_err(|_| wrong("ids", format!("{id:?} is not the handle of an entry, such as e42")))
         };
-        let ids = asked.ids.iter().map(parse).collect::<Result<_, _>>()?;
-        Ok((ids, asked.reason.filter(|reason| !reason.trim().is_empty())))
+        let ids = input.ids.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok((ids, input.reason.filter(|reason| !reason.trim().is_empty())))
     }
 }
 
 async fn archive(call: Call<'_>) -> Result<Answer, Problem> {
     let (ids, reason) = Asked::of(&call.arguments)?;
     let caller = &call.caller;
-    let mut done = Vec::with_capacity(ids.len());
+    let mut results = Vec::with_capacity(ids.len());
     for id in ids {
         let archived = caller.workspace.archive(&caller.actor, id, reason.clone()).await;
-        done.push(archived.map(|written| written.entry));
+        results.push(archived.map(|written| written.entry));
     }
-    told(done, "archived", &call).await
+    told(results, "archived", &call).await
 }
 
 async fn restore(call: Call<'_>) -> Result<Answer, Problem> {
     let (ids, _) = Asked::of(&call.arguments)?;
     let caller = &call.caller;
-    let mut done = Vec::with_capacity(ids.len());
+    let mut results = Vec::with_capacity(ids.len());
     for id in ids {
         let restored = caller.workspace.restore(&caller.actor, id, Guard::default()).await;
-        done.push(restored.map(|written| written.entry));
+        results.push(restored.map(|written| written.entry));
     }
-    told(done, "restored", &call).await
+    told(results, "restored", &call).await
 }
 
 async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
@@ -125,12 +125,12 @@ async fn forget(call: Call<'_>) -> Result<Answer, Problem> {
 
 /// Returns the answer for what became of each entry. If the first one failed, the answer is that error; failures of
 /// later ones are listed with what was done.
-async fn told(done: Vec<Result<Entry, WorkspaceError>>, what: &str, call: &Call<'_>) -> Result<Answer, Problem> {
+async fn told(results: Vec<Result<Entry, WorkspaceError>>, what: &str, call: &Call<'_>) -> Result<Answer, Problem> {
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let now = workspace.now();
-    let (mut lines, mut whole, mut brief) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, one) in done.into_iter().enumerate() {
-        match one {
+    let (mut lines, mut full, mut brief) = (Vec::new(), Vec::new(), Vec::new());
+    for (at, result) in results.into_iter().enumerate() {
+        match result {
             Ok(entry) => {
                 let mut line = list::line(&entry);
                 // Its status does not show this, and lists leave it out.
@@ -138,22 +138,22 @@ async fn told(done: Vec<Result<Entry, WorkspaceError>>, what: &str, call: &Call<
                     line.push_str(" (expired; once it is confirmed it holds again)");
                 }
                 lines.push(line);
-                whole.push(list::shape(&entry, now));
+                full.push(list::shape(&entry, now));
                 brief.push(list::brief(&entry));
             }
             Err(error) if at == 0 => return Err(error.into()),
             Err(error) => {
                 lines.push(format!("not {what}: {error}"));
                 let failed = json!({"error": error.to_string()});
-                whole.push(failed.clone());
+                full.push(failed.clone());
                 brief.push(failed);
             }
         }
     }
     let text = lines.join("\n");
-    let all = whole.len();
+    let all = full.len();
     let structured = list::frame(&all, &all, workspace.head().await?, &text, tokens);
     let mut answer = Answer::new(text, structured);
-    answer.put_items(whole, brief, tokens);
+    answer.put_items(full, brief, tokens);
     Ok(answer)
 }

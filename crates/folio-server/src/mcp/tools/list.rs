@@ -86,9 +86,9 @@ pub(super) fn answer(list: &ListAnswer<Entry>, remark: &str, now: Timestamp, tok
         structured["at_least"] = true.into();
     }
     let mut answer = Answer::new(text, structured);
-    let whole = list.items.iter().map(|entry| shape(entry, now)).collect();
+    let full = list.items.iter().map(|entry| shape(entry, now)).collect();
     let brief = list.items.iter().map(brief).collect();
-    answer.put_items(whole, brief, tokens);
+    answer.put_items(full, brief, tokens);
     answer
 }
 

@@ -95,26 +95,26 @@ struct Search {
 }
 
 async fn search(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked: Search = read(&call.arguments)?;
-    if is_blank(&asked.query) {
+    let input: Search = read(&call.arguments)?;
+    if is_blank(&input.query) {
         return Err(wrong("query", "is empty; give words to find").into());
     }
-    let kinds = match asked.kind.as_deref() {
+    let kinds = match input.kind.as_deref() {
         None => Vec::new(),
         Some(name) => {
             vec![EntryKind::parse(name).ok_or_else(|| wrong("kind", format!("{name:?} is not a kind of entry")))?]
         }
     };
-    let Some(tags) = Tag::parse_query_tags(&asked.tags.texts()) else {
+    let Some(tags) = Tag::parse_query_tags(&input.tags.texts()) else {
         let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
         return Ok(list::nothing(workspace.head().await?, workspace.now(), tokens));
     };
     let mut query = EntryQuery {
         kinds,
         tags,
-        text: Some(asked.query),
-        limit: how_many(asked.limit, LINES_DEFAULT, list::LINES)?,
-        cursor: asked.cursor,
+        text: Some(input.query),
+        limit: how_many(input.limit, LINES_DEFAULT, list::LINES)?,
+        cursor: input.cursor,
         ..EntryQuery::default()
     };
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
@@ -139,13 +139,13 @@ struct Context {
 }
 
 async fn context(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked: Context = read(&call.arguments)?;
+    let input: Context = read(&call.arguments)?;
     let caller = &call.caller;
     let request = ContextRequest {
         thread: caller.thread.clone(),
         turn: caller.actor.turn.map(memory::id::Ref::Id),
-        prompt: asked.prompt,
-        budget: within(asked.budget, DEFAULT_BUDGET.min(ANSWER_TOKENS - FRAME))?,
+        prompt: input.prompt,
+        budget: within(input.budget, DEFAULT_BUDGET.min(ANSWER_TOKENS - FRAME))?,
         sections: Vec::new(),
     };
     let assembled = caller.workspace.assemble_context(request, &caller.tokens).await?;
@@ -170,18 +170,18 @@ struct Page {
 }
 
 async fn page(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked: Page = read(&call.arguments)?;
-    let id: PageRef = asked
+    let input: Page = read(&call.arguments)?;
+    let id: PageRef = input
         .id
         .trim()
         .parse()
-        .map_err(|_| wrong("id", format!("{:?} is not the handle of a page, such as p7", asked.id)))?;
+        .map_err(|_| wrong("id", format!("{:?} is not the handle of a page, such as p7", input.id)))?;
     let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
     let markdown = workspace.page_markdown(id).await?;
     let page = PageShape::of(&workspace.page(id).await?);
     // The hash covers only what was read so far, so text that is added after it does not invalidate the cursor.
     let state = |read: &str| HEXLOWER.encode(&Sha256::digest(read)[..STATE_BYTES]);
-    let from = match asked.cursor.as_deref() {
+    let from = match input.cursor.as_deref() {
         None => 0,
         Some(cursor) => {
             let (of, at) = cursor.split_once('@').unwrap_or_default();
@@ -199,9 +199,9 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
             at
         }
     };
-    let limit = within(asked.budget, ANSWER_TOKENS)?.max(LEAST);
+    let limit = within(input.budget, ANSWER_TOKENS)?.max(LEAST);
     let mut structured = json!(page);
-    structured["page"] = asked.id.trim().into();
+    structured["page"] = input.id.trim().into();
     // If both are long, fields of the structured part are left out rather than text.
     let shape = tokens.count(&structured.to_string()).min(limit / 3);
     let room = limit - shape - FRAME;
@@ -221,10 +221,10 @@ async fn page(call: Call<'_>) -> Result<Answer, Problem> {
     })
 }
 
-/// Returns the budget that was asked for, or `usual`.
-fn within(asked: Option<u32>, usual: u32) -> Result<u32, Problem> {
-    match asked {
-        None => Ok(usual),
+/// Returns the budget that was asked for, or `default`.
+fn within(requested: Option<u32>, default: u32) -> Result<u32, Problem> {
+    match requested {
+        None => Ok(default),
         Some(budget) if budget <= MAX_ANSWER_TOKENS => Ok(budget),
         Some(budget) => Err(wrong(
             "budget",

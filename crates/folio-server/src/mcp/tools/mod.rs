@@ -79,8 +79,8 @@ pub(super) async fn call(call: Call<'_>) -> Result<Reply, Problem> {
 /// Deserializes `arguments`. An error names the argument that is wrong.
 fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, Invalid> {
     T::deserialize(arguments).map_err(|error| {
-        let named = arguments.as_object().and_then(field_in::<T>);
-        let (field, error) = named.unwrap_or_else(|| ("arguments".to_owned(), error.to_string()));
+        let field_error = arguments.as_object().and_then(field_in::<T>);
+        let (field, error) = field_error.unwrap_or_else(|| ("arguments".to_owned(), error.to_string()));
         wrong(&field, error)
     })
 }
@@ -90,15 +90,15 @@ pub(super) fn wrong(field: &str, message: impl Into<String>) -> Invalid {
     Invalid::new("arguments_invalid", field, message)
 }
 
-/// Returns how many items of a list to give: `usual` by default, and at most `most` at a time. As everywhere, a limit
+/// Returns how many items of a list to give: `default` by default, and at most `max` at a time. As everywhere, a limit
 /// of zero or of more than a thousand is refused as a mistake (M7.2.11).
-fn how_many(asked: Option<i64>, usual: u32, most: u32) -> Result<u32, Invalid> {
-    let Some(asked) = asked else { return Ok(usual) };
-    match u32::try_from(asked) {
-        Ok(limit @ 1..=MAX_LIMIT) => Ok(limit.min(most)),
+fn how_many(requested: Option<i64>, default: u32, max: u32) -> Result<u32, Invalid> {
+    let Some(requested) = requested else { return Ok(default) };
+    match u32::try_from(requested) {
+        Ok(limit @ 1..=MAX_LIMIT) => Ok(limit.min(max)),
         _ => Err(wrong(
             "limit",
-            format!("is {asked}, which is not a whole number from 1 to {MAX_LIMIT}"),
+            format!("is {requested}, which is not a whole number from 1 to {MAX_LIMIT}"),
         )),
     }
 }
@@ -117,12 +117,12 @@ enum Does {
 }
 
 /// Returns the definition of a tool.
-fn tool(name: &'static str, description: &'static str, schema: Value, does: Does) -> Tool {
+fn tool(name: &'static str, description: &'static str, schema: Value, effect: Does) -> Tool {
     let Value::Object(schema) = schema else {
         return Tool::default();
     };
     let hints = ToolAnnotations::new();
-    let hints = match does {
+    let hints = match effect {
         Does::Read => hints.read_only(true),
         Does::Add => hints.destructive(false),
         Does::Settle => hints.destructive(false).idempotent(true),

@@ -120,9 +120,9 @@ async fn update(call: Call<'_>) -> Result<Answer, Problem> {
     if let Some(fields) = arguments.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
     }
-    let mut taken = |name: &str| arguments.as_object_mut().and_then(|fields| fields.remove(name));
-    let id = taken("id").unwrap_or_default();
-    let expected = match taken("expected_version") {
+    let mut take = |name: &str| arguments.as_object_mut().and_then(|fields| fields.remove(name));
+    let id = take("id").unwrap_or_default();
+    let expected = match take("expected_version") {
         None | Some(Value::Null) => None,
         Some(version) => {
             let version = version.as_u64().and_then(|version| u32::try_from(version).ok());
@@ -183,12 +183,12 @@ async fn listed(call: Call<'_>) -> Result<Answer, Problem> {
         filters.insert("text".to_owned(), text.into());
     }
     let limit = how_many(limit, DEFAULT_LIMIT, list::LINES)?;
-    let asked = context_query(&json!({ "filters": filters }), &ReadScope::default());
+    let parsed = context_query(&json!({ "filters": filters }), &ReadScope::default());
     let refused = |invalid: Invalid| match invalid.code.as_str() {
         "filter_unknown" => wrong(&invalid.field, format!("is not an argument of {}", call.name)),
         _ => wrong(&invalid.field, invalid.message),
     };
-    let ContextQuery::Asks(query) = asked.map_err(refused)? else {
+    let ContextQuery::Asks(query) = parsed.map_err(refused)? else {
         // No observation can match such a filter (M7.2.13).
         let (workspace, tokens) = (&call.caller.workspace, &call.caller.tokens);
         return Ok(list::nothing(workspace.head().await?, workspace.now(), tokens));

@@ -122,8 +122,8 @@ fn worker(call: &Call<'_>, agent: Option<&str>) -> Result<Owner, Invalid> {
 }
 
 fn named(field: &str, handle: &str) -> Result<EntryRef, Invalid> {
-    let is_wrong = |_| wrong(field, format!("{handle:?} is not the handle of an entry, such as e7"));
-    handle.trim().parse().map_err(is_wrong)
+    let to_error = |_| wrong(field, format!("{handle:?} is not the handle of an entry, such as e7"));
+    handle.trim().parse().map_err(to_error)
 }
 
 fn all_named(field: &str, handles: &[String]) -> Result<Vec<EntryRef>, Invalid> {
@@ -146,53 +146,53 @@ struct Ready {
 fn named_before(items: &[Entry], cursor: Option<&str>) -> Result<usize, Invalid> {
     let Some(cursor) = cursor else { return Ok(0) };
     let parts = cursor.split_once('.');
-    let parts = parts.and_then(|(last, many)| Some((last, many.parse::<usize>().ok()?)));
-    let (last, many) = parts.ok_or_else(|| wrong("cursor", "is not a cursor that plan_ready returned"))?;
+    let parts = parts.and_then(|(last, count)| Some((last, count.parse::<usize>().ok()?)));
+    let (last, count) = parts.ok_or_else(|| wrong("cursor", "is not a cursor that plan_ready returned"))?;
     let place = items.iter().position(|entry| entry.handle.to_string() == last);
-    Ok(place.map_or(many.min(items.len()), |place| place + 1))
+    Ok(place.map_or(count.min(items.len()), |place| place + 1))
 }
 
 /// Returns how many items have to be loaded to reach the place after `cursor`.
 fn reached_by(cursor: Option<&str>) -> usize {
-    let many = cursor.and_then(|cursor| cursor.split_once('.')?.1.parse().ok());
-    many.unwrap_or(0).min(MAX_PASSED)
+    let count = cursor.and_then(|cursor| cursor.split_once('.')?.1.parse().ok());
+    count.unwrap_or(0).min(MAX_PASSED)
 }
 
 async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked: Ready = read(&call.arguments)?;
-    let worker = worker(&call, asked.agent.as_deref())?;
-    let limit = how_many(asked.limit, READY, MAX_READY)?;
+    let input: Ready = read(&call.arguments)?;
+    let worker = worker(&call, input.agent.as_deref())?;
+    let limit = how_many(input.limit, READY, MAX_READY)?;
     let caller = &call.caller;
-    let (many, budget) = (limit as usize, asked.budget.unwrap_or_default().max(ANSWER_TOKENS));
-    let cursor = asked.cursor.as_deref();
-    let looked_at = reached_by(cursor) + many + 1;
-    let mut ready = caller.workspace.ready_work(&caller.thread, &worker, looked_at).await?;
-    let passed = named_before(&ready.items, cursor)?;
-    ready.items.drain(..passed);
+    let (max_items, budget) = (limit as usize, input.budget.unwrap_or_default().max(ANSWER_TOKENS));
+    let cursor = input.cursor.as_deref();
+    let lookahead = reached_by(cursor) + max_items + 1;
+    let mut ready = caller.workspace.ready_work(&caller.thread, &worker, lookahead).await?;
+    let skipped = named_before(&ready.items, cursor)?;
+    ready.items.drain(..skipped);
     let found = ready.items.len();
-    ready.items.truncate(many);
+    ready.items.truncate(max_items);
     // Part of the answer is set aside for the waiting items.
     let room = budget - WAITING_TOKENS;
     let fitting = list::fitting(&ready.items, room, &caller.tokens);
     ready.items.truncate(fitting);
     let mut text: String = ready.items.iter().map(|entry| line(entry) + "\n").collect();
-    let waits = |(entry, before): &(Entry, Vec<_>)| {
-        let named: Vec<_> = before.iter().take(BEFORE).map(ToString::to_string).collect();
+    let describe = |(entry, before): &(Entry, Vec<_>)| {
+        let blockers: Vec<_> = before.iter().take(BEFORE).map(ToString::to_string).collect();
         let more = match before.len().saturating_sub(BEFORE) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        format!("{} for {}{more}", entry.handle, named.join(", "))
+        format!("{} for {}{more}", entry.handle, blockers.join(", "))
     };
-    let waiting: Vec<String> = ready.waiting.iter().take(WAITING).map(waits).collect();
-    let shown = ready.items.len();
-    let last = ready.items.last().filter(|_| shown < found);
-    let next = last.map(|entry| format!("{}.{}", entry.handle, passed + shown));
+    let waiting: Vec<String> = ready.waiting.iter().take(WAITING).map(describe).collect();
+    let shown_count = ready.items.len();
+    let last = ready.items.last().filter(|_| shown_count < found);
+    let next = last.map(|entry| format!("{}.{}", entry.handle, skipped + shown_count));
     let more = next
         .as_ref()
         .map(|next| format!(", and more: go on with cursor {next:?}"));
     let more = more.unwrap_or_default();
-    text.push_str(&format!("{shown} ready{more}"));
+    text.push_str(&format!("{shown_count} ready{more}"));
     if !waiting.is_empty() {
         let more = ready.waiting.len() - waiting.len();
         let more = if more > 0 {
@@ -203,18 +203,18 @@ async fn ready(call: Call<'_>) -> Result<Answer, Problem> {
         text.push_str(&format!("; waiting: {}{more}", waiting.join("; ")));
     }
     let as_of = caller.workspace.head().await?;
-    let total = passed + found;
-    let mut structured = list::frame(&shown, &total, as_of, &text, &caller.tokens);
+    let total = skipped + found;
+    let mut structured = list::frame(&shown_count, &total, as_of, &text, &caller.tokens);
     structured["waiting"] = json!(waiting);
     structured["next"] = json!(next);
-    if found > many {
+    if found > max_items {
         structured["at_least"] = true.into();
     }
     let mut answer = Answer::new(text, structured);
     answer.limit = budget;
-    let whole = ready.items.iter().map(shape).collect();
+    let full = ready.items.iter().map(shape).collect();
     let brief = ready.items.iter().map(brief).collect();
-    answer.put_items(whole, brief, &caller.tokens);
+    answer.put_items(full, brief, &caller.tokens);
     Ok(answer)
 }
 
@@ -227,10 +227,10 @@ struct Claim {
 }
 
 async fn claim(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked: Claim = read(&call.arguments)?;
-    let worker = worker(&call, asked.agent.as_deref())?;
-    let item = asked.id.as_deref().map(|id| named("id", id)).transpose()?;
-    let minutes = asked.lease_minutes.unwrap_or(LEASE_MINUTES);
+    let input: Claim = read(&call.arguments)?;
+    let worker = worker(&call, input.agent.as_deref())?;
+    let item = input.id.as_deref().map(|id| named("id", id)).transpose()?;
+    let minutes = input.lease_minutes.unwrap_or(LEASE_MINUTES);
     if !(1..=MAX_LEASE_MINUTES).contains(&minutes) {
         let message = format!("{minutes} minutes are not between 1 and {MAX_LEASE_MINUTES}");
         return Err(wrong("lease_minutes", message).into());
@@ -273,14 +273,14 @@ struct Delegate {
 }
 
 async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked: Delegate = read(&call.arguments)?;
-    let worker = worker(&call, asked.agent.as_deref())?;
-    let what = match (asked.id, asked.title) {
-        (Some(id), None) if asked.body.is_none() => Delegated::There(named("id", &id)?),
+    let input: Delegate = read(&call.arguments)?;
+    let worker = worker(&call, input.agent.as_deref())?;
+    let target = match (input.id, input.title) {
+        (Some(id), None) if input.body.is_none() => Delegated::There(named("id", &id)?),
         (None, Some(title)) => Delegated::New(Box::new(ItemInput {
             kind: EntryKind::Task,
             title: Some(title),
-            body: asked.body.unwrap_or_default(),
+            body: input.body.unwrap_or_default(),
             tags: Vec::new(),
             phase: None,
             progress: None,
@@ -294,10 +294,10 @@ async fn delegate(call: Call<'_>) -> Result<Answer, Problem> {
         }
     };
     let delegation = Delegation {
-        what,
-        to: asked.to.as_deref().map(Owner::parse).transpose()?,
-        after: all_named("after", &asked.after)?,
-        part_of: asked.part_of.as_deref().map(|id| named("part_of", id)).transpose()?,
+        what: target,
+        to: input.to.as_deref().map(Owner::parse).transpose()?,
+        after: all_named("after", &input.after)?,
+        part_of: input.part_of.as_deref().map(|id| named("part_of", id)).transpose()?,
     };
     let caller = &call.caller;
     let written = caller
@@ -329,11 +329,11 @@ struct Reported {
 }
 
 async fn report(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked: Reported = read(&call.arguments)?;
-    let worker = worker(&call, asked.agent.as_deref())?;
-    let said = match asked.status.as_str() {
+    let input: Reported = read(&call.arguments)?;
+    let worker = worker(&call, input.agent.as_deref())?;
+    let status_report = match input.status.as_str() {
         "done" => Report::Done,
-        "in_progress" => Report::Underway(asked.progress),
+        "in_progress" => Report::Underway(input.progress),
         "blocked" => Report::Blocked,
         "open" => Report::HandedTo(Owner::agent()),
         other => {
@@ -341,14 +341,14 @@ async fn report(call: Call<'_>) -> Result<Answer, Problem> {
             return Err(wrong("status", message).into());
         }
     };
-    if asked.progress.is_some() && asked.status != "in_progress" {
+    if input.progress.is_some() && input.status != "in_progress" {
         return Err(wrong("progress", "is only for the status in_progress").into());
     }
     let report = WorkReport {
-        item: named("id", &asked.id)?,
-        said,
-        result: asked.result,
-        after: all_named("after", &asked.after)?,
+        item: named("id", &input.id)?,
+        said: status_report,
+        result: input.result,
+        after: all_named("after", &input.after)?,
     };
     let caller = &call.caller;
     let key = call.idempotency_key.clone();

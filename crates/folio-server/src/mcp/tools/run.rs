@@ -105,21 +105,23 @@ struct Start {
 }
 
 /// Returns the tools that a run may call without the approval that they otherwise wait for: those that whoever started
-/// this server allows, or the part of them that is `asked` for. People may ask for more (E9.14: never wider than what
+/// this server allows, or the part of them that is `requested` for. People may ask for more (E9.14: never wider than what
 /// is around it).
-fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, Problem> {
+fn allowed(call: &Call<'_>, requested: Option<Vec<String>>) -> Result<Vec<String>, Problem> {
     let granted = &call.mcp.shared.options.allow_tools;
-    let Some(asked) = asked else { return Ok(granted.clone()) };
-    if asked.len() > ALLOWED_MAX {
+    let Some(requested) = requested else {
+        return Ok(granted.clone());
+    };
+    if requested.len() > ALLOWED_MAX {
         return Err(wrong("allow_tools", format!("more than {ALLOWED_MAX} tools")).into());
     }
-    submit::check_allowed(&call.mcp.shared.runner, &asked).map_err(|(message, hints)| {
+    submit::check_allowed(&call.mcp.shared.runner, &requested).map_err(|(message, hints)| {
         let problem = Problem::from(wrong("allow_tools", message));
         hints.into_iter().fold(problem, Problem::hint)
     })?;
     let is_person = call.caller.actor.role == Role::Human;
-    match asked.iter().find(|tool| !is_person && !allows_tool(granted, tool)) {
-        None => Ok(asked),
+    match requested.iter().find(|tool| !is_person && !allows_tool(granted, tool)) {
+        None => Ok(requested),
         Some(tool) => {
             let detail =
                 format!("{tool} needs a person's approval, and runs of models may not call it without one here");
@@ -133,25 +135,25 @@ fn allowed(call: &Call<'_>, asked: Option<Vec<String>>) -> Result<Vec<String>, P
 /// stopped waiting, or has asked something, it is not.
 async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     submit::may_steer(&call.caller.actor)?;
-    let asked: Start = read(&call.arguments)?;
+    let input: Start = read(&call.arguments)?;
     let client = call.context.client_capabilities();
     let has_tasks = client.as_ref().is_some_and(ClientCapabilities::supports_tasks);
-    let wait = asked.wait_seconds.unwrap_or(if has_tasks { 0 } else { WAIT });
+    let wait = input.wait_seconds.unwrap_or(if has_tasks { 0 } else { WAIT });
     let mut waiting = Waiting::of(&call, wait)?;
     if let Some(round) = round_of(&call)? {
         return go_on(&call, round, waiting).await;
     }
-    let allow_tools = allowed(&call, asked.allow_tools)?;
+    let allow_tools = allowed(&call, input.allow_tools)?;
     let runner = &call.mcp.shared.runner;
-    let plan = submit::plan_of(runner, asked.plan, asked.goal.as_deref())?;
+    let plan = submit::plan_of(runner, input.plan, input.goal.as_deref())?;
     let plan = plan.ok_or_else(|| wrong("plan", "neither a plan nor a goal is given"))?;
     let folder = call.mcp.shared.options.folder.as_deref();
-    let inputs = submit::inputs_of(&plan, asked.inputs, folder)
+    let inputs = submit::inputs_of(&plan, input.inputs, folder)
         .map_err(|(name, message)| Problem::from(wrong(&name, message)).hint("start the server in another folder"))?;
     let place = call.mcp.shared.driving.take_slot(runner.workspace().space())?;
     let new = NewRun {
         plan,
-        goal: asked.goal,
+        goal: input.goal,
         inputs,
         folder: folder.map(Path::to_owned),
         shell: Default::default(),
@@ -174,14 +176,14 @@ async fn start(call: Call<'_>) -> Result<Reply, Problem> {
     waiting.asked_for = asked_for;
     // If the client supports tasks, it sees the questions of the run in the task.
     waiting.asks &= !has_tasks;
-    let asks = waited(&call, &row, waiting).await?;
+    let input_request = waited(&call, &row, waiting).await?;
     if has_tasks {
         let (row, run) = runner.seen(id).await?;
         if run.result().is_none() {
             return Ok(Reply::Begun(Box::new(tasks::begun(&row, &status_line(&row, &run)))));
         }
     }
-    replied(&call, id, asks).await
+    replied(&call, id, input_request).await
 }
 
 /// Returns what an earlier answer with forms began, if this call continues it.
@@ -195,10 +197,10 @@ fn round_of(call: &Call<'_>) -> Result<Option<Round>, Problem> {
 /// Records the person's answers and waits on.
 async fn go_on(call: &Call<'_>, round: Round, mut waiting: Waiting) -> Result<Reply, Problem> {
     let row = call.caller.workspace.run(RunRef::Id(round.run)).await?;
-    let put_off = call.mcp.take_answers(&call.caller, row.id, &call.responses).await?;
-    waiting.put_off = [round.put_off, put_off].concat();
-    let asks = waited(call, &row, waiting).await?;
-    replied(call, row.id, asks).await
+    let postponed = call.mcp.take_answers(&call.caller, row.id, &call.responses).await?;
+    waiting.put_off = [round.put_off, postponed].concat();
+    let input_request = waited(call, &row, waiting).await?;
+    replied(call, row.id, input_request).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -210,14 +212,14 @@ struct Status {
 }
 
 async fn status(call: Call<'_>) -> Result<Reply, Problem> {
-    let asked: Status = read(&call.arguments)?;
-    let waiting = Waiting::of(&call, asked.wait_seconds)?;
+    let input: Status = read(&call.arguments)?;
+    let waiting = Waiting::of(&call, input.wait_seconds)?;
     if let Some(round) = round_of(&call)? {
         return go_on(&call, round, waiting).await;
     }
-    let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
-    let asks = waited(&call, &row, waiting).await?;
-    replied(&call, row.id, asks).await
+    let row = call.caller.workspace.run(run_named(&input.run)?).await?;
+    let input_request = waited(&call, &row, waiting).await?;
+    replied(&call, row.id, input_request).await
 }
 
 #[derive(Debug, Deserialize)]
@@ -231,20 +233,20 @@ struct Said {
 /// Answers a question of a run in the name of the caller. The answer is durable when this returns.
 async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
     submit::may_steer(&call.caller.actor)?;
-    let asked: Said = read(&call.arguments)?;
-    if asked.answer.trim().is_empty() {
+    let input: Said = read(&call.arguments)?;
+    if input.answer.trim().is_empty() {
         return Err(wrong("answer", "is empty: pass on what the person said").into());
     }
-    let row = call.caller.workspace.run(run_named(&asked.run)?).await?;
+    let row = call.caller.workspace.run(run_named(&input.run)?).await?;
     let runner = &call.mcp.shared.runner;
     let run = runner.load(row.id).await?;
     let questions = run.questions();
-    let node = match (&asked.node, questions.as_slice()) {
+    let node = match (&input.node, questions.as_slice()) {
         (Some(name), _) => {
-            let is_it = |(node, _): &&(NodeId, &Question)| {
+            let is_named = |(node, _): &&(NodeId, &Question)| {
                 node.to_string() == *name || run.node(*node).is_some_and(|view| view.path == name)
             };
-            questions.iter().find(is_it).map(|(node, _)| *node)
+            questions.iter().find(is_named).map(|(node, _)| *node)
         }
         (None, [(node, _)]) => Some(*node),
         (None, []) => None,
@@ -270,7 +272,7 @@ async fn answer_question(call: Call<'_>) -> Result<Answer, Problem> {
             waiting => problem.hint(format!("a person can approve what waits: {}", waiting.join("; "))),
         });
     };
-    runner.answer(row.id, node, &asked.answer, &call.caller.actor).await?;
+    runner.answer(row.id, node, &input.answer, &call.caller.actor).await?;
     answer(call.mcp, &call.caller, row.id).await
 }
 
@@ -328,9 +330,9 @@ impl Waiting {
 }
 
 /// Returns the forms as the reply, or the state of the run if there are none.
-async fn replied(call: &Call<'_>, id: RunId, asks: Option<InputRequiredResult>) -> Result<Reply, Problem> {
-    match asks {
-        Some(asks) => Ok(Reply::Asks(Box::new(asks))),
+async fn replied(call: &Call<'_>, id: RunId, input_request: Option<InputRequiredResult>) -> Result<Reply, Problem> {
+    match input_request {
+        Some(input_request) => Ok(Reply::Asks(Box::new(input_request))),
         None => Ok(answer(call.mcp, &call.caller, id).await?.into()),
     }
 }
@@ -341,14 +343,14 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
     let workspace = &call.caller.workspace;
     let mut watch = Watch::new(Arc::clone(workspace.store()), workspace.space().clone(), row.id);
     let until = waiting.until;
-    let told = async {
-        let mut done = 0;
+    let watching = async {
+        let mut done_count = 0;
         // The form that is open. It stays open when the wait is over.
         let mut form: Option<Filling> = None;
         loop {
             tokio::select! {
-                news = watch.next() => {
-                    if news?.is_none() {
+                events = watch.next() => {
+                    if events?.is_none() {
                         return Ok::<_, Problem>(None);
                     }
                 }
@@ -358,9 +360,9 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
                 }
             }
             let (now, length) = ended(watch.run());
-            if now > done {
-                done = now;
-                tell(call, done, length, &run_line(row, watch.run())).await;
+            if now > done_count {
+                done_count = now;
+                tell(call, done_count, length, &run_line(row, watch.run())).await;
             }
             let forms = match waiting.asks {
                 true => asking::forms(watch.run(), &waiting.put_off),
@@ -379,21 +381,21 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
                 return Ok(Some(forms));
             }
             if form.is_none()
-                && let Some((name, asked)) = forms.into_iter().next()
+                && let Some((name, params)) = forms.into_iter().next()
             {
                 waiting.put_off.push(name.clone());
                 // If the form cannot be shown, the question is in the answer.
                 form = call
                     .mcp
-                    .show_form(&call.context.peer, &call.caller, row.id, name, asked)
+                    .show_form(&call.context.peer, &call.caller, row.id, name, params)
                     .await;
             }
         }
     };
     let is_late = tokio::time::sleep_until(until);
-    let waits = async {
+    let wait = async {
         tokio::select! {
-            ended = told => ended,
+            ended = watching => ended,
             () = is_late => Ok(None),
             // Nobody would read the answer.
             () = call.mcp.is_over.cancelled() => {
@@ -404,7 +406,7 @@ async fn waited(call: &Call<'_>, row: &RunRow, mut waiting: Waiting) -> Result<O
     };
     let forms = call
         .slot
-        .release_while(std::pin::pin!(waits))
+        .release_while(std::pin::pin!(wait))
         .await
         .transpose()?
         .flatten();
@@ -430,11 +432,11 @@ async fn filled_in(form: &mut Option<Filling>) -> Result<(), Problem> {
 
 /// Reports progress to the client, if it asked for that. A report that does not arrive is no loss: the answer says the
 /// same.
-async fn tell(call: &Call<'_>, done: u32, length: u32, line: &str) {
+async fn tell(call: &Call<'_>, done_count: u32, length: u32, line: &str) {
     let Some(token) = call.context.meta.get_progress_token() else {
         return;
     };
-    let progress = ProgressNotificationParam::new(token, f64::from(done))
+    let progress = ProgressNotificationParam::new(token, f64::from(done_count))
         .with_total(f64::from(length))
         .with_message(line);
     let _unheard = call.context.peer.notify_progress(progress).await;
@@ -458,11 +460,11 @@ pub(in crate::mcp) async fn answer(mcp: &Mcp, caller: &Caller, id: RunId) -> Res
         text.push_str(&waiting.join("\n"));
         structured["approvals"] = json!(waiting);
     }
-    let asks = lines_of(&run);
-    if !asks.is_empty() {
+    let questions = lines_of(&run);
+    if !questions.is_empty() {
         text.push_str("\nasks (answer with run_answer):\n");
-        text.push_str(&asks.join("\n"));
-        structured["questions"] = json!(asks);
+        text.push_str(&questions.join("\n"));
+        structured["questions"] = json!(questions);
     }
     Ok(Answer::new(text, structured))
 }

@@ -15,22 +15,22 @@ const MARGIN: u32 = 60;
 
 /// Returns the tools, as they are defined for every surface.
 pub(super) fn tools(options: &McpOptions) -> Vec<Tool> {
-    let of = |definition: folio::memory::scratchbook::tools::Definition| {
-        let does = match definition.name {
+    let tool_of = |definition: folio::memory::scratchbook::tools::Definition| {
+        let effect = match definition.name {
             _ if definition.only_reads => Does::Read,
             "scratch_add" => Does::Add,
             _ => Does::Settle,
         };
         let schema = with_thread(definition.schema, options);
-        tool(definition.name, definition.description, schema, does)
+        tool(definition.name, definition.description, schema, effect)
     };
-    definitions().into_iter().map(of).collect()
+    definitions().into_iter().map(tool_of).collect()
 }
 
 /// Carries out a call of one of them.
 pub(super) async fn call(call: Call<'_>) -> Result<Answer, Problem> {
-    let asked = call.arguments.get("budget").and_then(Value::as_u64);
-    let limit = asked.and_then(|budget| u32::try_from(budget).ok());
+    let requested = call.arguments.get("budget").and_then(Value::as_u64);
+    let limit = requested.and_then(|budget| u32::try_from(budget).ok());
     let limit = limit.unwrap_or_default().max(ANSWER_TOKENS);
     let answer = answered(&call, &call.arguments, limit).await?;
     let excess = answer.excess(&call.caller.tokens);
@@ -61,24 +61,24 @@ async fn answered(call: &Call<'_>, arguments: &Value, limit: u32) -> Result<Answ
         idempotency_key: call.idempotency_key.clone(),
     };
     let workspace = &call.caller.workspace;
-    let called = workspace.call_scratch_tool(&caller, call.name, arguments).await?;
+    let result = workspace.call_scratch_tool(&caller, call.name, arguments).await?;
     let now = workspace.now();
-    let entries = called.entries;
+    let entries = result.entries;
     let mut answer = Answer {
-        text: called.text,
-        structured: called.structured,
+        text: result.text,
+        structured: result.structured,
         limit,
     };
     if let Some(Value::Array(brief)) = answer.structured.get("items") {
         if !entries.is_empty() {
             let brief = brief.clone();
-            let whole = entries.iter().map(|entry| list::shape(entry, now)).collect();
-            answer.put_items(whole, brief, &call.caller.tokens);
+            let full = entries.iter().map(|entry| list::shape(entry, now)).collect();
+            answer.put_items(full, brief, &call.caller.tokens);
         }
     } else if let ([entry], Value::Object(fields)) = (entries.as_slice(), &mut answer.structured)
-        && let Value::Object(whole) = list::shape(entry, now)
+        && let Value::Object(full) = list::shape(entry, now)
     {
-        for (name, value) in whole {
+        for (name, value) in full {
             fields.entry(name).or_insert(value);
         }
     }

@@ -95,11 +95,15 @@ impl Workspace {
         last: Option<&Kept>,
     ) -> Result<(usize, u64), WorkspaceError> {
         let (mut number, mut first) = last.map_or((0, 1), |last| (last.number + 1, last.to + 1));
-        while let Some(gone) = self
+        while let Some(erased_block) = self
             .entry_if_there(BlockIds::of(self.space(), thread, number).block)
             .await?
         {
-            let to = gone.fields.parts.as_ref().and_then(|parts| parts.get("to")?.as_u64());
+            let to = erased_block
+                .fields
+                .parts
+                .as_ref()
+                .and_then(|parts| parts.get("to")?.as_u64());
             first = first.max(to.map_or(0, |to| to + 1));
             number += 1;
         }

@@ -51,7 +51,7 @@ impl Workspace {
     /// is extracted again.
     pub(super) async fn found_before(&self, thread: &ThreadKey, kept: &[Kept]) -> Result<Extract, WorkspaceError> {
         let mut found = Extract::default();
-        let mut anew = Vec::new();
+        let mut unsummarised = Vec::new();
         for block in kept.iter().rev() {
             let ids = BlockIds::of(self.space(), thread, block.number);
             let summary = self.entry_if_there(ids.extracted[0]).await?;
@@ -63,15 +63,15 @@ impl Workspace {
                 found = known;
                 break;
             }
-            anew.push(block);
+            unsummarised.push(block);
         }
-        for block in anew.into_iter().rev() {
+        for block in unsummarised.into_iter().rev() {
             let text = self.whole_text(&block.entry).await?;
-            let given = text
+            let items = text
                 .lines()
                 .filter_map(|line| serde_json::from_str(line).ok())
                 .collect();
-            let messages = Message::read_all(&Value::Array(given)).unwrap_or_default();
+            let messages = Message::read_all(&Value::Array(items)).unwrap_or_default();
             found = extract(found, &messages, &|tool| {
                 self.trust_of_tool(tool) == Trust::ToolExternal
             });
@@ -146,16 +146,16 @@ impl Workspace {
             Ok(Ok(Ok(compacted))) if !compacted.summary.trim().is_empty() => compacted,
             failed => {
                 drop(working);
-                let why = match failed {
+                let reason = match failed {
                     Err(_) => "it took too long".to_owned(),
                     Ok(Err(_)) => "it crashed".to_owned(),
-                    Ok(Ok(Err(why))) => why,
+                    Ok(Ok(Err(reason))) => reason,
                     Ok(Ok(Ok(_))) => "it returned an empty one".to_owned(),
                 };
-                let mut note = self.noted("history", "compact").with_detail(json!({"error": why}));
+                let mut note = self.noted("history", "compact").with_detail(json!({"error": reason}));
                 FAILED.clone_into(&mut note.status);
                 self.note(note);
-                let message = format!("the compactor wrote no summary: {why}; the summary made without it stays");
+                let message = format!("the compactor wrote no summary: {reason}; the summary made without it stays");
                 return Ok(Some(Warning::new(
                     "compactor_failed",
                     message,

@@ -34,21 +34,21 @@ pub(in crate::workspace) struct Unwanted {
 }
 
 impl Unwanted {
-    /// Unwanted is every item that contains one of `said`.
-    pub(in crate::workspace) fn saying(space: &SpaceName, said: &BTreeSet<String>, now: Timestamp) -> Self {
+    /// Unwanted is every item that contains one of `texts`.
+    pub(in crate::workspace) fn saying(space: &SpaceName, texts: &BTreeSet<String>, now: Timestamp) -> Self {
         Self {
             query: None,
-            ..Self::of(space, &ForgetFilter::default(), Vec::new(), said, now)
+            ..Self::of(space, &ForgetFilter::default(), Vec::new(), texts, now)
         }
     }
 
     /// Unwanted is what `filter` finds in `space` at `now`, and every item that says what the forgotten `entries` say:
-    /// one of `said`.
+    /// one of `texts`.
     pub(in crate::workspace) fn of(
         space: &SpaceName,
         filter: &ForgetFilter,
         entries: impl IntoIterator<Item = EntryId>,
-        said: &BTreeSet<String>,
+        texts: &BTreeSet<String>,
         now: Timestamp,
     ) -> Self {
         let query = EntryQuery {
@@ -62,19 +62,19 @@ impl Unwanted {
             entries: entries.into_iter().collect(),
             query: filter.entries.is_empty().then_some(query),
             text: filter.text.as_deref().map(Needle::new),
-            said: said.iter().map(|text| Needle::new(text)).collect(),
+            said: texts.iter().map(|text| Needle::new(text)).collect(),
             now,
         }
     }
 
     fn takes(&self, item: &SpooledItem, at: Timestamp) -> bool {
         let texts: Vec<String> = texts_of(&item.new.fields).iter().map(|text| plain(text)).collect();
-        let says = |text: &Needle| texts.iter().any(|said| text.is_in_plain(said));
+        let occurs = |text: &Needle| texts.iter().any(|text_of_item| text.is_in_plain(text_of_item));
         let is_found = self.query.as_ref().is_some_and(|query| {
             let entry = Entry::added((*item.new).clone(), EntryHandle(0), Seq(0), at);
-            query.matches(&entry, self.now) && self.text.as_ref().is_none_or(says)
+            query.matches(&entry, self.now) && self.text.as_ref().is_none_or(occurs)
         });
-        is_found || self.entries.contains(&item.new.id) || self.said.iter().any(says)
+        is_found || self.entries.contains(&item.new.id) || self.said.iter().any(occurs)
     }
 
     /// Decides what happens to `line`.
@@ -110,8 +110,8 @@ impl Unwanted {
             return Verdict::Stays;
         }
         let (line, texts) = (plain(&line), plain(&unescaped(&line)));
-        let says = |text: &Needle| text.is_in_plain(&line) || text.is_in_plain(&texts);
-        if self.said.iter().chain(&self.text).any(says) {
+        let occurs = |text: &Needle| text.is_in_plain(&line) || text.is_in_plain(&texts);
+        if self.said.iter().chain(&self.text).any(occurs) {
             Verdict::Loses(1, None)
         } else {
             Verdict::Stays
@@ -129,8 +129,8 @@ enum Verdict {
 /// Removes what is `unwanted` from the outbox at `path` and from its file of damaged lines; only counts if `changes` is
 /// false. Returns the number of items and lines.
 pub(super) fn forget(path: &Path, unwanted: &Unwanted, changes: bool) -> io::Result<usize> {
-    let aside = beside(path);
-    if !path.exists() && !aside.exists() {
+    let damaged_path = beside(path);
+    if !path.exists() && !damaged_path.exists() {
         return Ok(0);
     }
     let mut options = private::options();
@@ -139,7 +139,7 @@ pub(super) fn forget(path: &Path, unwanted: &Unwanted, changes: bool) -> io::Res
     let mut waiting = options.clone().create(true).truncate(false).open(path)?;
     waiting.lock()?;
     let count = forget_in(&mut waiting, unwanted, changes)?;
-    match options.open(aside) {
+    match options.open(damaged_path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(count),
         opened => Ok(count + forget_in(&mut opened?, unwanted, changes)?),
     }
@@ -148,7 +148,7 @@ pub(super) fn forget(path: &Path, unwanted: &Unwanted, changes: bool) -> io::Res
 fn forget_in(file: &mut File, unwanted: &Unwanted, changes: bool) -> io::Result<usize> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    let (mut count, mut gone, mut rests) = (0, Vec::<Range<usize>>::new(), String::new());
+    let (mut count, mut dropped_ranges, mut rests) = (0, Vec::<Range<usize>>::new(), String::new());
     let (mut start, mut follows_empty) = (0, false);
     for line in bytes.split(|byte| *byte == b'\n') {
         let place = start..start + line.len();
@@ -159,19 +159,19 @@ fn forget_in(file: &mut File, unwanted: &Unwanted, changes: bool) -> io::Result<
         }
         if std::mem::take(&mut follows_empty) && line[0] != b'{' {
             // A process died while overwriting this line. What was to be kept of it had been written before.
-            gone.push(place);
+            dropped_ranges.push(place);
             continue;
         }
         if let Verdict::Loses(items, rest) = unwanted.look_at(line)? {
             count += items;
-            gone.push(place);
+            dropped_ranges.push(place);
             if let Some(rest) = rest {
                 rests.push_str(&rest);
                 rests.push('\n');
             }
         }
     }
-    if gone.is_empty() || !changes {
+    if dropped_ranges.is_empty() || !changes {
         return Ok(count);
     }
     if !rests.is_empty() {
@@ -182,7 +182,7 @@ fn forget_in(file: &mut File, unwanted: &Unwanted, changes: bool) -> io::Result<
         file.sync_all()?;
         bytes.extend_from_slice(rests.as_bytes());
     }
-    for place in gone {
+    for place in dropped_ranges {
         file.seek(io::SeekFrom::Start(place.start as u64))?;
         // Empty lines are ignored on delivery.
         bytes[place.clone()].fill(b'\n');

@@ -92,15 +92,15 @@ impl OwnSecrets {
             return found;
         }
         all.extend(found);
-        all.sort_by_key(|one| one.start);
+        all.sort_by_key(|span| span.start);
         // A pattern may match a part of one, or more than it: overlapping matches become one.
-        let mut apart: Vec<Match> = Vec::with_capacity(all.len());
-        for one in all {
-            match apart.last_mut().filter(|last| one.start < last.end) {
-                Some(last) => *last = Match::new(OWN, last.start, last.end.max(one.end)),
-                None => apart.push(one),
+        let mut disjoint: Vec<Match> = Vec::with_capacity(all.len());
+        for span in all {
+            match disjoint.last_mut().filter(|last| span.start < last.end) {
+                Some(last) => *last = Match::new(OWN, last.start, last.end.max(span.end)),
+                None => disjoint.push(span),
             }
         }
-        apart
+        disjoint
     }
 }

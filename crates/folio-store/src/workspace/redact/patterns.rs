@@ -269,24 +269,25 @@ enum Lead {
 impl Lead {
     /// The connection after `name`; `None` if no value follows.
     fn of(input: &str, name: &regex::Match<'_>) -> Option<Self> {
-        let said = name.as_str();
-        if said.len() > NAME_BYTES {
+        let name_text = name.as_str();
+        if name_text.len() > NAME_BYTES {
             return None;
         }
         let from = input.floor_char_boundary(name.start().saturating_sub(BEFORE_BYTES));
         let before = &input[from..name.start()];
         let begins = |with: &str| {
-            said.get(..with.len())
+            name_text
+                .get(..with.len())
                 .is_some_and(|head| head.eq_ignore_ascii_case(with))
         };
-        if said.starts_with(" -") {
+        if name_text.starts_with(" -") {
             let line = before.rsplit('\n').next().unwrap_or_default();
             return line.contains("curl").then_some(Self::Option);
         }
         if begins("authorization") {
             return Some(Self::Basic);
         }
-        let bare = said.trim_end_matches([' ', '\t']);
+        let bare = name_text.trim_end_matches([' ', '\t']);
         let is_signed = bare.ends_with([':', '=']) || bare.ends_with("=>") || begins("bearer");
         if is_signed {
             return Some(Self::Sign);
@@ -296,7 +297,7 @@ impl Lead {
         if bare.ends_with('>') {
             return ahead.ends_with('<').then_some(Self::Element);
         }
-        let is_option = said.starts_with("--") || before[ahead.len()..].starts_with("--");
+        let is_option = name_text.starts_with("--") || before[ahead.len()..].starts_with("--");
         // As in `.netrc`.
         let mut words = before.split_whitespace().rev().skip(1);
         let is_of_login = bare == "password" && before.ends_with(char::is_whitespace) && words.next() == Some("login");
@@ -324,8 +325,8 @@ fn value_begin(input: &str, name: &regex::Match<'_>) -> usize {
     let rest = &input[name.end()..];
     let bare = rest.trim_start();
     let space = rest.len() - bare.len();
-    let said = name.as_str().trim_end();
-    let is_quoted_name = said.ends_with(':') && said.contains(['"', '\'']);
+    let name_text = name.as_str().trim_end();
+    let is_quoted_name = name_text.ends_with(':') && name_text.contains(['"', '\'']);
     if is_quoted_name && (1..=SPACE_BYTES).contains(&space) && bare.starts_with(['"', '\'']) {
         return name.end() + space;
     }
@@ -417,7 +418,7 @@ fn ends_with(key: &str, name: &str) -> bool {
     let mut letters = key.bytes().rev().filter(|byte| !b"_- ".contains(byte));
     name.bytes()
         .rev()
-        .all(|wanted| letters.next().is_some_and(|byte| byte.to_ascii_lowercase() == wanted))
+        .all(|expected| letters.next().is_some_and(|byte| byte.to_ascii_lowercase() == expected))
 }
 
 /// Whether `value` looks random by itself: long, in the characters that keys use, and in both cases.

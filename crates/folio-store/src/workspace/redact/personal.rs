@@ -122,12 +122,13 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 /// of a network after them.
 fn is_address_by(before: &str, after: &str) -> bool {
     let digits = |rest: &str| rest.bytes().take_while(u8::is_ascii_digit).count();
-    let goes_on = |rest: &str, most: usize| {
+    let starts_with_number = |rest: &str, max_digits: usize| {
         let digits = digits(rest);
-        (1..=most).contains(&digits) && !rest[digits..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.')
+        (1..=max_digits).contains(&digits)
+            && !rest[digits..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '.')
     };
-    let has_port = after.strip_prefix(':').is_some_and(|rest| goes_on(rest, 5));
-    let has_size = after.strip_prefix('/').is_some_and(|rest| goes_on(rest, 2));
+    let has_port = after.strip_prefix(':').is_some_and(|rest| starts_with_number(rest, 5));
+    let has_size = after.strip_prefix('/').is_some_and(|rest| starts_with_number(rest, 2));
     !labels::is_of_a_version(before)
         && (has_port || has_size || before.ends_with("//") || labels::is_of_an_address(before))
 }

@@ -52,9 +52,9 @@ impl<R: Read> CleanPieces<R> {
     pub(crate) fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         let full = self.behind + PIECE_BYTES + AHEAD;
         if !self.is_at_end {
-            let wanted = full - self.buffer.len();
-            let read = (&mut self.source).take(wanted as u64).read_to_end(&mut self.buffer)?;
-            self.is_at_end = read < wanted;
+            let missing = full - self.buffer.len();
+            let read = (&mut self.source).take(missing as u64).read_to_end(&mut self.buffer)?;
+            self.is_at_end = read < missing;
         }
         if self.buffer.len() == self.behind {
             return Ok(None);
@@ -106,12 +106,12 @@ impl<R: Read> CleanPieces<R> {
             for span in self.cleaner.spans(text) {
                 let placeholder = placeholder_of(&span);
                 if at + span.end > self.behind {
-                    let what = if super::personal::kind_of(&span).is_some() {
+                    let kind = if super::personal::kind_of(&span).is_some() {
                         "pii"
                     } else {
                         "secret"
                     };
-                    self.cleaner.warn(FIELD, placeholder.clone(), what);
+                    self.cleaner.warn(FIELD, placeholder.clone(), kind);
                 }
                 spans.push((at + span.start, at + span.end, placeholder));
             }
@@ -125,9 +125,9 @@ impl<R: Read> CleanPieces<R> {
         if self.is_at_end && self.buffer.len() - self.behind <= PIECE_BYTES {
             return self.buffer.len();
         }
-        let most = (self.behind + PIECE_BYTES).min(self.buffer.len());
-        let least = self.behind + PIECE_BYTES / 2;
-        let line = self.buffer[least.min(most)..most]
+        let max_end = (self.behind + PIECE_BYTES).min(self.buffer.len());
+        let min_end = self.behind + PIECE_BYTES / 2;
+        let line = self.buffer[min_end.min(max_end)..max_end]
             .iter()
             .rposition(|byte| *byte == b'\n');
         let is_inside = |at: usize| {
@@ -136,11 +136,11 @@ impl<R: Read> CleanPieces<R> {
                 .is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000)
         };
         let end = match line {
-            Some(at) => least + at + 1,
-            None => (most.saturating_sub(3)..=most)
+            Some(at) => min_end + at + 1,
+            None => (max_end.saturating_sub(3)..=max_end)
                 .rev()
                 .find(|at| !is_inside(*at))
-                .unwrap_or(most),
+                .unwrap_or(max_end),
         };
         match spans.iter().find(|(start, stop, _)| *start < end && end < *stop) {
             Some((start, ..)) if *start > self.behind => *start,

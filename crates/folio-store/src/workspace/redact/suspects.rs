@@ -130,11 +130,11 @@ impl Suspects {
                     part.start = part.start.min(last.start);
                 }
                 let here = detect(&text[part.clone()]);
-                let goes_on = |one: &Match| {
-                    (part.start > 0 && one.start < EDGE_BYTES)
-                        || (part.end < text.len() && one.end + EDGE_BYTES > part.len())
+                let is_at_edge = |span: &Match| {
+                    (part.start > 0 && span.start < EDGE_BYTES)
+                        || (part.end < text.len() && span.end + EDGE_BYTES > part.len())
                 };
-                if !here.iter().any(goes_on) {
+                if !here.iter().any(is_at_edge) {
                     break here;
                 }
                 part = around(text, &part, part.len());

@@ -164,18 +164,18 @@ impl Workspace {
         };
         // A text in pieces may have any length: no more of it is read than is shown.
         let part = Part::Bytes { from, to: u64::MAX };
-        let mut most = most_bytes(room).max(1);
+        let mut max_bytes = most_bytes(room).max(1);
         loop {
-            let Reading::Passage(passage) = self.read_body_of(entry, &part, most).await?.reading else {
+            let Reading::Passage(passage) = self.read_body_of(entry, &part, max_bytes).await?.reading else {
                 return Ok(None);
             };
             let text = passage.text();
             let cost = tokens.count(&text);
-            if cost <= room || most == 1 {
+            if cost <= room || max_bytes == 1 {
                 let begins_there = passage.from == from;
                 return Ok(begins_there.then(|| (text.into_owned(), passage.to, body.bytes)));
             }
-            most = fewer_bytes(passage.bytes.len(), room, cost).min(most - 1).max(1);
+            max_bytes = fewer_bytes(passage.bytes.len(), room, cost).min(max_bytes - 1).max(1);
         }
     }
 
@@ -312,7 +312,7 @@ impl Workspace {
 /// for narrowed.
 fn check_goes_together(read: &Read) -> Result<(), Invalid> {
     let is_page = |id: &str| id.trim().starts_with('p');
-    let (what, takes_words) = match (read.id.as_deref(), read.page.as_deref()) {
+    let (named, takes_words) = match (read.id.as_deref(), read.page.as_deref()) {
         (Some(id), _) => (id, is_page(id)),
         (None, Some("tree")) => ("tree", false),
         (None, _) => return Ok(()),
@@ -325,7 +325,7 @@ fn check_goes_together(read: &Read) -> Result<(), Invalid> {
     match beside.into_iter().find(|(_, is_there)| *is_there) {
         None => Ok(()),
         Some((name, _)) => {
-            let message = format!("cannot be combined with {what:?}, which is read as a whole; leave one of them out");
+            let message = format!("cannot be combined with {named:?}, which is read as a whole; leave one of them out");
             Err(Invalid::new("arguments_invalid", name, message))
         }
     }
@@ -397,9 +397,9 @@ fn part_of<'t>(text: &'t str, room: u32, tokens: &dyn Tokens) -> &'t str {
         if cost <= room || end == 0 {
             break;
         }
-        let less = text.floor_char_boundary(fewer_bytes(end, room, cost));
-        end = if less < end {
-            less
+        let shorter_end = text.floor_char_boundary(fewer_bytes(end, room, cost));
+        end = if shorter_end < end {
+            shorter_end
         } else {
             text.floor_char_boundary(end - 1)
         };

@@ -60,7 +60,7 @@ impl Edge {
     pub(super) fn parse(text: &str, bound: &str) -> Result<Self, StoreError> {
         let no_cursor = || StoreError::no_cursor(text);
         let parts: Vec<&str> = text.split('.').collect();
-        let [of, at, seq, kind, given] = parts[..] else {
+        let [query_binding, at, seq, kind, given] = parts[..] else {
             return Err(no_cursor());
         };
         let at = at.parse().map(Timestamp::from_nanos).map_err(|_| no_cursor())?;
@@ -71,7 +71,7 @@ impl Edge {
             _ => return Err(no_cursor()),
         };
         let given = given.parse().map_err(|_| no_cursor())?;
-        if of == bound {
+        if query_binding == bound {
             let key = (at, seq, is_note);
             Ok(Self { key, given })
         } else {
@@ -109,16 +109,16 @@ pub(super) fn part(
         Way::Back => lines.iter().rev().take_while(|line| key_of(line) == key).count(),
         Way::On => lines.iter().take_while(|line| key_of(line) == key).count(),
     };
-    let given = edge.map_or(0, |edge| same(lines, edge.key).min(edge.given));
+    let skipped = edge.map_or(0, |edge| same(lines, edge.key).min(edge.given));
     let count = lines.len();
-    let goes_on = count - given > limit;
+    let has_more = count - skipped > limit;
     match way {
         Way::Back => {
-            lines.truncate(count - given);
+            lines.truncate(count - skipped);
             lines.drain(..lines.len().saturating_sub(limit));
         }
         Way::On => {
-            lines.drain(..given);
+            lines.drain(..skipped);
             lines.truncate(limit);
         }
     }
@@ -126,7 +126,7 @@ pub(super) fn part(
         Way::Back => lines.first(),
         Way::On => lines.last(),
     };
-    let key = key_of(last.filter(|_| goes_on)?);
+    let key = key_of(last.filter(|_| has_more)?);
     let here = lines.iter().filter(|line| key_of(line) == key).count();
     let before = edge.filter(|edge| edge.key == key).map_or(0, |edge| edge.given);
     let next = Edge {

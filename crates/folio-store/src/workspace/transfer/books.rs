@@ -123,27 +123,27 @@ impl Workspace {
         } in read
         {
             let name = named(&name);
-            let taken = item.and_then(|item| take_in(&item, self.space(), thread, &source, self.now()));
-            let Incoming { mut new, changed } = match taken {
-                Ok(taken) => taken,
+            let converted = item.and_then(|item| take_in(&item, self.space(), thread, &source, self.now()));
+            let Incoming { mut new, changed } = match converted {
+                Ok(converted_item) => converted_item,
                 Err(invalid) => {
                     report.refuse(&name, &invalid);
                     continue;
                 }
             };
             new.fields.pin_rank = pin.map(|place| first_pin.saturating_add(place));
-            if let Some(there) = self.if_there(new.id).await? {
-                let by = async |new: &NewEntry, there: &Entry| {
-                    let came = Entry::added(new.clone(), there.handle, there.created_seq, self.now());
-                    let there = self.in_whole(there.clone()).await?;
+            if let Some(existing) = self.if_there(new.id).await? {
+                let by = async |new: &NewEntry, existing: &Entry| {
+                    let imported = Entry::added(new.clone(), existing.handle, existing.created_seq, self.now());
+                    let whole_entry = self.in_whole(existing.clone()).await?;
                     Ok(items_differ(
-                        &item_of(&came, self.now()),
-                        &item_of(&there, self.now()),
+                        &item_of(&imported, self.now()),
+                        &item_of(&whole_entry, self.now()),
                         new,
-                        &there,
+                        &whole_entry,
                     ))
                 };
-                self.compare(&name, new, &there, &mut report, by).await?;
+                self.compare(&name, new, &existing, &mut report, by).await?;
                 continue;
             }
             report.adapted(&name, &changed);
@@ -172,34 +172,34 @@ impl Workspace {
         }
     }
 
-    /// Reports whether `new`, as it would be stored, is the same as `there`, which has its id: `by` returns the fields
+    /// Reports whether `new`, as it would be stored, is the same as `existing`, which has its id: `by` returns the fields
     /// that differ.
     pub(super) async fn compare(
         &self,
         name: &str,
         mut new: NewEntry,
-        there: &Entry,
+        existing: &Entry,
         report: &mut Imported,
         by: impl AsyncFn(&NewEntry, &Entry) -> Result<Vec<&'static str>, WorkspaceError>,
     ) -> Result<(), WorkspaceError> {
-        if there.fields.erased.is_some() && new.fields.erased.is_none() {
-            let message = format!("was forgotten here, as {}", there.handle);
+        if existing.fields.erased.is_some() && new.fields.erased.is_none() {
+            let message = format!("was forgotten here, as {}", existing.handle);
             report.remark(Fate::Refused, name, "forgotten", message);
             return Ok(());
         }
-        if there.page != new.page || there.kind != new.kind {
-            let message = format!("{} has this id, but is something else", there.handle);
+        if existing.page != new.page || existing.kind != new.kind {
+            let message = format!("{} has this id, but is something else", existing.handle);
             report.remark(Fate::Refused, name, "id_taken", message);
             return Ok(());
         }
         redact::clean_new(&mut new, None, self.redaction().await?);
-        let fields = by(&new, there).await?;
+        let fields = by(&new, existing).await?;
         if fields.is_empty() {
             report.present += 1;
         } else {
             let message = format!(
                 "{} stays as it is; the file differs in: {}",
-                there.handle,
+                existing.handle,
                 fields.join(", ")
             );
             report.remark(Fate::Differs, name, "differs", message);
@@ -335,11 +335,11 @@ fn named(names: &HashMap<EntryId, String>, id: &EntryId) -> String {
 fn tell_losses(changes: &[Change], written: &[Change], names: &HashMap<EntryId, String>, report: &mut Imported) {
     for change in written {
         let Change::AddEntry(new) = change else { continue };
-        let was = changes.iter().find_map(|change| match change {
+        let original = changes.iter().find_map(|change| match change {
             Change::AddEntry(before) if before.id == new.id => Some(before),
             _ => None,
         });
-        if was.is_some_and(|was| has_lost_something(was, new)) {
+        if original.is_some_and(|original| has_lost_something(original, new)) {
             let message = "secrets, or personal data that the space does not store, were removed";
             report.remark(Fate::Changed, &named(names, &new.id), "redacted", message);
         }
@@ -348,15 +348,18 @@ fn tell_losses(changes: &[Change], written: &[Change], names: &HashMap<EntryId, 
 
 /// The fields in which an imported item differs from the existing one, in the format of the file. The time of the last
 /// change does not count.
-fn items_differ(came: &Item, is: &Item, new: &NewEntry, there: &Entry) -> Vec<&'static str> {
+fn items_differ(imported: &Item, existing_item: &Item, new: &NewEntry, existing: &Entry) -> Vec<&'static str> {
     let pairs = [
-        ("title", came.title == is.title),
-        ("body", came.body == is.body),
-        ("status", came.status == is.status),
-        ("tags", came.tags == is.tags),
-        ("phase", came.phase == is.phase),
-        ("progress", came.progress == is.progress),
-        ("pin", new.fields.pin_rank.is_some() == there.fields.pin_rank.is_some()),
+        ("title", imported.title == existing_item.title),
+        ("body", imported.body == existing_item.body),
+        ("status", imported.status == existing_item.status),
+        ("tags", imported.tags == existing_item.tags),
+        ("phase", imported.phase == existing_item.phase),
+        ("progress", imported.progress == existing_item.progress),
+        (
+            "pin",
+            new.fields.pin_rank.is_some() == existing.fields.pin_rank.is_some(),
+        ),
     ];
     let different = pairs.into_iter().filter(|(_, is_same)| !is_same);
     different.map(|(name, _)| name).collect()
@@ -367,20 +370,20 @@ const ATTEMPTS: u32 = 8;
 
 /// Whether something was redacted between `before` and `after`.
 fn has_lost_something(before: &NewEntry, after: &NewEntry) -> bool {
-    let (was, is) = (&before.fields, &after.fields);
-    let body_is_same = match &is.body_ref {
-        Some(_) if was.body_ref.is_none() => {
-            let mut kept = was.clone();
+    let (fields_before, fields_after) = (&before.fields, &after.fields);
+    let body_is_same = match &fields_after.body_ref {
+        Some(_) if fields_before.body_ref.is_none() => {
+            let mut kept = fields_before.clone();
             long_text::shorten(&mut kept);
-            kept.body_ref == is.body_ref
+            kept.body_ref == fields_after.body_ref
         }
-        _ => was.body == is.body,
+        _ => fields_before.body == fields_after.body,
     };
     !body_is_same
-        || was.title != is.title
-        || was.tags != is.tags
-        || was.context != is.context
-        || was.metadata != is.metadata
-        || was.parts != is.parts
-        || was.phase != is.phase
+        || fields_before.title != fields_after.title
+        || fields_before.tags != fields_after.tags
+        || fields_before.context != fields_after.context
+        || fields_before.metadata != fields_after.metadata
+        || fields_before.parts != fields_after.parts
+        || fields_before.phase != fields_after.phase
 }

@@ -105,7 +105,7 @@ impl Search {
     /// Follows one more link; returns whether there is a cycle as soon as that is known. The search is given up where
     /// very many entries are connected.
     pub(super) fn step(&mut self, circles: &Circles, rel: Relation) -> Option<bool> {
-        let goes_on = self.turn == 0;
+        let is_forward = self.turn == 0;
         let side = &mut self.sides[self.turn];
         let Some(entry) = side.found.get(side.at.0) else {
             return Some(false);
@@ -114,7 +114,7 @@ impl Search {
             return Some(true);
         }
         let ends = circles.ends.get(&(rel, *entry));
-        let others = ends.map_or(&[][..], |ends| if goes_on { &ends.on } else { &ends.back });
+        let others = ends.map_or(&[][..], |ends| if is_forward { &ends.on } else { &ends.back });
         match others.get(side.at.1) {
             Some(other) => {
                 side.at.1 += 1;

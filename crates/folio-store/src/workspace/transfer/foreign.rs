@@ -112,13 +112,13 @@ impl Workspace {
                 .chain(item.earlier);
             let page = earlier.pages.get(&item.new.page);
             for id in ids {
-                let Some(there) = self.if_there(id).await?.filter(|there| Some(&there.page) == page) else {
+                let Some(existing) = self.if_there(id).await?.filter(|existing| Some(&existing.page) == page) else {
                     continue;
                 };
-                let mut given = item.new.clone();
-                redact::clean_new(&mut given, None, mode);
-                long_text::shorten(&mut given.fields);
-                let differs = difference::between(&given.fields, &there.fields);
+                let mut cleaned = item.new.clone();
+                redact::clean_new(&mut cleaned, None, mode);
+                long_text::shorten(&mut cleaned.fields);
+                let differs = difference::between(&cleaned.fields, &existing.fields);
                 known += 1;
                 same += usize::from(!differs.contains(&"title") && !differs.contains(&"body"));
                 break;
@@ -132,9 +132,9 @@ impl Workspace {
         let Some(earlier) = item.earlier else {
             return Ok(item.new.id);
         };
-        let there = self.if_there(earlier).await?;
-        Ok(there
-            .filter(|there| item.is_same_item(there))
-            .map_or(item.new.id, |there| there.id))
+        let existing = self.if_there(earlier).await?;
+        Ok(existing
+            .filter(|existing| item.is_same_item(existing))
+            .map_or(item.new.id, |existing| existing.id))
     }
 }

@@ -252,19 +252,23 @@ impl Workspace {
 
     /// Takes over the policy of the file if none was set here, and otherwise only the types that are not registered
     /// here. A file never weakens the redaction of texts.
-    async fn import_policy(&self, incoming: &mut Incoming<'_>, mut given: SpacePolicy) -> Result<(), WorkspaceError> {
+    async fn import_policy(
+        &self,
+        incoming: &mut Incoming<'_>,
+        mut new_policy: SpacePolicy,
+    ) -> Result<(), WorkspaceError> {
         let report = &mut incoming.report;
-        if let Err(invalid) = given.check() {
+        if let Err(invalid) = new_policy.check() {
             report.refuse("policy", &invalid);
             return Ok(());
         }
         let here = self.policy().await?;
-        if here.redaction != given.redaction && given.redaction != Redaction::Pii {
-            given.redaction = here.redaction;
+        if here.redaction != new_policy.redaction && new_policy.redaction != Redaction::Pii {
+            new_policy.redaction = here.redaction;
             let message = format!("redaction stays {}", here.redaction.as_str());
             report.remark(Fate::Changed, "policy", "redaction_kept", message);
         }
-        if *here.document() == given {
+        if *here.document() == new_policy {
             report.present += 1;
             return Ok(());
         }
@@ -272,14 +276,14 @@ impl Workspace {
             report.policy = true;
             if !incoming.options.dry_run {
                 let reason = Some("brought in from a file".to_owned());
-                self.set_policy(incoming.actor, given, Some(0), reason).await?;
+                self.set_policy(incoming.actor, new_policy, Some(0), reason).await?;
             }
             return Ok(());
         }
-        let mut rest = given.clone();
+        let mut rest = new_policy.clone();
         rest.types = here.types.clone();
         let mut differs = rest != *here.document();
-        for (name, as_type) in given.types.iter() {
+        for (name, as_type) in new_policy.types.iter() {
             match here.types.get(name) {
                 None => incoming.changes.push(Change::RegisterType {
                     name: name.to_owned(),
@@ -303,14 +307,14 @@ impl Workspace {
         from: &SpaceName,
     ) -> Result<(), WorkspaceError> {
         incoming.read.0 += 1;
-        let there = line.id;
-        if !incoming.own_pages.insert(there) {
+        let original_id = line.id;
+        if !incoming.own_pages.insert(original_id) {
             incoming.report.refuse(&name, &twice());
             return Ok(());
         }
         // Standing pages, of which a space or a thread has one of each role, become those of this space.
         let standing = |space| page::standing(space, line.fields.role, line.fields.thread.as_ref());
-        if standing(from).is_some_and(|(id, _)| id == there)
+        if standing(from).is_some_and(|(id, _)| id == original_id)
             && let Some((id, _)) = standing(self.space())
         {
             line.id = id;
@@ -332,7 +336,7 @@ impl Workspace {
             incoming.report.refuse(&name, &invalid);
             return Ok(());
         }
-        incoming.pages.insert(there, id);
+        incoming.pages.insert(original_id, id);
         match self.inner.store.page(self.space(), Ref::Id(id)).await {
             Ok(page) => {
                 self.remember(id);
@@ -340,12 +344,12 @@ impl Workspace {
                     brought: None,
                     ..fields
                 };
-                let mut given = folio_memory::Page {
+                let mut imported = folio_memory::Page {
                     fields: plain(new.fields),
                     ..page.clone()
                 };
-                recall::page(&mut given, self.redaction().await?);
-                if given.fields == plain(page.fields) {
+                recall::page(&mut imported, self.redaction().await?);
+                if imported.fields == plain(page.fields) {
                     incoming.report.present += 1;
                 } else {
                     let message = format!("{} stays as it is", page.handle);
@@ -415,8 +419,8 @@ impl Workspace {
             return lines.skip_text(id, text).await;
         };
         let mut new = line.into_new(page);
-        let there = self.if_there(id).await?;
-        let warnings = match self.judge_entry(incoming, &mut new, there.as_ref()).await? {
+        let existing = self.if_there(id).await?;
+        let warnings = match self.judge_entry(incoming, &mut new, existing.as_ref()).await? {
             Ok(warnings) => warnings,
             Err(invalid) => {
                 incoming.report.refuse(&name, &invalid);
@@ -426,7 +430,7 @@ impl Workspace {
         if incoming.options.distrusted {
             new.fields.trust = Trust::Imported;
         }
-        if let Some(there) = there {
+        if let Some(existing) = existing {
             incoming.entries.insert(id, Whereabouts::Here);
             if let Err(invalid) = lines.check_text(id, text).await?
                 && invalid.code == TEXT_DAMAGED
@@ -436,21 +440,21 @@ impl Workspace {
                 body.hash.clear();
             }
             if let Some(why) = new.fields.erased
-                && is_left_empty(&new, &there)
+                && is_left_empty(&new, &existing)
             {
                 incoming.tombstones.push((id, why));
                 incoming.report.present += 1;
                 return Ok(());
             }
-            if incoming.options.merges() && self.merge(incoming, &name, as_of, &new, &there).await? {
+            if incoming.options.merges() && self.merge(incoming, &name, as_of, &new, &existing).await? {
                 return Ok(());
             }
-            let by = async |new: &NewEntry, there: &Entry| {
+            let by = async |new: &NewEntry, existing: &Entry| {
                 let mut fields = new.fields.clone();
                 long_text::shorten(&mut fields);
-                Ok(difference::between(&fields, &there.fields))
+                Ok(difference::between(&fields, &existing.fields))
             };
-            return self.compare(&name, new, &there, &mut incoming.report, by).await;
+            return self.compare(&name, new, &existing, &mut incoming.report, by).await;
         }
         incoming.report.adapted(&name, &warnings);
         if let Some(why) = new.fields.erased.take() {
@@ -477,13 +481,13 @@ impl Workspace {
         self.import_long(incoming, name, new, &body, lines).await
     }
 
-    /// Checks that `new` could be written here, where it may exist as `there`, and brings it into the form that writing
+    /// Checks that `new` could be written here, where it may exist as `existing`, and brings it into the form that writing
     /// would give it. Returns the corrections.
     async fn judge_entry(
         &self,
         incoming: &mut Incoming<'_>,
         new: &mut NewEntry,
-        there: Option<&Entry>,
+        existing: Option<&Entry>,
     ) -> Result<Result<Vec<Warning>, Invalid>, WorkspaceError> {
         let EntryFields {
             parts,
@@ -500,7 +504,7 @@ impl Workspace {
         if checked.is_ok()
             && let Some(by) = new.fields.superseded_by
         {
-            let is_so_here = there.is_some_and(|there| there.fields.superseded_by == Some(by));
+            let is_so_here = existing.is_some_and(|existing| existing.fields.superseded_by == Some(by));
             if !is_so_here && self.leads_back(incoming, by, new.id).await? {
                 let message = format!("{by} superseded it, and it superseded {by}");
                 return Ok(Err(Invalid::new("supersede_cycle", "superseded_by", message)));
@@ -582,12 +586,12 @@ impl Workspace {
                 Ok::<_, WorkspaceError>(Ok(()))
             };
             let taking = self.keep_text(incoming.actor, Arriving::new(arriving), LIMIT_TOKENS);
-            let (fed, taken) = tokio::join!(feed, taking);
-            if let Err(invalid) = fed? {
+            let (feed_result, stored_result) = tokio::join!(feed, taking);
+            if let Err(invalid) = feed_result? {
                 incoming.report.refuse(&name, &invalid);
                 return Ok(());
             }
-            let stored = taken?;
+            let stored = stored_result?;
             let start = stored.sample.head().to_vec();
             (stored.body, stored.rest, stored.drafted_under, start)
         };
@@ -641,14 +645,14 @@ fn name_of(place: &str, line: &Line) -> String {
     }
 }
 
-/// Whether `there` is what an interrupted import left of `new`, whose content was erased: added, and not yet erased
+/// Whether `existing` is what an interrupted import left of `new`, whose content was erased: added, and not yet erased
 /// again.
-fn is_left_empty(new: &NewEntry, there: &Entry) -> bool {
-    let mut given = new.fields.clone();
-    given.status = Status::Archived;
-    let is_same =
-        (there.page, there.kind) == (new.page, new.kind) && difference::between(&given, &there.fields).is_empty();
-    is_same && there.fields.erased.is_none()
+fn is_left_empty(new: &NewEntry, existing: &Entry) -> bool {
+    let mut expected = new.fields.clone();
+    expected.status = Status::Archived;
+    let is_same = (existing.page, existing.kind) == (new.page, new.kind)
+        && difference::between(&expected, &existing.fields).is_empty();
+    is_same && existing.fields.erased.is_none()
 }
 
 /// Returns `page` with its title in the form that a new page has here. Pages of runs and standing pages keep their

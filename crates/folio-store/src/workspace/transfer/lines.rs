@@ -80,15 +80,15 @@ impl Lines {
         }
     }
 
-    /// The piece `number` of the text of `of`, if it comes next. If another line comes, that is kept as the next one.
+    /// The piece `number` of the text of `entry`, if it comes next. If another line comes, that is kept as the next one.
     pub(super) async fn next_piece(
         &mut self,
-        of: EntryId,
+        entry: EntryId,
         number: u64,
     ) -> Result<Result<PieceLine, Invalid>, WorkspaceError> {
         if let Some(text) = self.next_text().await? {
             match Line::parse(&text) {
-                Ok(Line::Piece(piece)) if piece.of == of && piece.number == number => return Ok(Ok(piece)),
+                Ok(Line::Piece(piece)) if piece.of == entry && piece.number == number => return Ok(Ok(piece)),
                 _ => self.back = Some((self.number, text)),
             }
         }
@@ -100,11 +100,11 @@ impl Lines {
     /// the text has a placeholder and another hash: then other changes cannot be detected.
     pub(super) async fn next_bytes(
         &mut self,
-        of: EntryId,
+        entry: EntryId,
         number: u64,
         hash: &str,
     ) -> Result<Result<Vec<u8>, Invalid>, WorkspaceError> {
-        let bytes = match self.next_piece(of, number).await?.and_then(bytes_of) {
+        let bytes = match self.next_piece(entry, number).await?.and_then(bytes_of) {
             Ok(bytes) => bytes,
             Err(invalid) => return Ok(Err(invalid)),
         };
@@ -118,21 +118,21 @@ impl Lines {
             .ok_or_else(|| Invalid::new(TEXT_DAMAGED, "text", message)))
     }
 
-    /// Skips the text of `of`, an entry that is not taken in, as far as it is there.
-    pub(super) async fn skip_text(&mut self, of: EntryId, text: Option<&BodyRef>) -> Result<(), WorkspaceError> {
-        self.check_text(of, text).await.map(drop)
+    /// Skips the text of `entry`, an entry that is not taken in, as far as it is there.
+    pub(super) async fn skip_text(&mut self, entry: EntryId, text: Option<&BodyRef>) -> Result<(), WorkspaceError> {
+        self.check_text(entry, text).await.map(drop)
     }
 
     /// Skips the text, and checks that all of it is there, as it was written.
     pub(super) async fn check_text(
         &mut self,
-        of: EntryId,
+        entry: EntryId,
         text: Option<&BodyRef>,
     ) -> Result<Result<(), Invalid>, WorkspaceError> {
         for (number, hash) in (1..).zip(text.iter().flat_map(|text| text.hashes())) {
-            if let Err(invalid) = self.next_bytes(of, number, hash).await? {
+            if let Err(invalid) = self.next_bytes(entry, number, hash).await? {
                 if let Some(text) = text {
-                    self.skip_behind(of, number, text, &invalid).await?;
+                    self.skip_behind(entry, number, text, &invalid).await?;
                 }
                 return Ok(Err(invalid));
             }
@@ -144,14 +144,14 @@ impl Lines {
     /// others follow.
     pub(super) async fn skip_behind(
         &mut self,
-        of: EntryId,
+        entry: EntryId,
         number: u64,
         text: &BodyRef,
         wrong: &Invalid,
     ) -> Result<(), WorkspaceError> {
         if wrong.code == TEXT_DAMAGED {
             for next in number + 1..=text.hashes().count() as u64 {
-                if self.next_piece(of, next).await?.is_err() {
+                if self.next_piece(entry, next).await?.is_err() {
                     break;
                 }
             }

@@ -86,7 +86,7 @@ impl Workspace {
 
     /// Why `link` cannot be added, if it would close a cycle with the others; otherwise it counts from now on.
     async fn closes_circle(&self, incoming: &mut Incoming<'_>, link: &Link) -> Result<Option<Invalid>, WorkspaceError> {
-        let (code, what) = match link.rel {
+        let (code, consequence) = match link.rel {
             Relation::Blocks => ("blocks_itself", "wait for itself"),
             Relation::Supersedes => ("supersede_cycle", "take its own place"),
             _ => return Ok(None),
@@ -95,7 +95,7 @@ impl Workspace {
             return Ok(None);
         };
         if self.leads_around(incoming, link.rel, (src, dst)).await? {
-            return Ok(Some(Invalid::new(code, "dst", format!("{dst} would {what}"))));
+            return Ok(Some(Invalid::new(code, "dst", format!("{dst} would {consequence}"))));
         }
         incoming.circles.add(link.rel, (src, dst));
         Ok(None)

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 pub(super) type AsOf = (u32, Timestamp);
 
 impl Workspace {
-    /// Applies to `there` what somebody changed in the file, field by field, and reports the outcome. Returns whether
+    /// Applies to `existing` what somebody changed in the file, field by field, and reports the outcome. Returns whether
     /// that was possible: the file must be based on a version that the entry had here, and the entry must be of a kind
     /// that can be changed.
     ///
@@ -27,39 +27,45 @@ impl Workspace {
         name: &str,
         as_of: AsOf,
         new: &NewEntry,
-        there: &Entry,
+        existing: &Entry,
     ) -> Result<bool, WorkspaceError> {
-        if !is_changed_at_all(there) || (there.page, there.kind) != (new.page, new.kind) {
+        if !is_changed_at_all(existing) || (existing.page, existing.kind) != (new.page, new.kind) {
             return Ok(false);
         }
-        let Some(was) = self.as_it_was(there, as_of).await? else {
+        let Some(base_fields) = self.as_it_was(existing, as_of).await? else {
             return Ok(false);
         };
-        let mut given = new.clone();
-        redact::clean_new(&mut given, None, self.redaction().await?);
-        long_text::shorten(&mut given.fields);
-        let given = given.fields;
-        let (since, apart) = (between(&was, &there.fields), between(&given, &there.fields));
-        let (mut changes, mut taken, mut left) = (Vec::new(), Vec::new(), Vec::new());
-        for field in between(&given, &was).into_iter().filter(|field| apart.contains(field)) {
-            match change_of(field, &given) {
-                Some(change) if !since.contains(&field) => {
+        let mut imported_entry = new.clone();
+        redact::clean_new(&mut imported_entry, None, self.redaction().await?);
+        long_text::shorten(&mut imported_entry.fields);
+        let imported = imported_entry.fields;
+        let (changed_here, differing) = (
+            between(&base_fields, &existing.fields),
+            between(&imported, &existing.fields),
+        );
+        let (mut changes, mut merged_fields, mut skipped_fields) = (Vec::new(), Vec::new(), Vec::new());
+        for field in between(&imported, &base_fields)
+            .into_iter()
+            .filter(|field| differing.contains(field))
+        {
+            match change_of(field, &imported) {
+                Some(change) if !changed_here.contains(&field) => {
                     changes.push(change);
-                    taken.push(field);
+                    merged_fields.push(field);
                 }
-                _ => left.push(field),
+                _ => skipped_fields.push(field),
             }
         }
         if !changes.is_empty() && !incoming.options.dry_run {
             let guard = Guard {
-                expected_version: Some(there.version),
+                expected_version: Some(existing.version),
                 reason: Some("changed in a file".to_owned()),
                 ..Guard::default()
             };
-            let decided = |_: &Entry| Ok((changes.clone(), Vec::new()));
-            let entry = Ref::Id(there.id);
+            let patch_changes = |_: &Entry| Ok((changes.clone(), Vec::new()));
+            let entry = Ref::Id(existing.id);
             match self
-                .try_patch(incoming.actor, entry, guard, Trying::to("update"), &[], decided)
+                .try_patch(incoming.actor, entry, guard, Trying::to("update"), &[], patch_changes)
                 .await
             {
                 Ok(_) => {}
@@ -68,23 +74,27 @@ impl Workspace {
                     return Ok(true);
                 }
                 // Somebody is changing it right now; bringing in the same file again finds the result.
-                Err(WorkspaceError::Stale { .. }) => left.append(&mut taken),
+                Err(WorkspaceError::Stale { .. }) => skipped_fields.append(&mut merged_fields),
                 Err(error) => return Err(error),
             }
         }
         let report = &mut incoming.report;
-        if taken.is_empty() && left.is_empty() {
+        if merged_fields.is_empty() && skipped_fields.is_empty() {
             report.present += 1;
         }
-        if !taken.is_empty() {
-            let message = format!("{} is now as the file says: {}", there.handle, taken.join(", "));
+        if !merged_fields.is_empty() {
+            let message = format!(
+                "{} is now as the file says: {}",
+                existing.handle,
+                merged_fields.join(", ")
+            );
             report.remark(Fate::Merged, name, "merged", message);
         }
-        if !left.is_empty() {
+        if !skipped_fields.is_empty() {
             let message = format!(
                 "{} stays as it is; the file differs in: {}",
-                there.handle,
-                left.join(", ")
+                existing.handle,
+                skipped_fields.join(", ")
             );
             report.remark(Fate::Differs, name, "differs", message);
         }
@@ -99,19 +109,19 @@ impl Workspace {
             revisions => revisions?,
         };
         let mode = self.redaction_of_reads().await?;
-        let mut was: Option<Entry> = None;
+        let mut state: Option<Entry> = None;
         for mut revision in revisions.into_iter().filter(|revision| revision.version <= version) {
             recall::change(&mut revision.change, mode);
-            match (revision.change, &mut was) {
+            match (revision.change, &mut state) {
                 (Change::AddEntry(new), None) => {
-                    was = Some(Entry::added(*new, entry.handle, revision.seq, revision.at));
+                    state = Some(Entry::added(*new, entry.handle, revision.seq, revision.at));
                 }
-                (Change::PatchEntry { fields, .. }, Some(was)) => was.patch(&fields, revision.seq, revision.at),
+                (Change::PatchEntry { fields, .. }, Some(state)) => state.patch(&fields, revision.seq, revision.at),
                 _ => return Ok(None),
             }
         }
-        let was = was.filter(|was| (was.version, was.updated_at) == (version, at));
-        Ok(was.map(|was| was.fields))
+        let state = state.filter(|state| (state.version, state.updated_at) == (version, at));
+        Ok(state.map(|state| state.fields))
     }
 }
 

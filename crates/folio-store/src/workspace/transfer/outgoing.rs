@@ -137,16 +137,16 @@ impl Workspace {
     ) -> Result<(), WorkspaceError> {
         let mut pages = all_pages();
         loop {
-            let some = self.pages(&pages).await?;
-            let Some(last) = some.last() else { break };
+            let batch = self.pages(&pages).await?;
+            let Some(last) = batch.last() else { break };
             pages.after = Some(last.handle.0);
-            let old = some.into_iter().filter(|page| page.created_seq <= lines.as_of);
-            let ends = old.map(|page| page.id.to_string()).collect();
-            self.write_links_of(lines, ends).await?;
+            let old = batch.into_iter().filter(|page| page.created_seq <= lines.as_of);
+            let ids = old.map(|page| page.id.to_string()).collect();
+            self.write_links_of(lines, ids).await?;
         }
-        for some in entries.chunks(CHUNK as usize) {
-            let ends = some.iter().map(ToString::to_string).collect();
-            self.write_links_of(lines, ends).await?;
+        for chunk in entries.chunks(CHUNK as usize) {
+            let ids = chunk.iter().map(ToString::to_string).collect();
+            self.write_links_of(lines, ids).await?;
             progress(lines.written);
         }
         Ok(())
@@ -176,8 +176,8 @@ impl Workspace {
         if let Ok(entry) = dst.parse::<EntryId>()
             && dst.starts_with(EntryId::PREFIX)
         {
-            let there = self.if_there(entry).await?;
-            return Ok(there.is_some_and(|there| there.created_seq <= as_of));
+            let existing = self.if_there(entry).await?;
+            return Ok(existing.is_some_and(|existing| existing.created_seq <= as_of));
         }
         let Ok(page) = dst.parse::<PageId>() else {
             return Ok(true);

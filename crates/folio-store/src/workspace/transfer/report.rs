@@ -122,8 +122,8 @@ impl Imported {
         }
     }
 
-    pub(super) fn refuse(&mut self, item: &str, why: &Invalid) {
-        self.remark(Fate::Refused, item, &why.code, why.to_string());
+    pub(super) fn refuse(&mut self, item: &str, invalid: &Invalid) {
+        self.remark(Fate::Refused, item, &invalid.code, invalid.to_string());
     }
 
     /// Reports that `item` was taken in with changes, if there are any `warnings`.
@@ -135,13 +135,13 @@ impl Imported {
     }
 }
 
-/// Returns `text` without secrets, cut to its beginning if it has more than `most` bytes.
-fn printable(text: &str, most: usize) -> String {
+/// Returns `text` without secrets, cut to its beginning if it has more than `max_bytes` bytes.
+fn printable(text: &str, max_bytes: usize) -> String {
     // A secret that is cut off is not recognised, so enough of what follows is kept to make it whole.
-    let mut clean = text[..text.floor_char_boundary(most.saturating_add(SECRET_BYTES))].to_owned();
+    let mut clean = text[..text.floor_char_boundary(max_bytes.saturating_add(SECRET_BYTES))].to_owned();
     Cleaner::new(Redaction::Secrets).text(&mut clean, "report");
-    if clean.len() > most {
-        clean.truncate(clean.floor_char_boundary(most));
+    if clean.len() > max_bytes {
+        clean.truncate(clean.floor_char_boundary(max_bytes));
         clean.push('…');
     }
     clean

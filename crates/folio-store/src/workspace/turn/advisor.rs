@@ -122,11 +122,11 @@ impl Workspace {
             decisions: vec![drafted.assessment.decision(), drafted.clarity.decision()],
             at_hand: at_hand.iter().take(SHOWN).cloned().collect(),
         };
-        let asking = Arc::clone(&advisor);
-        let asked = within(time, async move { asking.before(&before).await });
+        let asked_advisor = Arc::clone(&advisor);
+        let answering = within(time, async move { asked_advisor.before(&before).await });
         let detail = |advice: &Advice| json!({"urgency": advice.urgency, "question": advice.question});
         let Some(advice) = self
-            .noted_answer("before", &*advisor, (actor, drafted.new.id), asked, detail)
+            .noted_answer("before", &*advisor, (actor, drafted.new.id), answering, detail)
             .await
         else {
             return;
@@ -171,11 +171,11 @@ impl Workspace {
             turn: turn.clone(),
             touched: touched.iter().take(SHOWN).cloned().collect(),
         };
-        let asking = Arc::clone(&advisor);
-        let asked = within(time, async move { asking.after(&after).await });
+        let asked_advisor = Arc::clone(&advisor);
+        let answering = within(time, async move { asked_advisor.after(&after).await });
         let detail = |left: &Vec<String>| json!({"left": left.len()});
         let left = self
-            .noted_answer("after", &*advisor, (actor, turn.begun.id), asked, detail)
+            .noted_answer("after", &*advisor, (actor, turn.begun.id), answering, detail)
             .await;
         let left = left.into_iter().flatten().map(|line| short_line(&line, CHARS));
         let left = left.filter(|line| !line.is_empty()).take(LEFT);
@@ -187,14 +187,14 @@ impl Workspace {
         operation: &str,
         advisor: &dyn Advisor,
         (actor, turn): (&Actor, TurnId),
-        asked: impl Future<Output = Result<T, String>>,
+        answering: impl Future<Output = Result<T, String>>,
         detail: impl FnOnce(&T) -> Value,
     ) -> Option<T> {
         let began = Instant::now();
-        let answer = asked.await;
+        let answer = answering.await;
         let (mut detail, is_failed) = match &answer {
             Ok(answer) => (detail(answer), false),
-            Err(why) => (json!({ "error": why }), true),
+            Err(error) => (json!({ "error": error }), true),
         };
         detail["by"] = advisor.name().into();
         let spent = advisor.spent();
@@ -212,12 +212,12 @@ impl Workspace {
     }
 }
 
-/// The outcome of `asked`, which runs in a task of its own, so that a panic does not spread to the caller.
+/// The outcome of `answering`, which runs in a task of its own, so that a panic does not spread to the caller.
 async fn within<T: Send + 'static>(
     time: Duration,
-    asked: impl Future<Output = Result<T, String>> + Send + 'static,
+    answering: impl Future<Output = Result<T, String>> + Send + 'static,
 ) -> Result<T, String> {
-    let mut working = Working(tokio::spawn(asked));
+    let mut working = Working(tokio::spawn(answering));
     match tokio::time::timeout(time, &mut working.0).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => Err("it crashed".to_owned()),

@@ -46,8 +46,8 @@ impl Workspace {
     pub async fn episodes(&self, query: &EpisodeQuery) -> Result<Vec<Episode>, WorkspaceError> {
         self.require_space_read("earlier turns")?;
         let limit = if query.limit == 0 { 10 } else { query.limit };
-        let wanted = query.text.as_deref().map(words).unwrap_or_default();
-        let asked = TurnQuery {
+        let query_words = query.text.as_deref().map(words).unwrap_or_default();
+        let turn_query = TurnQuery {
             thread: query.thread.clone(),
             ended: Some(true),
             from: query.from,
@@ -61,22 +61,22 @@ impl Workspace {
             ..TurnQuery::default()
         };
         let mut found = Vec::new();
-        for turn in self.turns(&asked).await? {
+        for turn in self.turns(&turn_query).await? {
             if found.len() >= limit {
                 break;
             }
             let episode = self.episode(turn).await?;
-            let mut said = words(&episode.turn.begun.input);
+            let mut episode_words = words(&episode.turn.begun.input);
             for entry in &episode.touched {
-                said.extend(words(&entry.fields.title));
-                said.extend(words(&entry.fields.body));
+                episode_words.extend(words(&entry.fields.title));
+                episode_words.extend(words(&entry.fields.body));
                 entry
                     .fields
                     .tags
                     .iter()
-                    .for_each(|tag| said.extend(words(tag.as_str())));
+                    .for_each(|tag| episode_words.extend(words(tag.as_str())));
             }
-            if wanted.is_subset(&said) {
+            if query_words.is_subset(&episode_words) {
                 found.push(episode);
             }
         }

@@ -218,22 +218,25 @@ impl Workspace {
         })
     }
 
-    /// Adds `news`, all of one part, to the part of `parts` that they belong to. Returns its body; `None` if there is
+    /// Adds `new_items`, all of one part, to the part of `parts` that they belong to. Returns its body; `None` if there is
     /// no news.
     async fn list_part(
         &self,
-        news: Vec<Listed>,
+        new_items: Vec<Listed>,
         parts: &mut BTreeMap<u64, PartRef>,
     ) -> Result<Option<Blob>, WorkspaceError> {
-        let Some(part) = news.first().map(|first| part_of(first.handle)) else {
+        let Some(part) = new_items.first().map(|first| part_of(first.handle)) else {
             return Ok(None);
         };
         let before = match parts.get(&part) {
             Some(part) => self.read_part(part).await?,
             None => Vec::new(),
         };
-        let listed: BTreeMap<EntryHandle, Listed> =
-            before.into_iter().chain(news).map(|one| (one.handle, one)).collect();
+        let listed: BTreeMap<EntryHandle, Listed> = before
+            .into_iter()
+            .chain(new_items)
+            .map(|one| (one.handle, one))
+            .collect();
         let listed: Vec<_> = listed.into_values().collect();
         let blob = Blob::new(part_to_jsonl(&listed).into_bytes());
         let (entries, body) = (listed.len() as u64, blob.hash().0.clone());

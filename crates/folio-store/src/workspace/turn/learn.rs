@@ -95,7 +95,7 @@ impl Workspace {
     }
 
     /// Observations whatever their status, newest first.
-    async fn all_observations(&self, types: Vec<String>, most: usize) -> Result<Vec<Entry>, WorkspaceError> {
+    async fn all_observations(&self, types: Vec<String>, max: usize) -> Result<Vec<Entry>, WorkspaceError> {
         let mut query = EntryQuery {
             kinds: vec![EntryKind::Observation],
             types,
@@ -110,7 +110,7 @@ impl Workspace {
             let answer = self.read_entries(&query).await?;
             found.extend(answer.items);
             match answer.next {
-                Some(next) if found.len() < most => query.cursor = Some(next),
+                Some(next) if found.len() < max => query.cursor = Some(next),
                 _ => return Ok(found),
             }
         }
@@ -122,14 +122,14 @@ impl Workspace {
         for pattern in found.iter().filter(|pattern| pattern.is_news) {
             let source = source_of(actor);
             let members: Vec<EntryId> = pattern.members.iter().map(|member| member.id).collect();
-            let said = self.say(
+            let pattern_id = self.say(
                 &mut changes,
                 pattern.fields(source.clone()),
                 &members,
                 &pattern.replaces,
             );
             if let Some(fact) = pattern.fact(source) {
-                self.say(&mut changes, fact, &[said], &pattern.replaces_facts);
+                self.say(&mut changes, fact, &[pattern_id], &pattern.replaces_facts);
             }
         }
         if !changes.is_empty() {

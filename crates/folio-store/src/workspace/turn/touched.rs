@@ -27,12 +27,12 @@ impl Workspace {
         // The log of a run is long, and little of it concerns memory. But the histories of many entries changed by one
         // commit would read that commit once for each.
         let commits = (as_of.0 + 1).saturating_sub(began.0);
-        let asked = if commits <= COMMITS_PER_HISTORY.saturating_mul(changed.len() as u64) {
+        let unresolved = if commits <= COMMITS_PER_HISTORY.saturating_mul(changed.len() as u64) {
             self.touched_in_log(turn, &changed, as_of, &mut found).await?
         } else {
             changed
         };
-        for entry in asked {
+        for entry in unresolved {
             if let Some(version) = self.found_by(id, entry, began, as_of).await? {
                 found.insert(entry.id, version);
             }
@@ -64,16 +64,16 @@ impl Workspace {
             }
             read = last;
         }
-        let mut unsaid = Vec::new();
+        let mut unresolved = Vec::new();
         for trail in trails.into_values().filter(|trail| trail.is_of_turn) {
             // If there is only one change of an entry that did change, that is the one.
             if trail.changes == 1 {
                 found.insert(trail.entry.id, Some(trail.entry.version.saturating_sub(1)));
             } else {
-                unsaid.push(trail.entry);
+                unresolved.push(trail.entry);
             }
         }
-        Ok(unsaid)
+        Ok(unresolved)
     }
 
     /// If `turn` changed `entry` from `began` on: the version that it found, `None` if it added the entry.

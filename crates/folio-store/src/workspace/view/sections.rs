@@ -117,7 +117,7 @@ impl Ask<'_> {
     }
 
     async fn ask(&self, query: &EntryQuery) -> Result<Arc<ListAnswer<Entry>>, WorkspaceError> {
-        let answer = match self.told.iter().find(|(asked, _)| asked == query) {
+        let answer = match self.told.iter().find(|(cached_query, _)| cached_query == query) {
             Some((_, answer)) => Arc::clone(answer),
             None => {
                 let query = EntryQuery {
@@ -218,16 +218,16 @@ impl Ask<'_> {
         if !alerts {
             // Types that are not registered, or no longer, count among the others.
             let all = self.offered(&self.observations(None, 1)).await?;
-            let told = self.offered(&self.of_class(true)).await?;
-            let others = all.total.saturating_sub(told.total);
+            let alert_offer = self.offered(&self.of_class(true)).await?;
+            let others = all.total.saturating_sub(alert_offer.total);
             if others > offer.total {
                 let first = self
                     .max
-                    .saturating_add(usize::try_from(told.total).unwrap_or(usize::MAX));
+                    .saturating_add(usize::try_from(alert_offer.total).unwrap_or(usize::MAX));
                 let all = self.offered(&self.observations(None, first)).await?;
-                let is_other = |shown: &Shown| {
+                let is_other = |item: &Shown| {
                     let is_alert = |entry: &Entry| self.is_alert(entry.fields.type_name.as_deref());
-                    matches!(shown, Shown::Entry(entry) if !is_alert(entry))
+                    matches!(item, Shown::Entry(entry) if !is_alert(entry))
                 };
                 offer.shown = all.shown.into_iter().filter(is_other).take(self.max).collect();
                 offer.total = others;
@@ -317,7 +317,7 @@ impl Ask<'_> {
         let pinned = u64::try_from(summaries.0.len() - loose.len()).unwrap_or(u64::MAX);
         offer.total += summaries.1.saturating_sub(pinned);
         offer.shown.extend(loose.into_iter().map(shown));
-        offer.shown.sort_by_key(|one| match one {
+        offer.shown.sort_by_key(|item| match item {
             Shown::Entry(entry) => std::cmp::Reverse(Some(entry.handle)),
             Shown::Line(_) => std::cmp::Reverse(None),
         });

@@ -24,13 +24,13 @@ pub(super) struct Checked {
 }
 
 /// Returns the arguments to give to git, or what is wrong with those that were given.
-pub(super) fn checked(command: &str, given: &[String]) -> Result<Checked, ToolError> {
+pub(super) fn checked(command: &str, given_args: &[String]) -> Result<Checked, ToolError> {
     let Some(command) = COMMANDS.iter().find(|known| known.name == command) else {
         return Err(ToolError::invalid(format!("git: `{command}` is not allowed")));
     };
     let mut args: Vec<String> = command.always.iter().map(|arg| (*arg).to_owned()).collect();
     let mut named = Vec::new();
-    let mut rest = given.iter();
+    let mut rest = given_args.iter();
     while let Some(arg) = rest.next() {
         if arg.contains('\0') {
             return Err(ToolError::invalid("git: an argument cannot contain a zero byte"));
@@ -119,7 +119,7 @@ fn flag<'a>(command: &Command, arg: &str, rest: &mut impl Iterator<Item = &'a St
     )
     .hint("only flags that change nothing are allowed, written in full");
     Err(match nearest(name, known) {
-        Some(near) if near.len() > 2 => error.hint(format!("did you mean `{near}`?")),
+        Some(suggestion) if suggestion.len() > 2 => error.hint(format!("did you mean `{suggestion}`?")),
         _ => error,
     })
 }

@@ -158,7 +158,7 @@ impl Counter {
 }
 
 /// Counts over the log as a stream, so that only one row per file is held in memory.
-pub(super) async fn hot_files(repository: &Repository<'_>, wanted: &Wanted<'_>) -> Result<Answer, ToolError> {
+pub(super) async fn hot_files(repository: &Repository<'_>, query: &Wanted<'_>) -> Result<Answer, ToolError> {
     let mut counter = Counter::default();
     let mut timed_out = false;
     if repository.head().await?.is_some() {
@@ -173,11 +173,11 @@ pub(super) async fn hot_files(repository: &Repository<'_>, wanted: &Wanted<'_>) 
         .map(OsString::from)
         .to_vec();
         args.push(format_argument(&["%H", "%aI", "%aE"]));
-        if let Some(since) = &wanted.since {
+        if let Some(since) = &query.since {
             args.push(format!("--since={since}").into());
         }
         args.push("--".into());
-        args.extend(wanted.path.map(path_argument));
+        args.extend(query.path.map(path_argument));
         let mut reader = LogReader::new(|record| {
             counter.take(&record);
             ControlFlow::Continue(())
@@ -191,13 +191,13 @@ pub(super) async fn hot_files(repository: &Repository<'_>, wanted: &Wanted<'_>) 
         let args = ["-r", "-z", "--name-only", "--full-tree", "HEAD"]
             .map(OsString::from)
             .to_vec();
-        let mut there = Names {
+        let mut existing_names = Names {
             counter: &mut counter,
             unfinished: Vec::new(),
         };
-        repository.stream("ls-tree", args, &mut there).await?;
+        repository.stream("ls-tree", args, &mut existing_names).await?;
     }
-    let files = counter.hottest(wanted.max, wanted.deleted);
+    let files = counter.hottest(query.max, query.deleted);
     let truncated = timed_out || counter.too_many;
     let mut notes = format!(
         "{} in {}",

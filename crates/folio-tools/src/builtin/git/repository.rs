@@ -129,7 +129,7 @@ impl<'a> Repository<'a> {
     /// `diff` with a blob and a file, and `blame` without a revision, open the file that they are given, even through
     /// a link in place of one of its folders. Only git finds out which of the names are files, so all of them are
     /// checked.
-    pub(super) async fn check_named(&self, named: Vec<String>) -> Result<(), ToolError> {
+    pub(super) async fn check_named(&self, names: Vec<String>) -> Result<(), ToolError> {
         let root = Arc::clone(&self.located.root);
         let top = self
             .place
@@ -138,7 +138,7 @@ impl<'a> Repository<'a> {
             .unwrap_or(Path::new(""))
             .to_owned();
         blocking(&self.context.cancel, move |_| {
-            for name in named {
+            for name in names {
                 let found = root.dir().metadata(top.join(&name));
                 // This is how the handle of the root reports a path that leads out of it. If nothing is there, git
                 // says so.
@@ -297,12 +297,12 @@ fn settings_that_run_programs(names: &[u8]) -> Result<Vec<String>, ToolError> {
 }
 
 fn runs_a_program(name: &[u8]) -> bool {
-    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end.as_bytes()));
-    (name.starts_with(b"filter.") && ends(&[".clean", ".smudge", ".process"]))
-        || (name.starts_with(b"diff.") && ends(&[".command", ".textconv"]))
-        || (name.starts_with(b"merge.") && ends(&[".driver"]))
+    let ends_with_any = |suffixes: &[&str]| suffixes.iter().any(|end| name.ends_with(end.as_bytes()));
+    (name.starts_with(b"filter.") && ends_with_any(&[".clean", ".smudge", ".process"]))
+        || (name.starts_with(b"diff.") && ends_with_any(&[".command", ".textconv"]))
+        || (name.starts_with(b"merge.") && ends_with_any(&[".driver"]))
         // If the filter is set to nothing, this setting makes git fail.
-        || (name.starts_with(b"filter.") && ends(&[".required"]))
+        || (name.starts_with(b"filter.") && ends_with_any(&[".required"]))
 }
 
 /// Collects names of settings, up to a limit.
@@ -326,9 +326,9 @@ impl Sink for Names {
 
 fn explained(command: &str, code: Option<i32>, errors: &str) -> ToolError {
     let first = errors.lines().find(|line| !line.trim().is_empty());
-    let why = first.unwrap_or_default();
-    let why = why.strip_prefix("fatal: ").unwrap_or(why);
-    let why: String = why.chars().take(300).collect();
+    let reason = first.unwrap_or_default();
+    let reason = reason.strip_prefix("fatal: ").unwrap_or(reason);
+    let reason: String = reason.chars().take(300).collect();
     let unknown = [
         "unknown revision",
         "Not a valid object name",
@@ -336,15 +336,19 @@ fn explained(command: &str, code: Option<i32>, errors: &str) -> ToolError {
         "does not exist in",
     ];
     if unknown.iter().any(|text| errors.contains(text)) {
-        return ToolError::new(FailureKind::NotFound, "git_not_found", format!("git {command}: {why}"));
+        return ToolError::new(
+            FailureKind::NotFound,
+            "git_not_found",
+            format!("git {command}: {reason}"),
+        );
     }
     let error = ToolError::new(
         FailureKind::Failed,
         "git_failed",
-        match (why.is_empty(), code) {
+        match (reason.is_empty(), code) {
             (true, Some(code)) => format!("git {command} ended with exit code {code}"),
             (true, None) => format!("git {command} was ended"),
-            (false, _) => format!("git {command}: {why}"),
+            (false, _) => format!("git {command}: {reason}"),
         },
     );
     if errors.as_bytes().contains_str("promisor") || errors.contains("lazy fetching") {

@@ -33,15 +33,15 @@ pub(super) struct Patterns(pub(super) Vec<Pattern>);
 impl Patterns {
     pub(super) fn new(
         single: Option<String>,
-        named: Option<Vec<NamedPattern>>,
+        named_patterns: Option<Vec<NamedPattern>>,
         fixed: bool,
         ignore_case: bool,
     ) -> Result<Self, ToolError> {
-        let given = match (single, named) {
+        let patterns = match (single, named_patterns) {
             (Some(pattern), None) => vec![(None, pattern)],
-            (None, Some(named)) if !named.is_empty() => named
+            (None, Some(named_patterns)) if !named_patterns.is_empty() => named_patterns
                 .into_iter()
-                .map(|named| (Some(Arc::from(named.name)), named.pattern))
+                .map(|item| (Some(Arc::from(item.name)), item.pattern))
                 .collect(),
             _ => {
                 return Err(ToolError::invalid(
@@ -49,13 +49,13 @@ impl Patterns {
                 ));
             }
         };
-        if given.len() > PATTERNS_MAX {
+        if patterns.len() > PATTERNS_MAX {
             return Err(ToolError::invalid(format!(
                 "grep: {} patterns are more than {PATTERNS_MAX}",
-                given.len()
+                patterns.len()
             )));
         }
-        given
+        patterns
             .into_iter()
             .map(|(name, text)| {
                 let regex = compiled(&text, fixed, ignore_case)?;
@@ -76,8 +76,8 @@ fn compiled(text: &str, fixed: bool, ignore_case: bool) -> Result<Regex, ToolErr
         .nest_limit(NEST_MAX)
         .build()
         .map_err(|error| {
-            let why = last_line(&error.to_string());
-            ToolError::invalid(format!("grep: cannot read the pattern `{text}`: {why}"))
+            let reason = last_line(&error.to_string());
+            ToolError::invalid(format!("grep: cannot read the pattern `{text}`: {reason}"))
                 .hint("give `fixed: true` to look for plain text")
         })
 }

@@ -130,7 +130,7 @@ impl<'a> Search<'a> {
 
     fn file(&mut self, content: &[u8], path: impl FnOnce() -> String) -> Result<(), ToolError> {
         let text_max = self.limits.output_bytes / 2;
-        let room = if self.found.text_bytes < text_max {
+        let max_hits = if self.found.text_bytes < text_max {
             self.shows.max - self.found.matches.len()
         } else {
             0
@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
         let mut hits = Vec::new();
         let mut count = 0;
         for pattern in 0..self.patterns.0.len() {
-            count += self.hits(content, pattern, room, &mut hits)?;
+            count += self.hits(content, pattern, max_hits, &mut hits)?;
         }
         if count == 0 {
             return Ok(());
@@ -146,7 +146,7 @@ impl<'a> Search<'a> {
         self.found.count += count;
         self.found.files += 1;
         hits.sort_by_key(|hit| (hit.line, hit.at, hit.pattern));
-        hits.truncate(room);
+        hits.truncate(max_hits);
         let path = path();
         if let Some(first) = hits.first()
             && self.found.evidence.len() < EVIDENCE_MAX
@@ -159,11 +159,11 @@ impl<'a> Search<'a> {
             });
         }
         for hit in hits {
-            let shown = self.line_match(content, &hit, &path);
-            let around = shown.before.iter().chain(&shown.after);
+            let line_match = self.line_match(content, &hit, &path);
+            let around = line_match.before.iter().chain(&line_match.after);
             let around_bytes: usize = around.map(|line| line.len() + 4).sum();
-            self.found.text_bytes += (shown.text.len() + path.len() + around_bytes + 64) as u64;
-            self.found.matches.push(shown);
+            self.found.text_bytes += (line_match.text.len() + path.len() + around_bytes + 64) as u64;
+            self.found.matches.push(line_match);
             if self.found.text_bytes >= text_max {
                 break;
             }
@@ -171,17 +171,17 @@ impl<'a> Search<'a> {
         Ok(())
     }
 
-    /// Finds the lines that a pattern matches; keeps the first `room` and returns how many there are.
-    fn hits(&self, content: &[u8], pattern: usize, room: usize, hits: &mut Vec<Hit>) -> Result<u64, ToolError> {
+    /// Finds the lines that a pattern matches; keeps the first `max_hits` and returns how many there are.
+    fn hits(&self, content: &[u8], pattern: usize, max_hits: usize, hits: &mut Vec<Hit>) -> Result<u64, ToolError> {
         let regex = &self.patterns.0[pattern].regex;
-        let kept_before = hits.len();
+        let hits_before = hits.len();
         let mut count = 0;
         let mut line = 1;
         let mut counted_to = 0;
         let mut from = 0;
         let mut leaps_left = LEAPS_MAX;
-        for looked_at in 0_u64.. {
-            if looked_at % LINES_BETWEEN_LOOKS == 0 && self.cancel.is_cancelled() {
+        for look_count in 0_u64.. {
+            if look_count % LINES_BETWEEN_LOOKS == 0 && self.cancel.is_cancelled() {
                 return Err(ToolError::cancelled());
             }
             if from >= content.len() {
@@ -212,7 +212,7 @@ impl<'a> Search<'a> {
             let text = trimmed(&content[start..end]);
             if let Some(in_line) = regex.find(text) {
                 count += 1;
-                if hits.len() - kept_before < room {
+                if hits.len() - hits_before < max_hits {
                     line += newlines(&content[counted_to..start]);
                     counted_to = start;
                     hits.push(Hit {
@@ -313,23 +313,23 @@ fn window(line: &[u8], at: usize) -> String {
         return text.into_owned();
     }
     let skipped = line[..at].chars().count().saturating_sub(BEFORE_CHARS);
-    let mut shown: String = if skipped > 0 { "…" } else { "" }.to_owned();
+    let mut excerpt: String = if skipped > 0 { "…" } else { "" }.to_owned();
     let mut rest = text.chars().skip(skipped);
-    let room = LINE_CHARS - 1 - usize::from(skipped > 0);
-    shown.extend(rest.by_ref().take(room));
+    let max_chars = LINE_CHARS - 1 - usize::from(skipped > 0);
+    excerpt.extend(rest.by_ref().take(max_chars));
     if rest.next().is_some() {
-        shown.push('…');
+        excerpt.push('…');
     }
-    shown
+    excerpt
 }
 
 fn lines_before(content: &[u8], start: usize, count: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut end = start;
     while lines.len() < count && end > 0 {
-        let above = &content[..end - 1];
-        let from = above.rfind_byte(b'\n').map_or(0, |at| at + 1);
-        lines.push(window(trimmed(&above[from..]), 0));
+        let preceding = &content[..end - 1];
+        let from = preceding.rfind_byte(b'\n').map_or(0, |at| at + 1);
+        lines.push(window(trimmed(&preceding[from..]), 0));
         end = from;
     }
     lines.reverse();

@@ -48,10 +48,10 @@ impl Answer {
         };
         let mut read = 0;
         while let Some(piece) = response.chunk().await.map_err(|error| failed(&answer.url, &error))? {
-            let room = max_bytes - answer.kept.len();
-            answer.kept.extend_from_slice(&piece[..piece.len().min(room)]);
+            let bytes_left = max_bytes - answer.kept.len();
+            answer.kept.extend_from_slice(&piece[..piece.len().min(bytes_left)]);
             read += piece.len() as u64;
-            if piece.len() > room {
+            if piece.len() > bytes_left {
                 answer.is_whole = false;
                 answer.bytes = answer.bytes.max(read);
                 return Ok(answer);
@@ -67,8 +67,8 @@ impl Answer {
         // In UTF-16, every other byte may be zero.
         let is_binary = looks_binary(&self.kept) && encoding != UTF_16LE && encoding != UTF_16BE;
         if !self.is_whole && encoding == UTF_8 && !is_binary {
-            let whole = whole_characters(&self.kept);
-            self.kept.truncate(whole);
+            let whole_len = whole_characters(&self.kept);
+            self.kept.truncate(whole_len);
         }
         let kept_bytes = if is_binary { 0 } else { self.kept.len() as u64 };
         let truncated = (!self.is_whole).then_some(Truncated {
@@ -132,11 +132,11 @@ impl Answer {
     /// The encoding of the body as the server states it; UTF-8 if it states none, or an unknown one.
     fn encoding(&self) -> &'static Encoding {
         let parts = self.content_type.split(';').skip(1);
-        let named = parts.filter_map(|part| part.split_once('=')).find_map(|(name, value)| {
+        let charset = parts.filter_map(|part| part.split_once('=')).find_map(|(name, value)| {
             let is_charset = name.trim().eq_ignore_ascii_case("charset");
             is_charset.then(|| Encoding::for_label_no_replacement(value.trim().trim_matches('"').as_bytes()))
         });
-        named.flatten().unwrap_or(UTF_8)
+        charset.flatten().unwrap_or(UTF_8)
     }
 
     fn is_json(&self) -> bool {

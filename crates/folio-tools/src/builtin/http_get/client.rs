@@ -83,16 +83,16 @@ impl Resolve for Within {
         Box::pin(async move {
             let name = name.as_str().trim_end_matches('.');
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name, 0)).await?.collect();
-            let (reached, refused): (Vec<_>, Vec<_>) =
+            let (allowed, refused): (Vec<_>, Vec<_>) =
                 found.into_iter().partition(|found| hosts.reaches(name, found.ip()));
-            if let (true, Some(refused)) = (reached.is_empty(), refused.first()) {
+            if let (true, Some(refused)) = (allowed.is_empty(), refused.first()) {
                 let not_public = NotPublic {
                     name: name.to_owned(),
                     address: refused.ip().to_string(),
                 };
                 return Err(not_public.into());
             }
-            Ok(Box::new(reached.into_iter()) as Addrs)
+            Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }

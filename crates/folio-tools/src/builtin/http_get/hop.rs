@@ -46,11 +46,11 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
         ));
     }
     let tls = causes(error).find_map(<dyn Error>::downcast_ref::<rustls::Error>);
-    if let Some(rustls::Error::InvalidCertificate(why)) = tls {
+    if let Some(rustls::Error::InvalidCertificate(cert_error)) = tls {
         let host = url.host_str().unwrap_or_default();
         let message = format!(
             "http_get: {url} was not requested: the certificate of {host} {}",
-            untrusted(why)
+            untrusted(cert_error)
         );
         return ToolError::new(FailureKind::Failed, "http_untrusted", message).hint(
             "certificates that this machine trusts are trusted here, or those in the file that SSL_CERT_FILE names",
@@ -61,7 +61,7 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
         return ToolError::new(FailureKind::Unavailable, "http_failed", message)
             .hint("its address may begin with http://, not https://");
     }
-    let what = if error.is_connect() {
+    let problem = if error.is_connect() {
         "cannot be reached"
     } else if error.is_timeout() {
         "does not answer"
@@ -70,13 +70,13 @@ pub(super) fn failed(url: &Url, error: &reqwest::Error) -> ToolError {
     } else {
         "did not follow the protocol"
     };
-    let message = format!("http_get: {url} {what}: {}", innermost(error));
+    let message = format!("http_get: {url} {problem}: {}", innermost(error));
     ToolError::new(FailureKind::Unavailable, "http_failed", message)
 }
 
 /// What is wrong with a certificate.
-fn untrusted(why: &CertificateError) -> &'static str {
-    match why {
+fn untrusted(cert_error: &CertificateError) -> &'static str {
+    match cert_error {
         CertificateError::UnknownIssuer => "is not signed by a trusted authority",
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "is for another host",
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "has expired",

@@ -63,12 +63,12 @@ impl<'a> Given<'a> {
         }
     }
 
-    pub(super) fn wrong_value(&self, wanted: &str, found: &Value) -> ToolError {
-        self.wrong(&format!("`value` is {wanted}, not {}", kind_of(found)))
+    pub(super) fn wrong_value(&self, expected: &str, found: &Value) -> ToolError {
+        self.wrong(&format!("`value` is {expected}, not {}", kind_of(found)))
     }
 
-    pub(super) fn wrong(&self, why: &str) -> ToolError {
-        ToolError::invalid(format!("text {}: {why}", self.op))
+    pub(super) fn wrong(&self, reason: &str) -> ToolError {
+        ToolError::invalid(format!("text {}: {reason}", self.op))
     }
 }
 
@@ -81,18 +81,21 @@ pub(super) fn mistakes(args: CallArgs<'_>) -> Vec<Mistake> {
     // A template may evaluate to null, which counts as missing.
     let is_one = |names: &[&str]| names.iter().any(|name| args.has(name)) && !args.gives_several(names);
     let is_for_null = || args.is_named("equals") && !TESTS.iter().any(|name| args.has(name));
-    let why = match op {
+    let reason = match op {
         "template" if !args.has("template") => "`template` is missing",
         "map" if !is_one(&["field", "fields", "template"]) => "give one of `field`, `fields` and `template`",
         "filter" if !is_one(&TESTS) && !is_for_null() => "give one of `where`, `equals`, `in` and `matches`",
         "split" if args.text("by") == Some("") => "`by` is empty",
         _ => {
             let pattern = args.text("matches").filter(|_| op == "filter");
-            let why = pattern.and_then(unreadable);
-            return why.map(|why| Mistake::of("matches", why)).into_iter().collect();
+            let reason = pattern.and_then(unreadable);
+            return reason
+                .map(|reason| Mistake::of("matches", reason))
+                .into_iter()
+                .collect();
         }
     };
-    vec![Mistake::of_call(format!("{op}: {why}"))]
+    vec![Mistake::of_call(format!("{op}: {reason}"))]
 }
 
 /// The value at a path such as `a.b.0`; the value itself if there is no path.

@@ -62,17 +62,17 @@ pub(super) fn filter(given: &Given<'_>) -> Result<Value, ToolError> {
     if let Some(expression) = given.text("where") {
         return template::keep(given, items, expression);
     }
-    if let Some(wanted) = given.get("equals").or(is_for_null.then_some(&Value::Null)) {
-        return Ok(kept(&|found| same(found, wanted)));
+    if let Some(expected) = given.get("equals").or(is_for_null.then_some(&Value::Null)) {
+        return Ok(kept(&|found| same(found, expected)));
     }
-    if let Some(Value::Array(wanted)) = given.get("in") {
-        return Ok(kept(&|found| wanted.iter().any(|wanted| same(found, wanted))));
+    if let Some(Value::Array(values)) = given.get("in") {
+        return Ok(kept(&|found| values.iter().any(|value| same(found, value))));
     }
     let pattern = given.text("matches").unwrap_or_default();
     let regex = Regex::new(pattern).map_err(|error| {
-        let drawn = error.to_string();
-        let why = drawn.lines().last().unwrap_or_default().to_owned();
-        given.wrong(&format!("cannot read the pattern `{pattern}`: {why}"))
+        let error_text = error.to_string();
+        let reason = error_text.lines().last().unwrap_or_default().to_owned();
+        given.wrong(&format!("cannot read the pattern `{pattern}`: {reason}"))
     })?;
     Ok(kept(&|found| match found {
         Value::String(text) => regex.is_match(text),
@@ -131,9 +131,9 @@ pub(super) fn group_count(given: &Given<'_>) -> Result<Value, ToolError> {
 /// The sum, which is a whole number if all items are.
 pub(super) fn sum(given: &Given<'_>) -> Result<Value, ToolError> {
     let by = given.text("by");
-    let mut whole: i128 = 0;
-    let mut fractions: f64 = 0.0;
-    let mut all_whole = true;
+    let mut integer_sum: i128 = 0;
+    let mut float_sum: f64 = 0.0;
+    let mut is_integer_sum = true;
     for (index, item) in given.list()?.iter().enumerate() {
         let number = match field(item, by) {
             None | Some(Value::Null) => continue,
@@ -143,18 +143,18 @@ pub(super) fn sum(given: &Given<'_>) -> Result<Value, ToolError> {
             }
         };
         match number.as_i128() {
-            Some(number) => whole += number,
+            Some(number) => integer_sum += number,
             None => {
-                all_whole = false;
-                fractions += number.as_f64().unwrap_or(0.0);
+                is_integer_sum = false;
+                float_sum += number.as_f64().unwrap_or(0.0);
             }
         }
     }
     #[expect(clippy::cast_precision_loss, reason = "a sum with fractions is not exact anyway")]
-    let sum = if all_whole {
-        Number::from_i128(whole)
+    let sum = if is_integer_sum {
+        Number::from_i128(integer_sum)
     } else {
-        Number::from_f64(whole as f64 + fractions)
+        Number::from_f64(integer_sum as f64 + float_sum)
     };
     sum.map(Value::Number)
         .ok_or_else(|| given.wrong("the sum is too large for a number"))

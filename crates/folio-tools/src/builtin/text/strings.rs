@@ -64,7 +64,7 @@ pub(super) fn concat(given: &Given<'_>) -> Result<Value, ToolError> {
         let mut items = Vec::new();
         for part in parts {
             match part {
-                Value::Array(more) => items.extend_from_slice(more),
+                Value::Array(part_items) => items.extend_from_slice(part_items),
                 Value::Null => {}
                 other => {
                     return Err(given.wrong(&format!(

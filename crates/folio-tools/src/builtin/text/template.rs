@@ -50,11 +50,11 @@ pub(super) fn fill_in_each(
     let readable = template::readable_text(text).map_err(|error| unreadable(given, &error))?;
     let template = Template::new(given, &readable)?;
     let shared = data(given);
-    let mut room = bytes_max;
+    let mut bytes_left = bytes_max;
     let mut texts = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        let text = template.text(with_item(&shared, index, item), room)?;
-        room -= text.len();
+        let text = template.text(with_item(&shared, index, item), bytes_left)?;
+        bytes_left -= text.len();
         texts.push(Value::String(text));
     }
     Ok(Value::Array(texts))
@@ -70,10 +70,10 @@ pub(super) fn keep(given: &Given<'_>, items: &[Value], expression: &str) -> Resu
     let shared = data(given);
     let mut kept = Vec::new();
     for (index, item) in items.iter().enumerate() {
-        let holds = compiled
+        let result = compiled
             .eval(names(with_item(&shared, index, item)))
             .map_err(|error| too_large(given, &error).unwrap_or_else(|| failed(&error)))?;
-        if holds.is_true() {
+        if result.is_true() {
             kept.push(item.clone());
         }
     }
@@ -135,8 +135,8 @@ fn unreadable(given: &Given<'_>, error: &TemplateError) -> ToolError {
 
 /// The error for a template or expression whose intermediate values are too large.
 fn too_large(given: &Given<'_>, error: &Error) -> Option<ToolError> {
-    let of = || format!("text {}: its intermediate texts and lists are too long", given.op);
-    template::is_too_large(error).then(|| ToolError::new(FailureKind::TooLarge, "output_too_large", of()))
+    let message = || format!("text {}: its intermediate texts and lists are too long", given.op);
+    template::is_too_large(error).then(|| ToolError::new(FailureKind::TooLarge, "output_too_large", message()))
 }
 
 /// Explains what is wrong with a template, and where.
@@ -145,14 +145,14 @@ fn explained(error: &Error) -> String {
         Some(line) if line > 1 => format!("line {line}: "),
         _ => String::new(),
     };
-    let what = match (error.kind(), error.detail()) {
+    let problem = match (error.kind(), error.detail()) {
         (ErrorKind::UndefinedError, Some(detail)) => detail.to_owned(),
         (ErrorKind::UndefinedError, None) => "a name in it does not exist".to_owned(),
         (ErrorKind::OutOfFuel, _) => "it takes too many steps".to_owned(),
         (kind, None) => kind.to_string(),
         (kind, Some(detail)) => format!("{kind}: {detail}"),
     };
-    format!("cannot be filled in: {line}{what}")
+    format!("cannot be filled in: {line}{problem}")
 }
 
 /// Takes text up to a limit and refuses the rest.

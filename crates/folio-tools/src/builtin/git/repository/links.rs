@@ -40,10 +40,10 @@ pub(super) fn check(git_dir: &Path, is_granted: &dyn Fn(&Path) -> bool, located:
             };
             if kind.is_symlink() {
                 // A dangling link reveals nothing.
-                if let Ok(real) = entry.path().canonicalize()
-                    && !is_granted(&real)
+                if let Ok(target) = entry.path().canonicalize()
+                    && !is_granted(&target)
                 {
-                    return Err(outside_grants_error(located, &real));
+                    return Err(outside_grants_error(located, &target));
                 }
             } else if kind.is_dir() && !(depth == 0 && UNREAD.iter().any(|name| entry.file_name() == *name)) {
                 folders.push((entry.path(), depth + 1));

@@ -43,8 +43,10 @@ impl Granted {
     /// write below a folder called `.git` (`write` refuses that).
     fn may_be_written(&self, path: &Path) -> bool {
         let is_git_folder = |part: Component<'_>| matches!(part, Component::Normal(name) if name.as_bytes().eq_ignore_ascii_case(b".git"));
-        let within = self.to_write.iter().filter_map(|root| path.strip_prefix(root).ok());
-        within.into_iter().any(|rest| !rest.components().any(is_git_folder))
+        let inner_paths = self.to_write.iter().filter_map(|root| path.strip_prefix(root).ok());
+        inner_paths
+            .into_iter()
+            .any(|rest| !rest.components().any(is_git_folder))
     }
 }
 
@@ -74,22 +76,22 @@ impl Place {
     fn checked(
         (folder, git_dir): (PathBuf, PathBuf),
         has_files: bool,
-        given: &Granted,
+        grants: &Granted,
         located: &Located,
     ) -> Result<Self, ToolError> {
-        let mut granted = given.all.clone();
-        let named = common_dir(&git_dir).map_err(|_| not_a_repository(located))?;
-        let common = named.as_ref().unwrap_or(&git_dir);
+        let mut granted_folders = grants.all.clone();
+        let linked_common = common_dir(&git_dir).map_err(|_| not_a_repository(located))?;
+        let common = linked_common.as_ref().unwrap_or(&git_dir);
         if is_linked_worktree(&folder, &git_dir, common) {
             // The repository lists this folder as one of its worktrees, so granting the folder is enough.
-            granted.push(common.clone());
+            granted_folders.push(common.clone());
         }
-        let is_granted = |path: &Path| granted.iter().any(|root| path.starts_with(root));
+        let is_granted = |path: &Path| granted_folders.iter().any(|root| path.starts_with(root));
         for part in [&git_dir, common] {
             if !is_granted(part) {
                 return Err(outside_grants_error(located, part));
             }
-            if given.may_be_written(part) {
+            if grants.may_be_written(part) {
                 return Err(writable(located, part));
             }
         }
@@ -104,7 +106,7 @@ impl Place {
         Ok(Self {
             folder,
             is_shallow: common.join("shallow").exists(),
-            common: named,
+            common: linked_common,
             git_dir,
             has_files,
         })
@@ -180,12 +182,12 @@ fn common_dir(git_dir: &Path) -> io::Result<Option<PathBuf>> {
 /// Whether `git_dir`, which is outside of the folder, itself states that it belongs to the folder. The folder alone
 /// could claim any repository.
 fn is_linked_worktree(folder: &Path, git_dir: &Path, common: &Path) -> bool {
-    let in_its_place = git_dir.parent() == Some(common.join("worktrees").as_path());
-    let Ok(back) = small_text(&git_dir.join("gitdir")) else {
+    let is_in_place = git_dir.parent() == Some(common.join("worktrees").as_path());
+    let Ok(back_link) = small_text(&git_dir.join("gitdir")) else {
         return false;
     };
-    let back = git_dir.join(OsStr::from_bytes(back.trim_ascii_end()));
-    in_its_place && back.canonicalize().ok() == folder.join(".git").canonicalize().ok()
+    let back_link = git_dir.join(OsStr::from_bytes(back_link.trim_ascii_end()));
+    is_in_place && back_link.canonicalize().ok() == folder.join(".git").canonicalize().ok()
 }
 
 /// Checks that the object stores that this one borrows from were granted, too.
