@@ -205,13 +205,19 @@ fn provider_reads_its_key_from_the_settings_key_file() {
         "plan.yaml",
         "steps:\n  - id: files\n    do: {tool: list, args: {path: .}}\n",
     );
-    // Nothing is sent: no task of the plan is a model's, but the models are opened before it begins.
+    // Nothing is sent: no task of the plan is a model's, but the models are opened before it begins. A key that cannot
+    // be read does not stop such a run, and is told.
     for model in ["anthropic:some", "openai:some", "openai-responses:some", "gemini:some"] {
-        folio.file(
-            "folio.toml",
-            format!("[models.default]\nmodel = \"{model}\"\nkey_file = \"key\"\n"),
-        );
-        folio.ok(&["run", "--plan", "plan.yaml"]);
+        for (key, is_read) in [("key", true), ("nokey", false)] {
+            folio.file(
+                "folio.toml",
+                format!("[models.default]\nmodel = \"{model}\"\nkey_file = \"{key}\"\n"),
+            );
+            let told = folio.call(&["run", "--plan", "plan.yaml"]);
+            assert_eq!(told.code, 0, "{told}");
+            assert_eq!(!told.stderr.contains("cannot read the key in"), is_read, "{told}");
+            assert_eq!(!told.stderr.contains("going on without a model"), is_read, "{told}");
+        }
     }
 }
 

@@ -272,6 +272,7 @@ fn observation_text_is_read_from_stdin_byte_for_byte() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(2));
+    assert_eq!(folio.json(&["observe", "list"])["total"], 1);
 }
 
 #[test]

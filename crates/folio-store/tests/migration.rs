@@ -190,7 +190,7 @@ fn opening_in_a_read_only_folder_reports_permission_denied() {
 
 /// What a process for which file permissions hold is told when it opens the store.
 #[test]
-#[ignore = "started by the test above"]
+#[ignore = "runs in a process of its own, started by the test above"]
 fn unprivileged() {
     let Some(orders) = process::orders() else { return };
     let error = refusal(&orders.path);

@@ -308,16 +308,19 @@ fn said() -> Result<Said, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use folio::store::ErrorKind;
+
     use super::*;
 
     #[test]
     fn ending_an_already_ended_turn_is_not_an_error() {
         let ended = StoreError::TurnEnded { turn: "t1".to_owned() };
-        assert!(unless_ended::<()>(Err(ended.into())).is_ok());
+        unless_ended::<()>(Err(ended.into())).unwrap();
         let missing = StoreError::NotFound {
             what: "turn",
             name: "t1".to_owned(),
         };
-        assert!(unless_ended::<()>(Err(missing.into())).is_err());
+        let failed = unless_ended::<()>(Err(missing.into())).unwrap_err();
+        assert_eq!(failed.kind(), ErrorKind::NotFound);
     }
 }

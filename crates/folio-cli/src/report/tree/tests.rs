@@ -204,7 +204,8 @@ fn drawn_tree_never_exceeds_the_terminal_height() {
         }
         let nodes = tree(&text);
         for height in [1, 2, 3, 5, 8, 13, 24] {
-            drawn(&nodes, 40, Some(height));
+            let shown = drawn(&nodes, 40, Some(height));
+            assert!(!shown.is_empty(), "{text}");
         }
     }
 }
