@@ -35,7 +35,7 @@ async fn live(house: &House, days: u64, per_day: u32) -> Vec<u64> {
 /// Prints a table. `FOLIO_YEAR_PER_DAY=2740` with `--release` simulates a million observations in a year.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "a measurement is told how much it measures")]
-async fn file_size_stays_bounded_over_a_year_of_observations_m7_6_45() {
+async fn file_size_stays_bounded_over_200_days_of_observations_m7_6_45() {
     let asked = std::env::var("FOLIO_YEAR_PER_DAY").ok();
     let (days, per_day) = asked.map_or((200, 12), |text| (365, text.parse().unwrap()));
     let house = House::new();
