@@ -1,12 +1,12 @@
 //! Counts of things in words: `1 file`, `2 files`.
 
-/// Returns `count` with the noun `noun` in singular or plural: `1 file`, `2 entries`.
+/// Returns `count` with `noun` in singular or plural: `1 file`, `2 entries`.
 #[must_use]
 pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {}", noun_for_count(count, noun))
 }
 
-/// Returns the noun `noun` in the number that `count` requires: `entry`, `entries`.
+/// Returns `noun` in the number that `count` requires: `entry`, `entries`.
 #[must_use]
 pub fn noun_for_count(count: u64, noun: &str) -> String {
     let before_y = noun

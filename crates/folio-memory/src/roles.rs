@@ -215,8 +215,8 @@ fn belongs_to(operation: Operation, change: &FieldChange) -> bool {
     }
 }
 
-/// Checks that `actor` may make each of `changes` of `entry`. `is_in_scope` says whether the entry is within the actor's own
-/// scope for an operation.
+/// Checks that `actor` may make each of `changes` of `entry`. `is_in_scope` says whether the entry is within the
+/// actor's own scope for an operation.
 ///
 /// # Errors
 ///
@@ -279,7 +279,8 @@ pub fn is_in_own_scope(actor: &Actor, entry: &Entry) -> bool {
     }
 }
 
-/// Checks that `actor` may carry out `operation` on `subject`. `is_in_scope` says whether that is within the actor's own scope.
+/// Checks that `actor` may carry out `operation` on `subject`. `is_in_scope` says whether that is within the actor's
+/// own scope.
 ///
 /// # Errors
 ///

@@ -42,8 +42,8 @@ impl Admin {
     }
 
     /// Registers the workers at `workers` with Restate, retrying until Restate has talked to one of them: a cluster
-    /// that has just started refuses for some seconds. `report` is called whenever the problem differs from the previous
-    /// one.
+    /// that has just started refuses for some seconds. `report` is called whenever the problem differs from the
+    /// previous one.
     ///
     /// Workers at the same address are one deployment, so calls that are under way there go on. Restate keeps sending
     /// calls that began at another address to that address. Therefore deployments of workers at other addresses are

@@ -69,8 +69,8 @@ enum ToDo {
 
 impl Sweep {
     /// Makes a pass every `pause`, until Restate turns out to know of no worker: it is new, or has lost its data.
-    /// `report` is called whenever the problem differs from the previous one, and when there is none any more; `public_address`
-    /// is the address that Restate would have to call. Returns whether Restate took anything before.
+    /// `report` is called whenever the problem differs from the previous one, and when there is none any more;
+    /// `public_address` is the address that Restate would have to call. Returns whether Restate took anything before.
     pub(crate) async fn go_on<S: Fn(&str)>(
         &mut self,
         drives: &Arc<Drives>,

@@ -411,8 +411,8 @@ fn named_executor((name, named): (&String, &RunnerExecutor)) -> (String, NamedEx
     (name.clone(), executor)
 }
 
-/// A tool as it is offered to a model. For the tools of the scratchbook, whose definitions are `scratch_tools`, that is the
-/// short form that every agent gets: people read more (7.8).
+/// A tool as it is offered to a model. For the tools of the scratchbook, whose definitions are `scratch_tools`, that is
+/// the short form that every agent gets: people read more (7.8).
 fn offer_of(spec: &ToolSpec, scratch_tools: &[Definition]) -> ToolOffer {
     let (description, args_schema) = match scratch_tools.iter().find(|definition| definition.name == spec.name) {
         Some(definition) => (definition.description.to_owned(), definition.schema.clone()),

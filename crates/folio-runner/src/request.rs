@@ -23,7 +23,7 @@ pub(crate) enum Requested {
 }
 
 impl Runner {
-    /// A runner for a request that may be repeated: what was recorded under the key of `key` is not done a second
+    /// A runner for a request that may be repeated: what was recorded under `key` is not done a second
     /// time, and a different request under the same key is refused with `KeyReused`.
     #[must_use]
     pub fn asked_under(&self, key: RequestKey) -> Self {

@@ -74,8 +74,8 @@ impl RunResults {
         bytes.map_err(|error| error.to_string())
     }
 
-    /// The whole body that was put away under the name `node`; fails with `reason` it is not a result of the run if it is
-    /// not such a body either.
+    /// The whole body that was put away under the name `node`. If it is no such body either, fails with `reason`, which
+    /// says why it is not a result of the run.
     async fn put_away(&self, node: &str, reason: String) -> Result<Vec<u8>, String> {
         let all = Part::Bytes { from: 0, to: u64::MAX };
         let max_bytes = usize::try_from(TOGETHER_BYTES_MAX).unwrap_or(usize::MAX);

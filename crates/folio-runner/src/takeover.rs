@@ -18,7 +18,7 @@ use crate::left_folders;
 /// The prefix of the path of a file in the run folder.
 const IN_FOLDER: &str = "run:";
 
-/// Copies what `source` had in its folder below `folders`, as it was `state`, for the run `fork`. Returns what is
+/// Copies what `source` had in its folder below `folders` at the moment of `state`, for the run `fork`. Returns what is
 /// missing or different afterwards, as text. A mark beside the copy stays until [`settled`].
 pub(crate) async fn take_over(
     folders: Option<&Path>,

@@ -79,7 +79,7 @@ pub(crate) async fn work(
     }
 }
 
-/// The message that the tool was stopped because its time was over, with what it `detail` about that.
+/// The message that the tool was stopped because its time was over, with the `detail` that it gave about that.
 fn late(limit: Duration, detail: &str) -> String {
     let colon = if detail.is_empty() { "" } else { ": " };
     format!("it took longer than the {limit:?} that its task allows, and was stopped{colon}{detail}")

@@ -160,8 +160,8 @@ impl Watch {
     }
 
     /// Applies the next events up to commit `until`, which belongs to this run (of very many, the first part), and
-    /// passes each to `visit` as soon as it is applied. What was read beyond it is applied, too, unless it `has_to_end`
-    /// there.
+    /// passes each to `visit` as soon as it is applied. What was read beyond it is applied, too, unless `has_to_end`
+    /// says that it must end there.
     pub(crate) async fn part_until(
         &mut self,
         until: Seq,

@@ -27,8 +27,8 @@ const HEAD_MAX: Duration = Duration::from_secs(30);
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// Answers with `router` until `stop` is ready, and then until the requests that are being answered are done. At most
-/// `max_connections` connections are open at once: one more takes the place of the connection that has been idle for longest, or
-/// waits until one is idle.
+/// `max_connections` connections are open at once: one more takes the place of the connection that has been idle for
+/// longest, or waits until one is idle.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,

@@ -228,7 +228,7 @@ impl Workspace {
         &self.stages
     }
 
-    /// Returns the same workspace for one request: commits under the key of `request_key` record what was requested. If
+    /// Returns the same workspace for one request: commits under `request_key` record what was requested. If
     /// something else was written under that key before, the write is refused with `KeyReused`.
     #[must_use]
     pub fn asked_under(&self, request_key: RequestKey) -> Self {

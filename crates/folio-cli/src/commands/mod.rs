@@ -426,8 +426,8 @@ pub(crate) fn interrupted() -> Result<impl Future<Output = ()> + Send + 'static,
     })
 }
 
-/// `workspace` for the command `verb`, which takes effect once under the idempotency key that its caller gave. `request`
-/// identifies the request: a different request under the same key is reported.
+/// `workspace` for the command `verb`, which takes effect once under the idempotency key that its caller gave.
+/// `request` identifies the request: a different request under the same key is reported.
 pub(crate) fn with_idempotency_key(
     context: &Context<'_>,
     workspace: &Workspace,

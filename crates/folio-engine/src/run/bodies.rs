@@ -188,9 +188,9 @@ impl Run {
             .collect()
     }
 
-    /// Drops cached outputs and values made from them, least recently used first, until the rest takes at most `max_bytes`
-    /// bytes. Keeps outputs that `is_held` names by hash, and everything used since [`Run::due`] was last called. A
-    /// dropped output that is needed again is lacking then.
+    /// Drops cached outputs and values made from them, least recently used first, until the rest takes at most
+    /// `max_bytes` bytes. Keeps outputs that `is_held` names by hash, and everything used since [`Run::due`] was last
+    /// called. A dropped output that is needed again is lacking then.
     pub fn evict_outputs(&self, max_bytes: usize, is_held: impl Fn(&str) -> bool) {
         self.bodies.lock_cache().evict(max_bytes, is_held);
     }

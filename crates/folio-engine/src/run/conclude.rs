@@ -264,8 +264,8 @@ impl Run {
         (observations, problems)
     }
 
-    /// Adds the observations of `rule` to `observations`. Returns what could not be filled in, with the element concerned and
-    /// the reason.
+    /// Adds the observations of `rule` to `observations`. Returns what could not be filled in, with the element
+    /// concerned and the reason.
     fn observe(
         &self,
         index: usize,

@@ -363,8 +363,8 @@ impl NodeIdMap {
         );
     }
 
-    /// `event`, which happens `delay` than in the source, with the new ids wherever an old one occurs: in its fields,
-    /// in evidence, in what a model said.
+    /// `event`, which happens `delay` later than in the source, with the new ids wherever an old one occurs: in its
+    /// fields, in evidence, in what a model said.
     fn with_new_ids(&self, event: &Event, delay: Duration) -> Result<Event, JournalError> {
         let unreadable = |error: serde_json::Error| JournalError::Plan(error.to_string());
         let text = serde_json::to_string(event).map_err(unreadable)?;

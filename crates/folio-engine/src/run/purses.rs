@@ -544,7 +544,7 @@ fn task_of(equipment: &Equipment) -> Spend {
 }
 
 /// What `step` needs at least: its calls of tools, and `task` for each task of a model, within the limits that its
-/// tasks set for themselves or have as a share of the limits `limits`. The needs of lists are known only once the lists
+/// tasks set for themselves or have as a share of `limits`. The needs of lists are known only once the lists
 /// are.
 fn least_of(step: &Step, task: &Amount, limits: &Allowance) -> Amount {
     let sum = |steps: &[Step], limits: &Allowance| {

@@ -15,7 +15,7 @@ pub struct ImportedTimes {
 
 impl ImportedTimes {
     /// Returns when something that is added at `at` was made and last changed: at `at`, or at its original times if it
-    /// was `imported` in. No time is later than `at`, and no change is earlier than the making.
+    /// was `imported`. No time is later than `at`, and no change is earlier than the making.
     #[must_use]
     pub fn times(imported: Option<Self>, at: Timestamp) -> (Timestamp, Timestamp) {
         let Some(imported) = imported else { return (at, at) };

@@ -53,8 +53,8 @@ impl<T> Calls<T> {
         .await
     }
 
-    /// Waits for the next call that ends, in the order in which they end; `None` if nothing is under way. If none is
-    /// `is_wanted` now, ended calls are kept and this waits forever. Cancel safe.
+    /// Waits for the next call that ends, in the order in which they end; `None` if nothing is under way. If none
+    /// is wanted now (`is_wanted`), ended calls are kept and this waits forever. Cancel safe.
     pub(super) async fn next(&mut self, is_wanted: bool) -> Option<T> {
         poll_fn(|context| {
             if !is_wanted {

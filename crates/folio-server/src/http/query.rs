@@ -172,7 +172,7 @@ fn more_than_once(name: &str) -> Problem {
     Problem::invalid("query_invalid", detail)
 }
 
-/// Refuses more than one of the fields `fields`: they exclude one another, and only one would be used.
+/// Refuses more than one of `fields`: they exclude one another, and only one would be used.
 pub(crate) fn check_exclusive(fields: &[(&str, bool)]) -> Result<(), Problem> {
     let names: Vec<String> = fields
         .iter()

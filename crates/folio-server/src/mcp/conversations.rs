@@ -133,7 +133,8 @@ impl Conversations {
     }
 }
 
-/// Refuses to begin a session when the limit or the share of the space is reached. Requests that belong to a session, or need none, pass.
+/// Refuses to begin a session when the limit or the share of the space is reached. Requests that belong to a session,
+/// or need none, pass.
 pub(super) async fn limit_sessions(State(open): State<Conversations>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let has_no_session = !headers.contains_key(SESSION);
@@ -173,7 +174,7 @@ pub(super) async fn restrict_to_owner(State(open): State<Conversations>, request
     }
 }
 
-/// Returns `response`, keeping what was `guard` until all of it was sent or nobody reads it any more.
+/// Returns `response`, keeping `guard` until all of it was sent or nobody reads it any more.
 pub(super) fn hold_until_sent(response: Response, guard: Option<RequestGuard>) -> Response {
     match guard {
         Some(guard) if is_stream(&response) => response.map(|body| {

@@ -58,8 +58,8 @@ impl RequestSlot {
         *self.place.lock() = place;
     }
 
-    /// Waits for `work` others do and leaves the place to other requests meanwhile, since they may be those who do it.
-    /// Returns `None` at once if too many requests wait already, of all or of this space.
+    /// Waits for `work` that others do and leaves the place to other requests meanwhile, since they may be those who do
+    /// it. Returns `None` at once if too many requests wait already, of all or of this space.
     pub(super) async fn release_while<T>(&self, work: Pin<&mut impl Future<Output = T>>) -> Option<T> {
         let waiting = self.turns.waiting.take(&self.space).ok()?;
         drop(self.place.lock().take());

@@ -1,7 +1,7 @@
 //! The pages for people: runs as they happen, the scratch page, scratchbooks, turns, search, and what can be asked for.
 //!
-//! Files for the browser, embedded as they are, without a build step. They are the same for everybody; what is kept, their
-//! scripts ask for over the interface that all programs use.
+//! Files for the browser, embedded as they are, without a build step. They are the same for everybody; what is kept,
+//! their scripts ask for over the interface that all programs use.
 
 use axum::Router;
 use axum::body::Bytes;

@@ -31,8 +31,8 @@ impl<I: Eq + Hash, T> Rows<I, T> {
 }
 
 impl<I: Eq + Hash, T: PartialEq> Rows<I, T> {
-    /// Checks whether the row with the id `id` is as the log has `expected` it. If not, adds a problem that calls it
-    /// `name`.
+    /// Checks whether the row with the id `id` is the one that the log has, `expected`. If not, adds a problem that
+    /// calls it `name`.
     pub(crate) fn compare(&self, id: &I, expected: &T, name: impl Display, findings: &mut Findings) {
         match self.by_id.get(id) {
             Some(Ok(found)) if found == expected => {}

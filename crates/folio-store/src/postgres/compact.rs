@@ -144,8 +144,8 @@ impl<'s> Tombstones<'s> {
         serde_json::from_str(&text).map_err(|error| damaged(&format!("commit {seq}"), error))
     }
 
-    /// Merges commit `folded_seq`, of which only the numbers of `entries` are left, with neighbouring commits of which the same
-    /// is true.
+    /// Merges commit `folded_seq`, of which only the numbers of `entries` are left, with neighbouring commits of which
+    /// the same is true.
     async fn fold(&self, folded_seq: Seq, entries: u64) -> Result<(), Failure> {
         let before = "SELECT seq, record FROM log WHERE space = $1 AND seq < $2 ORDER BY seq DESC LIMIT 1";
         let before = self.neighbour(before, folded_seq).await?;

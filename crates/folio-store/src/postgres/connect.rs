@@ -196,7 +196,7 @@ impl Place {
     }
 }
 
-/// The error for a server that accepts a connection but has not answered `time_limit` that time.
+/// The error for a server that accepts a connection but has not answered within `time_limit`.
 async fn silent(time_limit: Duration) -> Error {
     match Config::new()
         .user("nobody")

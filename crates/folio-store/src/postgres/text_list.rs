@@ -335,7 +335,8 @@ impl Question<'_> {
         rows.iter().map(|row| Ok((get(row, 0)?, count(row, 1)?))).collect()
     }
 
-    /// The entries that are `lookup` for, newest first unless the oldest are wanted; at most `limit` of each expression.
+    /// The entries that `lookup` asks for, newest first unless the oldest are wanted; at most `limit` of each
+    /// expression.
     async fn found(&self, lookup: &IndexLookup, filter: &Which<'_>, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let mut numbers: Vec<u64> = Vec::new();
         for expression in &lookup.expressions {
@@ -403,7 +404,7 @@ impl Question<'_> {
         Ok(scores)
     }
 
-    /// The number of entries that are `lookup` for, counted until there are more than [`FOUND_MAX`].
+    /// The number of entries that `lookup` asks for, counted until there are more than [`FOUND_MAX`].
     async fn count(&self, lookup: &IndexLookup, filter: &Which<'_>) -> Result<u64, Failure> {
         let mut counted = 0;
         for expression in &lookup.expressions {

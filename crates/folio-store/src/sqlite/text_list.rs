@@ -256,8 +256,8 @@ impl Question<'_> {
         Ok(Some(Wanted { filter, rest }))
     }
 
-    /// The entries that are `lookup` for and match `filter`, newest first unless the oldest are wanted; at most `limit`
-    /// for each expression.
+    /// The entries that `lookup` asks for and that match `filter`, newest first unless the oldest are wanted; at most
+    /// `limit` for each expression.
     fn found(&self, lookup: &IndexLookup, filter: &Conditions, limit: Option<u32>) -> Result<Vec<Hit>, Failure> {
         let only = lookup
             .only
@@ -338,7 +338,8 @@ impl Question<'_> {
         Ok(places.collect::<Result<_, _>>()?)
     }
 
-    /// The number of entries that are `lookup` for and match `filter`, counted until there are more than [`FOUND_MAX`].
+    /// The number of entries that `lookup` asks for and that match `filter`, counted until there are more than
+    /// [`FOUND_MAX`].
     fn count(&self, lookup: &IndexLookup, filter: &Conditions) -> Result<u64, Failure> {
         let sql = format!(
             "SELECT count(*) FROM ({})",

@@ -125,7 +125,8 @@ pub(super) fn has_ended(conn: &Connection, space: SpaceId, by: Timestamp) -> Res
         .query_row(params![space, by.as_nanos(), live, unnoted], |row| row.get(0))?)
 }
 
-/// The number of observations of `space` that are neither archived nor expired at `now`; counts no further than `limit`.
+/// The number of observations of `space` that are neither archived nor expired at `now`; counts no further than
+/// `limit`.
 pub(super) fn live(conn: &Connection, space: SpaceId, now: Timestamp, limit: u64) -> Result<u64, Failure> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM watch WHERE space = ?1 AND what = ?2 AND at > ?3 LIMIT ?4)";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);

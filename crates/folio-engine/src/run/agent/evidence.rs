@@ -114,8 +114,8 @@ impl Run {
         })
     }
 
-    /// Those of the references `references` that occur as evidence of a result at or below one of `tops`, by kind and id.
-    /// Each result is examined once, however many are wanted.
+    /// Those of `references` that occur as evidence of a result at or below one of `tops`, by kind and id. Each result
+    /// is examined once, however many are wanted.
     fn named_below<'r, 'w>(
         &'r self,
         tops: Vec<usize>,

@@ -350,7 +350,7 @@ impl Run {
     }
 }
 
-/// What is wrong with the `verdicts` of a judge: each of the criteria `criteria` about needs one that can be read.
+/// What is wrong with the `verdicts` of a judge: each of `criteria` needs one that can be read.
 fn mistakes_in_verdicts<'c>(
     verdicts: &Value,
     criteria: impl Iterator<Item = &'c Criterion>,

@@ -1,4 +1,5 @@
-//! The notes of a task that was stopped before it was finished: why, what was done, and what was to be done (E9.10, E9.13).
+//! The notes of a task that was stopped before it was finished: why, what was done, and what was to be done (E9.10,
+//! E9.13).
 
 use folio_memory::excerpt::cut;
 

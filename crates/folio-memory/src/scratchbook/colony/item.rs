@@ -113,7 +113,7 @@ pub fn item_of(entry: &Entry, now: Timestamp) -> Item {
     }
 }
 
-/// Restores each value that was `given_values` in `item` if the value derived from it still stands in `entry`.
+/// Restores each of the `given_values` of `item` if the value derived from it still stands in `entry`.
 fn restore_given_values(item: Item, given_values: &Map<String, Value>, entry: &Entry, now: Timestamp) -> Item {
     let Ok(Value::Object(mut values)) = serde_json::to_value(&item) else {
         return item;

@@ -105,8 +105,8 @@ struct Start {
 }
 
 /// Returns the tools that a run may call without the approval that they otherwise wait for: those that whoever started
-/// this server allows, or the part of them that is `requested` for. People may ask for more (E9.14: never wider than what
-/// is around it).
+/// this server allows, or the part of them that is `requested`. People may ask for more (E9.14: never wider than
+/// what is around it).
 fn allowed(call: &Call<'_>, requested: Option<Vec<String>>) -> Result<Vec<String>, Problem> {
     let granted = &call.mcp.shared.options.allow_tools;
     let Some(requested) = requested else {

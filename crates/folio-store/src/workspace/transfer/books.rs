@@ -172,8 +172,8 @@ impl Workspace {
         }
     }
 
-    /// Reports whether `new`, as it would be stored, is the same as `existing`, which has its id: `by` returns the fields
-    /// that differ.
+    /// Reports whether `new`, as it would be stored, is the same as `existing`, which has its id: `by` returns the
+    /// fields that differ.
     pub(super) async fn compare(
         &self,
         name: &str,

@@ -2,8 +2,8 @@
 
 use folio_memory::EntryFields;
 
-/// The names of the fields in which `existing` differs from `imported`. The source, the moment at which an expiry was noted,
-/// and the rank of a pin do not count.
+/// The names of the fields in which `existing` differs from `imported`. The source, the moment at which an expiry was
+/// noted, and the rank of a pin do not count.
 pub(super) fn between(imported: &EntryFields, existing: &EntryFields) -> Vec<&'static str> {
     let body = |fields: &EntryFields| match &fields.body_ref {
         Some(body) => Err(body.hash.clone()),

@@ -481,8 +481,8 @@ impl Workspace {
         self.import_long(incoming, name, new, &body, lines).await
     }
 
-    /// Checks that `new` could be written here, where it may exist as `existing`, and brings it into the form that writing
-    /// would give it. Returns the corrections.
+    /// Checks that `new` could be written here, where it may exist as `existing`, and brings it into the form that
+    /// writing would give it. Returns the corrections.
     async fn judge_entry(
         &self,
         incoming: &mut Incoming<'_>,

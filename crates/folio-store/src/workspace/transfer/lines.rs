@@ -80,7 +80,8 @@ impl Lines {
         }
     }
 
-    /// The piece `number` of the text of `entry`, if it comes next. If another line comes, that is kept as the next one.
+    /// The piece `number` of the text of `entry`, if it comes next. If another line comes, that is kept as the next
+    /// one.
     pub(super) async fn next_piece(
         &mut self,
         entry: EntryId,

@@ -16,9 +16,9 @@ use crate::error::StoreError;
 pub(super) type AsOf = (u32, Timestamp);
 
 impl Workspace {
-    /// Applies to `existing` what somebody changed in the file, field by field, and reports the outcome. Returns whether
-    /// that was possible: the file must be based on a version that the entry had here, and the entry must be of a kind
-    /// that can be changed.
+    /// Applies to `existing` what somebody changed in the file, field by field, and reports the outcome. Returns
+    /// whether that was possible: the file must be based on a version that the entry had here, and the entry must be of
+    /// a kind that can be changed.
     ///
     /// A field that was changed here since, too, stays as it is here, and so do fields that cannot be written.
     pub(super) async fn merge(

@@ -218,8 +218,8 @@ impl Workspace {
         })
     }
 
-    /// Adds `new_items`, all of one part, to the part of `parts` that they belong to. Returns its body; `None` if there is
-    /// no news.
+    /// Adds `new_items`, all of one part, to the part of `parts` that they belong to. Returns its body; `None` if there
+    /// is no news.
     async fn list_part(
         &self,
         new_items: Vec<Listed>,
